@@ -8,22 +8,27 @@
 #include "atom.h"
 #include "comm.h"
 #include "error.h"
+#include "fix.h"
 #include "force.h"
 #include "memory.h"
+#include "modify.h"
 #include "neigh_list.h"
 #include "neighbor.h"
 #include "update.h"
 #include "utils.h"
 
 #include <algorithm>
+#include <cmath>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <map>
 #include <sched.h>
 #include <unistd.h>
 
 using namespace LAMMPS_NS;
 
-PairClebsch::PairClebsch(LAMMPS *lmp) : Pair(lmp), options(), info()
+PairClebsch::PairClebsch(LAMMPS *lmp) : Pair(lmp), options(), info(), exclusions(lmp)
 {
   restartinfo = 0;
   one_coeff = 1;
@@ -31,7 +36,7 @@ PairClebsch::PairClebsch(LAMMPS *lmp) : Pair(lmp), options(), info()
   single_enable = 0;
   no_virial_fdotr_compute = 1;
   centroidstressflag = CENTROID_NOTAVAIL;
-  comm_forward = 2;    // homes of ghosts
+  comm_forward = 3;    // homes and species of ghosts
 }
 
 PairClebsch::~PairClebsch()
@@ -44,9 +49,15 @@ PairClebsch::~PairClebsch()
   }
 }
 
+/* MPI loses what a process says just before all end. */
 void PairClebsch::fail(const std::string &why) const
 {
-  error->one(FLERR, "Pair style clebsch: " + why);
+  try {
+    error->one(FLERR, "Pair style clebsch: " + why);
+  } catch (...) {
+    if (comm->nprocs > 1) usleep(200000);
+    throw;
+  }
 }
 
 void PairClebsch::check(clb_status s) const
@@ -56,14 +67,22 @@ void PairClebsch::check(clb_status s) const
 
 /* ---- input ---- */
 
-static const char usage[] =
-    "pair_style clebsch takes device NAME ..., precision f32 or f64, and knots N; not ";
+static const char usage[] = "pair_style clebsch takes device NAME ..., dtype f32 or f64, knots N, "
+                            "atomics yes or no, and guard yes or no; not ";
 
+static bool is_key(const std::string &s)
+{
+  for (const char *key : {"device", "dtype", "precision", "knots", "atomics", "guard"})
+    if (s == key) return true;
+  return false;
+}
+
+/* `precision` is what `dtype` was called until 0.2. */
 void PairClebsch::settings(int narg, char **arg)
 {
-  auto is_key = [](const std::string &s) { return s == "device" || s == "precision" || s == "knots"; };
   options = clb_model_options();
   options.precision = CLB_F32;
+  guarded = true;
   devices.clear();
   for (int i = 0; i < narg;) {
     const std::string key = arg[i++];
@@ -71,11 +90,17 @@ void PairClebsch::settings(int narg, char **arg)
     if (i == narg || is_key(arg[i]))
       error->all(FLERR, "Pair style clebsch: {}{} without a value", usage, key);
     const std::string value = arg[i];
-    if (key == "device")
+    if (key == "device") {
       while (i < narg && !is_key(arg[i])) devices.emplace_back(arg[i++]);
-    else if (key == "knots") options.knots = utils::inumeric(FLERR, arg[i++], false, lmp);
-    else if (value == "f32" || value == "f64") options.precision = arg[i++][1] == '6' ? CLB_F64 : CLB_F32;
-    else error->all(FLERR, "Pair style clebsch: {}precision {}", usage, value);
+      continue;
+    }
+    const bool answer = value == "yes" || value == "no", type = value == "f32" || value == "f64";
+    if (key == "knots") options.knots = utils::inumeric(FLERR, value, false, lmp);
+    else if (key == "atomics" && answer) options.atomics = value == "yes";
+    else if (key == "guard" && answer) guarded = value == "yes";
+    else if (key[0] != 'a' && key[0] != 'g' && type) options.precision = value == "f64" ? CLB_F64 : CLB_F32;
+    else error->all(FLERR, "Pair style clebsch: {}{} {}", usage, key, value);
+    i++;
   }
   if (devices.size() == 1 && devices[0] == "auto") devices.clear();
 }
@@ -115,6 +140,24 @@ std::string PairClebsch::choose_device() const
   return name.empty() || name == "cpu" ? cpu_of(processes) : name;
 }
 
+/* Collective: on the first process, the devices of all, and how many use each. */
+std::string PairClebsch::devices_of_all(const std::string &own) const
+{
+  enum { SIZE = 64 };
+  char name[SIZE] = "";
+  std::vector<char> names(static_cast<size_t>(SIZE) * comm->nprocs);
+  snprintf(name, SIZE, "%s", own.c_str());
+  MPI_Gather(name, SIZE, MPI_CHAR, names.data(), SIZE, MPI_CHAR, 0, world);
+  std::map<std::string, int> processes;
+  for (int p = 0; p < comm->nprocs; p++) processes[names.data() + static_cast<size_t>(SIZE) * p]++;
+  std::string all;
+  for (const auto &[device, n] : processes) {
+    all += (all.empty() ? "" : ", ") + device;
+    if (n > 1) all += " (" + std::to_string(n) + " processes)";
+  }
+  return all;
+}
+
 void PairClebsch::open(const char *path)
 {
   clb_model_destroy(&model);
@@ -124,7 +167,9 @@ void PairClebsch::open(const char *path)
   if (s) fail(ctx ? clb_error(ctx) : "no memory");
   check(clb_model_open(ctx, path, &options, &model));
   check(clb_model_describe(model, &info));
-  utils::logmesg(lmp, "Clebsch {}: {} model {} on {}\n", clb_version(), info.architecture, path, name);
+  const std::string all = devices_of_all(name);
+  if (comm->me == 0)
+    utils::logmesg(lmp, "Clebsch {}: {} model {} on {}\n", clb_version(), info.architecture, path, all);
 }
 
 void PairClebsch::coeff(int narg, char **arg)
@@ -156,6 +201,11 @@ void PairClebsch::coeff(int narg, char **arg)
     for (int j = 1; j <= n; j++) setflag[i][j] = species_of_type[i] >= 0 && species_of_type[j] >= 0;
 }
 
+/* The group to which `comm_modify group` limits ghosts; 0: all. LAMMPS shows it only to kinds of Comm. */
+struct Ghosts : public Comm {
+  static int group(const Comm *comm) { return comm->*&Ghosts::bordergroup; }
+};
+
 void PairClebsch::init_style()
 {
   if (strcmp(update->unit_style, "metal") != 0)
@@ -163,10 +213,8 @@ void PairClebsch::init_style()
   if (utils::strmatch(update->integrate_style, "^respa"))
     error->all(FLERR, "Pair style clebsch: run_style respa would need a part of the forces; use verlet");
   if (!model) error->all(FLERR, "Pair style clebsch: there is no model yet; pair_coeff names it");
-  for (int k = 1; k < 4 && atom->molecular != Atom::ATOMIC; k++)
-    if (force->special_lj[k] == 0 && force->special_coul[k] == 0 && comm->me == 0)
-      error->warning(FLERR, "Pair style clebsch: special_bonds hide pairs of bonded atoms from the model; "
-                            "use special_bonds lj/coul 1e-50 1e-50 1e-50");
+  if (Ghosts::group(comm))
+    error->all(FLERR, "Pair style clebsch: comm_modify group would hide the other atoms from the model");
   neighbor->add_request(this, NeighConst::REQ_FULL);
   listed = false;
 }
@@ -181,31 +229,54 @@ double PairClebsch::memory_usage()
 
 /* ---- pairs and ghosts ---- */
 
-/* Two numbers: the process and its row. Ghosts of ghosts have got theirs in an earlier message. */
+/* Three numbers: the process, its row, and the species. Ghosts of ghosts have got theirs in an
+   earlier message. */
 int PairClebsch::pack_forward_comm(int n, int *list, double *buf, int, int *)
 {
   for (int i = 0; i < n; i++) {
-    buf[2 * i] = homes[list[i]].rank;
-    buf[2 * i + 1] = homes[list[i]].row;
+    *buf++ = homes[list[i]].rank;
+    *buf++ = homes[list[i]].row;
+    *buf++ = species[list[i]];
   }
-  return 2 * n;
+  return 3 * n;
 }
 
 void PairClebsch::unpack_forward_comm(int n, int first, double *buf)
 {
-  for (int i = 0; i < n; i++)
-    homes[first + i] = {static_cast<int>(buf[2 * i]), static_cast<int>(buf[2 * i + 1])};
+  for (int i = first; i < first + n; i++, buf += 3) {
+    homes[i] = {static_cast<int>(buf[0]), static_cast<int>(buf[1])};
+    species[i] = static_cast<int32_t>(buf[2]);
+  }
+}
+
+/* Which atoms are there, and what they are. */
+void PairClebsch::list_species()
+{
+  const int n_local = atom->nlocal, n_total = n_local + atom->nghost;
+  tagint bonded[2];
+  types.assign(atom->type, atom->type + n_total);
+  species.resize(n_total), homes.resize(n_total);
+  for (int i = 0; i < n_local; i++) {
+    homes[i] = {comm->me, i};
+    species[i] = species_of_type[types[i]];
+  }
+  if (exclusions.leave_out(list, species_of_type, species) && !warned) {
+    warned = true;
+    if (comm->me == 0)
+      error->warning(FLERR,
+                     "Pair style clebsch: pairs of atoms that have other pairs are excluded; the model is "
+                     "computed without them, which is not what it was trained for");
+  }
+  comm->forward_comm(this, 3);
+  if (exclusions.hide(species, bonded))
+    fail(fmt::format("special_bonds hide the pair of the bonded atoms {} and {} from the model; use "
+                     "special_bonds lj/coul 1e-50 1e-50 1e-50", bonded[0], bonded[1]));
 }
 
 void PairClebsch::list_pairs()
 {
   const int n_local = atom->nlocal, n_total = n_local + atom->nghost;
-  homes.resize(n_total);
-  for (int i = 0; i < n_local; i++) homes[i] = {comm->me, i};
-  comm->forward_comm(this, 2);
-
-  species.resize(n_total);
-  for (int i = 0; i < n_total; i++) species[i] = species_of_type[atom->type[i]];
+  list_species();
   senders.clear(), receivers.clear();
   std::vector<char> wanted(n_total, 0);
   for (int ii = 0; ii < list->inum; ii++) {
@@ -224,7 +295,19 @@ void PairClebsch::list_pairs()
   ghosts.build(world, n_local, of_ghosts);
   forces.resize(3 * static_cast<size_t>(n_total) + 1);
   e_atom.resize(n_local + 1), v_atom.resize(9 * static_cast<size_t>(n_local) + 1);
+  builds = neighbor->ncalls;
   listed = true;
+}
+
+/* The list holds as long as atoms are those that it was made of. */
+void PairClebsch::check_atoms() const
+{
+  const size_t n = static_cast<size_t>(atom->nlocal) + atom->nghost;
+  const bool same = n == types.size() && homes.size() >= n &&
+      std::equal(types.begin(), types.end(), atom->type);
+  if (!same)
+    fail("atoms were created or deleted, or their types changed, after the neighbour list was made; "
+         "run without `pre no`");
 }
 
 /* ---- a step ---- */
@@ -248,12 +331,50 @@ void PairClebsch::add_results(double energy, const double *virials)
   }
 }
 
+/* Atoms of a computation that failed, as users know them: by tag. */
+std::string PairClebsch::culprit() const
+{
+  const auto tag = [&](int i) { return std::to_string(atom->tag[i]); };
+  for (size_t e = 0; e < senders.size(); e++) {
+    const double *a = atom->x[senders[e]], *b = atom->x[receivers[e]];
+    const double d = std::hypot(a[0] - b[0], a[1] - b[1], a[2] - b[2]);
+    if (!(d > 1e-10))
+      return fmt::format("atoms {} and {} are {} Angstrom apart: ", tag(senders[e]), tag(receivers[e]), d);
+  }
+  for (size_t i = 0; i < 3 * static_cast<size_t>(atom->nlocal); i++)
+    if (!std::isfinite(forces[i])) return fmt::format("the force on atom {} is {}: ", tag(i / 3), forces[i]);
+  return "";
+}
+
+/* Whether this may be a configuration that a fix only tries, which may be as bad as it likes: after
+   each change such fixes make a new list. */
+bool PairClebsch::tries() const
+{
+  for (const Fix *fix : modify->get_fix_list())
+    for (const char *style : {"gcmc", "widom", "charge/regulation", "atom/swap", "mol/swap"})
+      if (neighbor->ago == 0 && !strcmp(fix->style, style)) return true;
+  return false;
+}
+
+void PairClebsch::guard() const
+{
+  static const double most = 1e4; /* eV / Angstrom */
+  for (int i = 0; i < atom->nlocal; i++) {
+    const double *f = forces.data() + 3 * static_cast<size_t>(i), size = std::hypot(f[0], f[1], f[2]);
+    if (!(size <= most))
+      fail(fmt::format("step {}: the force on atom {} (type {}) is {:.4g} eV/A, more than {}: look at the "
+                       "atoms around it, minimize first or take a shorter timestep; `guard no` goes on",
+                       update->ntimestep, atom->tag[i], atom->type[i], size, most));
+  }
+}
+
 void PairClebsch::compute(int eflag, int vflag)
 {
   double energy = 0, virials[9] = {0}, nowhere[3] = {0};
   ev_init(eflag, vflag);
-  const bool same = listed && neighbor->ago != 0;
-  if (!same) list_pairs();
+  const bool same = listed && neighbor->ago != 0 && neighbor->ncalls == builds;
+  if (same) check_atoms();
+  else list_pairs();
   clb_model_edges e = {};
   clb_model_edge_results r = {};
   e.n_local = atom->nlocal, e.n_total = atom->nlocal + atom->nghost;
@@ -268,7 +389,9 @@ void PairClebsch::compute(int eflag, int vflag)
   if (vflag_global) r.virial = virials;
   if (vflag_atom) r.v_atom = v_atom.data();
   listed = false;    // until it is computed
-  check(clb_model_compute_edges(model, &e, &r));
+  if (clb_model_compute_edges(model, &e, &r))
+    fail("step " + std::to_string(update->ntimestep) + ": " + culprit() + clb_error(ctx));
   listed = true;
   add_results(energy, virials);
+  if (guarded && !tries()) guard();
 }

@@ -4,6 +4,7 @@
 
 #include "pair.h"
 
+#include "exclusions.h"
 #include "ghost_rows.h"
 
 #include <clebsch/model.h>
@@ -30,15 +31,20 @@ class PairClebsch : public Pair {
  private:
   std::vector<std::string> devices; /* of the processes of a host, in turn; empty: chosen */
   clb_model_options options;
+  bool guarded = true; /* a force beyond its bound ends the run */
   clb_context *ctx = nullptr;
   clb_model *model = nullptr;
   clb_model_info info;
   std::vector<int> species_of_type; /* [1 + types]; -1: NULL */
+  Exclusions exclusions;
+  bool warned = false; /* of pairs that are excluded */
 
   /* As long as the neighbour list. */
   std::vector<GhostRows::Home> homes; /* of all atoms */
   GhostRows ghosts;
-  std::vector<int32_t> species, senders, receivers;
+  std::vector<int> types;
+  std::vector<int32_t> species, senders, receivers; /* species -1: not there for the model */
+  bigint builds = -1;                               /* LAMMPS' number of the list */
   bool listed = false;
   std::vector<double> forces, e_atom, v_atom;
 
@@ -46,8 +52,14 @@ class PairClebsch : public Pair {
   void check(clb_status) const;
   void open(const char *path);
   std::string choose_device() const;
+  std::string devices_of_all(const std::string &own) const;
+  void list_species();
   void list_pairs();
+  void check_atoms() const;
   void add_results(double energy, const double *virial);
+  std::string culprit() const;
+  bool tries() const;
+  void guard() const;
 };
 
 }    // namespace LAMMPS_NS
