@@ -57,4 +57,5 @@ def main():
     sys.exit(bool(bad) or not count)
 
 
-main()
+if __name__ == "__main__":
+    main()
