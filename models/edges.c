@@ -128,7 +128,7 @@ clb_status clb_model_compute_edges_sized(clb_model *m, const clb_model_edges *ed
   clb_model_edges e;
   clb_model_exchange x;
   clb_model_edge_results r;
-  if (!m) return CLB_ERROR_ARGUMENT;
+  if (!m) return clb_null(__func__, "model");
   if (!edges || !results)
     return FAIL(m, CLB_ERROR_ARGUMENT, "clb_model_compute_edges: %s is NULL",
                 edges ? "results" : "edges");

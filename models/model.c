@@ -31,7 +31,7 @@ static clb_status check_options(clb_context *ctx, const clb_model_options *o) {
 
 clb_status clb_model_open_sized(clb_context *ctx, const char *path,
                                 const clb_model_options *options, clb_model **model, size_t size) {
-  clb_status s = clb_context_check(ctx);
+  clb_status s = clb_context_check(ctx, __func__);
   clb_model_options o;
   if (model) *model = NULL;
   if (s) return s;
@@ -77,7 +77,7 @@ void clb_model_destroy(clb_model **model) {
 /* ---- description ---- */
 
 clb_status clb_model_describe_sized(const clb_model *m, clb_model_info *info, size_t size) {
-  if (!m) return CLB_ERROR_ARGUMENT;
+  if (!m) return clb_null(__func__, "model");
   if (!info) return FAIL(m, CLB_ERROR_ARGUMENT, "clb_model_describe: info is NULL");
   clb_give_struct(&m->info, sizeof m->info, info, size);
   return CLB_OK;
@@ -91,7 +91,7 @@ int clb_model_species(const clb_model *m, int atomic_number) {
 
 clb_status clb_model_last_neighbours_sized(const clb_model *m, clb_model_neighbours *neighbours,
                                            size_t size) {
-  if (!m) return CLB_ERROR_ARGUMENT;
+  if (!m) return clb_null(__func__, "model");
   if (!neighbours)
     return FAIL(m, CLB_ERROR_ARGUMENT, "clb_model_last_neighbours: neighbours is NULL");
   const clb_model_neighbours all = {m->neighbours.n_edges, m->rebuilds};
@@ -276,7 +276,7 @@ clb_status clb_model_compute_sized(clb_model *m, const clb_model_atoms *atoms,
                                    size_t results_size) {
   clb_model_atoms a;
   clb_model_results r;
-  if (!m) return CLB_ERROR_ARGUMENT;
+  if (!m) return clb_null(__func__, "model");
   if (!atoms || !results)
     return FAIL(m, CLB_ERROR_ARGUMENT, "clb_model_compute: %s is NULL",
                 atoms ? "results" : "atoms");

@@ -3,7 +3,13 @@
    There are four kinds of object. A *context* is one open device with its queue; a *buffer* is
    memory on that device; a *graph* is a sorted list of edges; an *op* is a compiled operation. Ops
    are compiled when created, never when executed; executing neither allocates, transfers nor waits;
-   clb_wait waits. One thread at a time per context; contexts are independent.
+   clb_wait waits.
+
+   Threads: a context and all that belongs to it is used by one thread at a time; different contexts
+   at the same time, also on one device. clb_devices, clb_version and clb_status_text may be called
+   at any time. Callbacks run in the calling thread, and must not call Clebsch with the context that
+   calls them, but for clb_error. After fork the child may use contexts on "cpu" that it opens
+   itself or that the parent had; contexts on GPUs belong to the process that opened them.
 
    Every function that can fail returns a clb_status; clb_error(ctx) then returns the full message.
    Destroy functions take the address of the handle, accept NULL, and set the handle to NULL. */
@@ -115,12 +121,15 @@ CLB_API clb_status clb_context_adopt(const char *device, const clb_native *nativ
 
 /* May be called before the objects created with the context are destroyed: buffers, graphs, ops,
    recordings and models keep the device open and continue to work, and destroying the last of them
-   closes it. Their failures then return only a status, without a message. Ends a recording or
-   profile that is still in progress. */
+   closes it. Their failures then return only a status: clb_error does not know it. Ends a recording
+   or profile that is still in progress. */
 CLB_API void clb_context_destroy(clb_context **ctx);
 
 /* The message of the last failure: function, argument, the driver's own message, the whole compiler
-   log. Owned by the context and valid until its next call. Never NULL. */
+   log. A call whose handle is NULL (an op, buffer, graph, recording, model or context) leads to no
+   context: its message is kept for the thread, and is the answer, for any context and for NULL,
+   until a later call fails on the context that is asked for. Owned by the context or the thread,
+   and valid until its next call. Never NULL; "no error" if there was none. */
 CLB_API const char *clb_error(const clb_context *ctx);
 
 /* NULL, or a message about a problem that makes no call fail but should be fixed: the cache folder

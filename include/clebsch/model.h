@@ -53,7 +53,7 @@ CLB_SIZED clb_status clb_model_open(clb_context *ctx, const char *path,
 CLB_API void clb_model_destroy(clb_model **model);
 
 typedef struct {
-  const char *architecture; /* "nequip", "nequix", "sevennet" */
+  const char *architecture; /* "nequip", "nequix", "sevennet", "mace" */
   double r_max;             /* Angstrom */
   int n_layers, l_max, n_species;
   const char *const *symbols;              /* [n_species]: "H", "O", ... */

@@ -21,7 +21,7 @@ const char *clb_status_text(clb_status status) {
 }
 
 clb_status clb_devices(void (*each)(const clb_device_info *info, void *user), void *user) {
-  if (!each) return CLB_ERROR_ARGUMENT;
+  if (!each) return clb_null(__func__, "each");
   for (const clb_backend *const *b = clb_backends; *b; b++) (*b)->list(each, user);
   return CLB_OK;
 }
@@ -29,7 +29,7 @@ clb_status clb_devices(void (*each)(const clb_device_info *info, void *user), vo
 /* ---- context ---- */
 
 static clb_status open_context(const char *device, const clb_native *native, clb_context **ctx) {
-  if (!ctx) return CLB_ERROR_ARGUMENT;
+  if (!ctx) return clb_null("clb_context_create", "ctx");
   clb_context *c = *ctx = calloc(1, sizeof *c);
   if (!c) return CLB_ERROR_MEMORY;
   clb_cache_sweep();
@@ -41,7 +41,7 @@ clb_status clb_context_create(const char *device, clb_context **ctx) {
 }
 
 clb_status clb_context_adopt(const char *device, const clb_native *native, clb_context **ctx) {
-  if (!ctx) return CLB_ERROR_ARGUMENT;
+  if (!ctx) return clb_null(__func__, "ctx");
   if (native && device && *device) return open_context(device, native, ctx);
   *ctx = calloc(1, sizeof **ctx);
   if (!*ctx) return CLB_ERROR_MEMORY;
@@ -62,7 +62,9 @@ void clb_context_destroy(clb_context **ctx) {
 }
 
 const char *clb_error(const clb_context *ctx) {
-  if (!ctx) return "there is no context";
+  const char *null = clb_null_after(ctx ? ctx->error.number : 0);
+  if (null) return null;
+  if (!ctx) return "no error";
   if (ctx->error.text.failed) return "out of memory while saying what failed";
   return ctx->error.text.s ? ctx->error.text.s : "no error";
 }
@@ -72,7 +74,7 @@ const char *clb_context_note(const clb_context *ctx) {
 }
 
 clb_status clb_context_device_sized(clb_context *ctx, clb_device_info *info, size_t size) {
-  clb_status s = clb_context_check(ctx);
+  clb_status s = clb_context_check(ctx, __func__);
   if (s) return s;
   if (!info) return clb_fail(&ctx->error, CLB_ERROR_ARGUMENT, "clb_context_device: info is NULL");
   clb_give_struct(&ctx->device->info, sizeof ctx->device->info, info, size);
@@ -80,7 +82,7 @@ clb_status clb_context_device_sized(clb_context *ctx, clb_device_info *info, siz
 }
 
 clb_status clb_context_disable(clb_context *ctx, unsigned optimisations) {
-  clb_status s = clb_context_check(ctx);
+  clb_status s = clb_context_check(ctx, __func__);
   if (s) return s;
   if (optimisations & ~(unsigned)(CLB_WIDE_ACCESSES | CLB_REGISTER_SUMS | CLB_SPLIT_ROWS))
     return clb_fail(&ctx->error, CLB_ERROR_ARGUMENT,

@@ -23,7 +23,7 @@ static clb_status take(clb_context *ctx, const clb_convolution_desc *given, size
 clb_status clb_convolution_create_sized(clb_context *ctx, const clb_convolution_desc *given,
                                         clb_op **op, size_t size, size_t product_size) {
   clb_convolution_desc desc;
-  clb_status s = clb_context_check(ctx);
+  clb_status s = clb_context_check(ctx, __func__);
   if (op) *op = NULL;
   if (s) return s;
   if (!given || !op)

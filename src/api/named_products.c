@@ -205,7 +205,7 @@ static clb_status find(clb_context *ctx, const char *call,
                        clb_status (*paths)(product *, const char *, int), const char *irreps_x,
                        const char *irreps_y, const char *third, int order,
                        clb_instructions *found) {
-  clb_status s = clb_context_check(ctx);
+  clb_status s = clb_context_check(ctx, call);
   if (s) return s;
   if (!found) return clb_fail(&ctx->error, CLB_ERROR_ARGUMENT, "%s: found is NULL", call);
   product *p = calloc(1, sizeof *p);

@@ -10,7 +10,7 @@ clb_status clb_spherical_harmonics_create_sized(clb_context *ctx,
                                                 const clb_spherical_harmonics_desc *given,
                                                 clb_op **op, size_t size) {
   clb_spherical_harmonics_desc desc;
-  clb_status s = clb_context_check(ctx);
+  clb_status s = clb_context_check(ctx, __func__);
   if (op) *op = NULL;
   if (s) return s;
   if (!given || !op)

@@ -17,7 +17,7 @@ clb_status clb_symmetric_contraction_create_sized(clb_context *ctx,
                                                   const clb_symmetric_contraction_desc *given,
                                                   clb_op **op, size_t size) {
   clb_symmetric_contraction_desc desc;
-  clb_status s = clb_context_check(ctx);
+  clb_status s = clb_context_check(ctx, __func__);
   if (op) *op = NULL;
   if (s) return s;
   if (!given || !op)
@@ -46,7 +46,7 @@ static clb_status read_description(clb_context *ctx, const char *call,
                                    const void *result, const char *name,
                                    clb_symmetric_contraction_problem *p) {
   clb_symmetric_contraction_desc desc;
-  clb_status s = clb_context_check(ctx);
+  clb_status s = clb_context_check(ctx, call);
   if (s) return s;
   if (!given || !result)
     return clb_fail(&ctx->error, CLB_ERROR_ARGUMENT, "%s: %s is NULL", call, given ? name : "desc");

@@ -17,7 +17,7 @@ static clb_status take(clb_context *ctx, const clb_tensor_product_desc *given, s
 clb_status clb_tensor_product_create_sized(clb_context *ctx, const clb_tensor_product_desc *given,
                                            clb_op **op, size_t size) {
   clb_tensor_product_desc desc;
-  clb_status s = clb_context_check(ctx);
+  clb_status s = clb_context_check(ctx, __func__);
   if (op) *op = NULL;
   if (s) return s;
   if (!given || !op)
@@ -52,7 +52,7 @@ static clb_status read_description(clb_context *ctx, const char *call,
                                    const clb_tensor_product_desc *given, size_t size,
                                    const void *result, const char *name,
                                    clb_tensor_product_desc *desc, clb_tensor_product_problem **p) {
-  clb_status s = clb_context_check(ctx);
+  clb_status s = clb_context_check(ctx, call);
   *p = NULL;
   if (s) return s;
   if (!given || !result)
@@ -141,7 +141,7 @@ clb_status clb_tensor_product_double_backward(clb_op *op, int64_t n, clb_rows x,
 clb_status clb_tensor_product_triple_backward(clb_op *op, int64_t n,
                                               const clb_triple_operands *operands) {
   clb_rows rows[CLB_TENSOR_PRODUCT_OPERANDS];
-  if (!op) return CLB_ERROR_ARGUMENT;
+  if (!op) return clb_null(__func__, "op");
   if (!operands)
     return clb_fail(&op->ctx->error, CLB_ERROR_ARGUMENT,
                     "clb_tensor_product_triple_backward: operands is NULL");

@@ -10,6 +10,7 @@
 typedef struct {
   clb_text text;
   clb_status first; /* the first failure since this was set to CLB_OK */
+  uint64_t number;  /* of the last failure, counted over all sinks and threads; 0: none */
 } clb_error_sink;
 
 /* Replaces the message and returns status, so that reporting a failure takes one line: return
@@ -19,5 +20,11 @@ clb_status clb_fail(clb_error_sink *e, clb_status status, const char *format, ..
 /* Appends to the message (a compiler's log, the caller's context) and returns status. */
 clb_status clb_fail_more(clb_error_sink *e, clb_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+
+/* A call whose handle is NULL leads to no sink: its message is kept for this thread. call: the name
+   of the function, of which "_sized" is left out. Returns CLB_ERROR_ARGUMENT. */
+clb_status clb_null(const char *call, const char *argument);
+/* The thread's message of that kind, if it is younger than failure `number`; else NULL. */
+const char *clb_null_after(uint64_t number);
 
 #endif

@@ -69,7 +69,7 @@ static clb_status reserve(clb_graph *g) {
 static bool counts_something(int64_t n) { return n >= 0 && n <= MAX_COUNT; }
 
 clb_status clb_graph_create(clb_context *ctx, int64_t nodes, int64_t edges, clb_graph **graph) {
-  clb_status s = clb_context_check(ctx);
+  clb_status s = clb_context_check(ctx, __func__);
   if (graph) *graph = NULL;
   if (s) return s;
   if (!graph) return clb_fail(&ctx->error, CLB_ERROR_ARGUMENT, "clb_graph_create: graph is NULL");
@@ -371,7 +371,7 @@ clb_status clb_graph_sort(clb_graph *g, int64_t n_senders, int64_t n_receivers, 
 
 clb_status clb_graph_update(clb_graph *g, int64_t n_senders, int64_t n_receivers, int64_t n_edges,
                             clb_index_type type, clb_index_list senders, clb_index_list receivers) {
-  if (!g) return CLB_ERROR_ARGUMENT;
+  if (!g) return clb_null(__func__, "graph");
   const request r = {n_edges, {n_receivers, n_senders}, type, {receivers, senders}};
   clb_status s = clb_not_recording(g->ctx, "clb_graph_update");
   if (s) return s;
@@ -385,7 +385,7 @@ clb_status clb_graph_update(clb_graph *g, int64_t n_senders, int64_t n_receivers
 /* ---- access to the lists ---- */
 
 clb_status clb_graph_sorted(clb_graph *g, clb_graph_order order, clb_sorted_edges *sorted) {
-  if (!g) return CLB_ERROR_ARGUMENT;
+  if (!g) return clb_null(__func__, "graph");
   if (order != CLB_BY_RECEIVER && order != CLB_BY_SENDER)
     return FAIL(g, CLB_ERROR_ARGUMENT,
                 "clb_graph_sorted: order is %d; it must be CLB_BY_RECEIVER or CLB_BY_SENDER",
@@ -398,7 +398,7 @@ clb_status clb_graph_sorted(clb_graph *g, clb_graph_order order, clb_sorted_edge
 }
 
 clb_status clb_graph_lists(clb_graph *g, clb_buffer **senders, clb_buffer **receivers) {
-  if (!g) return CLB_ERROR_ARGUMENT;
+  if (!g) return clb_null(__func__, "graph");
   if (!senders || !receivers)
     return FAIL(g, CLB_ERROR_ARGUMENT, "clb_graph_lists: %s is NULL",
                 senders ? "receivers" : "senders");

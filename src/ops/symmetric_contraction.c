@@ -222,7 +222,7 @@ enum { BY_ROWS = 1, BY_SPECIES = 2 };
 
 static clb_status run(clb_op *op, clb_pass pass, int64_t n, const clb_rows *rows, int parts_run) {
   clb_operand operands[CLB_MAX_OPERANDS] = {{.name = NULL}};
-  if (!op) return CLB_ERROR_ARGUMENT;
+  if (!op) return clb_op_null(CLB_SYMMETRIC_CONTRACTION, pass);
   int count = op->problem.kind == CLB_SYMMETRIC_CONTRACTION
                   ? clb_symmetric_contraction_operands(&op->problem, pass, rows, operands)
                   : 0;

@@ -94,7 +94,7 @@ int clb_tensor_product_operands(const clb_problem *problem, clb_pass pass, const
 
 clb_status clb_tensor_product_run(clb_op *op, clb_pass pass, int64_t n, const clb_rows *rows) {
   clb_operand operands[CLB_TENSOR_PRODUCT_OPERANDS];
-  if (!op) return CLB_ERROR_ARGUMENT;
+  if (!op) return clb_op_null(CLB_TENSOR_PRODUCT, pass);
   int count = clb_tensor_product_operands(&op->problem, pass, rows, operands);
   if (op->problem.tensor_product.shared_weights && op->problem.kind == CLB_TENSOR_PRODUCT)
     return clb_shared_weights_run(op, pass, n, operands, count);

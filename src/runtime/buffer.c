@@ -4,14 +4,14 @@
 #include <stdlib.h>
 
 clb_status clb_wait(clb_context *ctx) {
-  clb_status s = clb_context_check(ctx);
+  clb_status s = clb_context_check(ctx, __func__);
   if (!s) s = clb_not_recording(ctx, "clb_wait");
   return s ? s : ctx->device->backend->wait(ctx->device);
 }
 
 static clb_status new_buffer(clb_context *ctx, const char *call, uint64_t bytes,
                              clb_buffer **buffer) {
-  clb_status s = clb_context_check(ctx);
+  clb_status s = clb_context_check(ctx, call);
   if (buffer) *buffer = NULL;
   if (s) return s;
   if (!buffer) return clb_fail(&ctx->error, CLB_ERROR_ARGUMENT, "%s: buffer is NULL", call);
@@ -53,7 +53,7 @@ clb_status clb_buffer_wrap(clb_context *ctx, clb_memory_kind kind, void *memory,
 }
 
 clb_status clb_buffer_native(const clb_buffer *b, clb_memory_kind *kind, void **memory) {
-  if (!b) return CLB_ERROR_ARGUMENT;
+  if (!b) return clb_null(__func__, "buffer");
   if (!kind || !memory)
     return clb_fail(&b->ctx->error, CLB_ERROR_ARGUMENT, "clb_buffer_native: %s is NULL",
                     kind ? "memory" : "kind");
@@ -73,7 +73,7 @@ void clb_buffer_destroy(clb_buffer **buffer) {
 
 static clb_status check_range(clb_buffer *b, const char *call, uint64_t offset, const void *host,
                               uint64_t bytes) {
-  if (!b) return CLB_ERROR_ARGUMENT;
+  if (!b) return clb_null(call, "buffer");
   if (!host && bytes)
     return clb_fail(&b->ctx->error, CLB_ERROR_ARGUMENT, "%s: the host pointer is NULL", call);
   if (offset > b->memory.bytes || bytes > b->memory.bytes - offset)

@@ -2,6 +2,7 @@
 #include "src/runtime/context.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 void clb_context_finish(clb_context *c) {
   if (c->device && c->device->info.runs) c->device->backend->wait(c->device);
@@ -26,9 +27,12 @@ void clb_context_release(clb_context *ctx) {
   if (!--ctx->held && ctx->destroyed) clb_context_close(ctx);
 }
 
-clb_status clb_context_check(clb_context *ctx) {
-  if (!ctx) return CLB_ERROR_ARGUMENT;
+clb_status clb_context_check(clb_context *ctx, const char *call) {
+  if (!ctx) return clb_null(call, "ctx");
+  static const char why[] = " (this context never opened)";
+  const char *said = ctx->error.text.s;
   if (!ctx->device)
-    return clb_fail_more(&ctx->error, CLB_ERROR_ARGUMENT, " (this context never opened)");
+    return clb_fail_more(&ctx->error, CLB_ERROR_ARGUMENT, "%s",
+                         said && strstr(said, why) ? "" : why);
   return CLB_OK;
 }

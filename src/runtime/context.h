@@ -82,7 +82,7 @@ void clb_context_finish(clb_context *ctx);
 void clb_context_close(clb_context *ctx);
 
 /* CLB_OK where ctx has an open device. */
-clb_status clb_context_check(clb_context *ctx);
+clb_status clb_context_check(clb_context *ctx, const char *call);
 
 /* Finds a kernel or compiles it; takes ownership of k, even on failure. The kernel is owned by the
    context. _get: for a new op, of which there is none while work is recorded. */
@@ -154,8 +154,11 @@ static inline int64_t clb_operand_stride(const clb_operand *o) {
 /* Number i of an array of a storage type. */
 void clb_number_put(int32_t storage, void *to, int64_t i, double x);
 const char *clb_pass_name(clb_pass pass); /* "double backward" */
-/* The kernel of a pass, or an error saying why there is none. */
-clb_status clb_op_pass_kernel(clb_op *op, clb_pass pass, const clb_kernel **kernel);
+/* The kernel of a pass, or an error saying why there is none. call: the function that asks. */
+clb_status clb_op_pass_kernel(clb_op *op, const char *call, clb_pass pass,
+                              const clb_kernel **kernel);
+/* The failure of a pass whose op is NULL. */
+clb_status clb_op_null(int32_t kind, clb_pass pass);
 /* CLB_OK where the op was created with this pass. */
 clb_status clb_op_check_pass(clb_op *op, clb_pass pass);
 /* Checks one operand of n rows. */

@@ -84,7 +84,7 @@ clb_status clb_gemm(clb_context *ctx, clb_dtype type, const clb_gemm_desc *produ
 }
 
 clb_status clb_profile_begin(clb_context *ctx) {
-  clb_status s = clb_context_check(ctx);
+  clb_status s = clb_context_check(ctx, __func__);
   if (s) return s;
   clb_profile_forget(ctx);
   ctx->profiles = true;
@@ -93,7 +93,7 @@ clb_status clb_profile_begin(clb_context *ctx) {
 
 clb_status clb_profile_end(clb_context *ctx,
                            void (*each)(const clb_profile_entry *entry, void *user), void *user) {
-  clb_status s = clb_context_check(ctx);
+  clb_status s = clb_context_check(ctx, __func__);
   if (s) return s;
   for (const clb_profile *p = ctx->profile; p && each; p = p->next)
     if (p->entry.launches) each(&p->entry, user); /* 0 if a library has refused */

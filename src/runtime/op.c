@@ -161,8 +161,9 @@ void clb_op_destroy(clb_op **op) {
   clb_context_release(ctx);
 }
 
-clb_status clb_op_pass_kernel(clb_op *op, clb_pass pass, const clb_kernel **kernel) {
-  if (!op) return CLB_ERROR_ARGUMENT;
+clb_status clb_op_pass_kernel(clb_op *op, const char *call, clb_pass pass,
+                              const clb_kernel **kernel) {
+  if (!op) return clb_null(call, "op");
   if ((unsigned)pass >= CLB_PASSES)
     return clb_fail(&op->ctx->error, CLB_ERROR_ARGUMENT,
                     "pass is %d; it must be CLB_FORWARD ... CLB_TRIPLE_BACKWARD", pass);
@@ -176,12 +177,12 @@ clb_status clb_op_pass_kernel(clb_op *op, clb_pass pass, const clb_kernel **kern
 
 clb_status clb_op_check_pass(clb_op *op, clb_pass pass) {
   const clb_kernel *kernel;
-  return clb_op_pass_kernel(op, pass, &kernel);
+  return clb_op_pass_kernel(op, __func__, pass, &kernel);
 }
 
 clb_status clb_op_counts_sized(clb_op *op, clb_pass pass, clb_counts *counts, size_t size) {
   const clb_kernel *kernel;
-  clb_status s = clb_op_pass_kernel(op, pass, &kernel);
+  clb_status s = clb_op_pass_kernel(op, __func__, pass, &kernel);
   if (s) return s;
   if (!counts)
     return clb_fail(&op->ctx->error, CLB_ERROR_ARGUMENT, "clb_op_counts: counts is NULL");
@@ -194,7 +195,7 @@ clb_status clb_op_counts_sized(clb_op *op, clb_pass pass, clb_counts *counts, si
 
 clb_status clb_op_report_sized(clb_op *op, clb_pass pass, clb_report *report, size_t size) {
   const clb_kernel *kernel;
-  clb_status s = clb_op_pass_kernel(op, pass, &kernel);
+  clb_status s = clb_op_pass_kernel(op, __func__, pass, &kernel);
   if (s) return s;
   if (!report)
     return clb_fail(&op->ctx->error, CLB_ERROR_ARGUMENT, "clb_op_report: report is NULL");
@@ -210,7 +211,7 @@ clb_status clb_op_report_sized(clb_op *op, clb_pass pass, clb_report *report, si
 
 clb_status clb_op_source(clb_op *op, clb_pass pass, const char **source, size_t *bytes) {
   const clb_kernel *kernel;
-  clb_status s = clb_op_pass_kernel(op, pass, &kernel);
+  clb_status s = clb_op_pass_kernel(op, __func__, pass, &kernel);
   if (s) return s;
   if (!source || !bytes)
     return clb_fail(&op->ctx->error, CLB_ERROR_ARGUMENT, "clb_op_source: source or bytes is NULL");
@@ -223,7 +224,7 @@ clb_status clb_op_source(clb_op *op, clb_pass pass, const char **source, size_t 
 
 clb_status clb_op_tuning_sized(clb_op *op, clb_pass pass, clb_tuning *tuning, size_t size) {
   const clb_kernel *kernel;
-  clb_status s = clb_op_pass_kernel(op, pass, &kernel);
+  clb_status s = clb_op_pass_kernel(op, __func__, pass, &kernel);
   if (s) return s;
   if (!tuning)
     return clb_fail(&op->ctx->error, CLB_ERROR_ARGUMENT, "clb_op_tuning: tuning is NULL");

@@ -2,6 +2,8 @@
 #include "src/ir/interpreter/interpret_values.h"
 #include "src/runtime/context.h"
 
+#include <stdio.h>
+
 void clb_number_put(int32_t storage, void *to, int64_t i, double x) {
   switch (storage) {
     case CLB_F64: ((double *)to)[i] = x; break;
@@ -70,6 +72,12 @@ static clb_status check_index(clb_op *op, const char *pass, int64_t n, const clb
   return CLB_OK;
 }
 
+clb_status clb_op_null(int32_t kind, clb_pass pass) {
+  char call[80];
+  snprintf(call, sizeof call, "%s, %s", clb_kernel_kinds[kind]->name, clb_pass_name(pass));
+  return clb_null(call, "op");
+}
+
 clb_status clb_op_check_operand(clb_op *op, clb_pass pass, int64_t n, const clb_operand *o) {
   int64_t stride;
   if (!o->columns || (!n && !o->one_row)) return CLB_OK;
@@ -83,7 +91,7 @@ clb_status clb_op_check_rows(clb_op *op, int32_t kind, clb_pass pass, int64_t n,
   if (op->problem.kind != kind)
     return clb_fail(&op->ctx->error, CLB_ERROR_ARGUMENT, "this op is %s, not %s",
                     clb_kernel_kinds[op->problem.kind]->name, clb_kernel_kinds[kind]->name);
-  clb_status s = clb_op_pass_kernel(op, pass, &kernel);
+  clb_status s = clb_op_pass_kernel(op, __func__, pass, &kernel);
   if (s) return s;
   int64_t max = INT32_MAX * (int64_t)kernel->ir.rows;
   if (n < 0 || n > max)

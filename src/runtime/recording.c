@@ -11,7 +11,7 @@ static void let_driver_record(clb_recording *r) {
 }
 
 clb_status clb_record_begin(clb_context *ctx) {
-  clb_status s = clb_context_check(ctx);
+  clb_status s = clb_context_check(ctx, __func__);
   if (s) return s;
   clb_error_sink *e = &ctx->error;
   if (ctx->recording)
@@ -29,7 +29,7 @@ clb_status clb_record_begin(clb_context *ctx) {
 }
 
 clb_status clb_record_end(clb_context *ctx, clb_recording **recording) {
-  clb_status s = clb_context_check(ctx);
+  clb_status s = clb_context_check(ctx, __func__);
   if (recording) *recording = NULL;
   if (s) return s;
   clb_error_sink *e = &ctx->error;
@@ -54,7 +54,7 @@ clb_status clb_record_end(clb_context *ctx, clb_recording **recording) {
 
 clb_status clb_replay(clb_recording *r) {
   clb_status s = CLB_OK;
-  if (!r) return CLB_ERROR_ARGUMENT;
+  if (!r) return clb_null(__func__, "recording");
   clb_context *ctx = r->ctx;
   if (r->lost)
     return clb_fail(&ctx->error, CLB_ERROR_ARGUMENT,
@@ -93,7 +93,7 @@ static clb_status check_new(const clb_recording *r, const clb_buffer *from, cons
 }
 
 clb_status clb_recording_replace(clb_recording *r, clb_buffer *old_buffer, clb_buffer *new_buffer) {
-  if (!r) return CLB_ERROR_ARGUMENT;
+  if (!r) return clb_null(__func__, "recording");
   clb_status s = check_new(r, old_buffer, new_buffer);
   if (s) return s;
   const void *old = old_buffer->memory.handle;

@@ -251,7 +251,7 @@ void clb_wisdom_keep(clb_context *ctx, const clb_problem *p, const clb_choice *c
 
 clb_status clb_wisdom_export(clb_context *ctx, const char *path) {
   clb_text lines = {0}, device = {0};
-  clb_status s = clb_context_check(ctx);
+  clb_status s = clb_context_check(ctx, __func__);
   if (s) return s;
   if (!path) return FAIL("clb_wisdom_export: path is NULL");
   read_once(ctx);
@@ -270,7 +270,7 @@ clb_status clb_wisdom_export(clb_context *ctx, const char *path) {
 
 clb_status clb_wisdom_import(clb_context *ctx, const char *path) {
   clb_text file = {0}, lines = {0};
-  clb_status s = clb_context_check(ctx);
+  clb_status s = clb_context_check(ctx, __func__);
   if (s) return s;
   if (!path) return FAIL("clb_wisdom_import: path is NULL");
   read_once(ctx);
@@ -287,7 +287,7 @@ clb_status clb_wisdom_import(clb_context *ctx, const char *path) {
 }
 
 clb_status clb_wisdom_forget(clb_context *ctx) {
-  clb_status s = clb_context_check(ctx);
+  clb_status s = clb_context_check(ctx, __func__);
   if (s) return s;
   clb_text_free(&ctx->wisdom);
   ctx->wisdom_read = true;

@@ -161,7 +161,7 @@ static clb_status measure_fma(clb_context *ctx, clb_dtype type, double *rate) {
 }
 
 clb_status clb_measure_peaks(clb_context *ctx, double *copy, double *f32, double *f64) {
-  clb_status s = clb_context_check(ctx);
+  clb_status s = clb_context_check(ctx, __func__);
   if (s) return s;
   if (!copy || !f32 || !f64)
     return clb_fail(&ctx->error, CLB_ERROR_ARGUMENT, "clb_measure_peaks: %s is NULL",

@@ -61,9 +61,9 @@ static void questions(void **state) {
   clb_model_info info;
   clb_model_neighbours neighbours;
   static const int none[] = {0, -1, 118, 119, INT_MAX, INT_MIN};
-  MUTELY_REFUSED(clb_model_describe(NULL, &info));
+  NULL_REFUSED(clb_model_describe(NULL, &info));
   REFUSED(clb_model_describe(model, NULL));
-  MUTELY_REFUSED(clb_model_last_neighbours(NULL, &neighbours));
+  NULL_REFUSED(clb_model_last_neighbours(NULL, &neighbours));
   REFUSED(clb_model_last_neighbours(model, NULL));
   DONE(clb_model_last_neighbours(model, &neighbours));
   assert_int_equal(clb_model_species(NULL, 1), -1);
@@ -91,7 +91,7 @@ static void atoms(void **state) {
   double energy, forces[6], stress[9];
   const clb_model_atoms some = {.n = 2, .species = species, .positions = places};
   const clb_model_results asked = {.energy = &energy};
-  MUTELY_REFUSED(clb_model_compute(NULL, &some, &asked));
+  NULL_REFUSED(clb_model_compute(NULL, &some, &asked));
   REFUSED(clb_model_compute(model, NULL, &asked));
   REFUSED(clb_model_compute(model, &some, NULL));
   ATOMS(DONE, );
@@ -137,7 +137,7 @@ static const clb_model_edge_results both = {.energy = &energy, .d_vectors = d_ve
 static void edges(void **state) {
   (void)state;
   static const double nowhere[6] = {NAN}, here[6] = {0};
-  MUTELY_REFUSED(clb_model_compute_edges(NULL, &two, &both));
+  NULL_REFUSED(clb_model_compute_edges(NULL, &two, &both));
   REFUSED(clb_model_compute_edges(model, NULL, &both));
   REFUSED(clb_model_compute_edges(model, &two, NULL));
   MODEL_EDGES(DONE, );

@@ -54,11 +54,20 @@ static inline void end_call(void) {
   clb_op_destroy(&made.op);
 }
 
+/* The message of a call whose handle is NULL: of that call, whatever has failed on a context. */
+static inline bool names_null(const char *call, const char *said) {
+  const char *end = strstr(said, " is NULL");
+  return end && !end[strlen(" is NULL")] &&
+         (!strncmp(said, call, strcspn(call, "(")) || strstr(said, "forward: op is"));
+}
+
 static inline void expect_refused(const char *call, clb_status s, bool says) {
   if (s != CLB_ERROR_ARGUMENT && s != CLB_ERROR_MEMORY && s != CLB_ERROR_UNSUPPORTED)
     fail_msg("%s: status %d: %s", call, (int)s, clb_error(t.ctx));
   if (says && (!t.ctx->error.text.s || t.ctx->error.text.n < 10))
     fail_msg("%s: no sentence: %s", call, clb_error(t.ctx));
+  if (!says && !(names_null(call, clb_error(t.ctx)) && names_null(call, clb_error(NULL))))
+    fail_msg("%s: another call's sentence: %s", call, clb_error(t.ctx));
   if (made.buffer || made.op || made.graph || made.recording || made.model)
     fail_msg("%s: refused, but something is made", call);
 }
@@ -72,8 +81,8 @@ static inline void expect_done(const char *call, clb_status s) {
 #define DONE_AS(what, call) (begin_call(), expect_done(what, call))
 #define REFUSED(call) REFUSED_AS(#call, call)
 #define DONE(call) DONE_AS(#call, call)
-/* Where there is no context to say why. */
-#define MUTELY_REFUSED(call) (begin_call(), expect_refused(#call, call, false))
+/* Where no handle leads to a context. */
+#define NULL_REFUSED(call) (begin_call(), expect_refused(#call, call, false))
 
 /* ---- making and destroying ---- */
 

@@ -68,9 +68,47 @@ static void devices(void **state) {
   unsetenv("CLB_DEVICE");
   assert_int_equal(clb_context_create(NULL, &ctx), CLB_OK);
   clb_context_destroy(&ctx);
-  assert_string_equal(clb_error(NULL), "there is no context");
   assert_string_equal(clb_status_text(CLB_ERROR_MEMORY), "out of memory");
   assert_string_equal(clb_status_text((clb_status)99), "no such status");
+}
+
+/* A call without a handle has a message, which gives way to that of a later failure. */
+static void null_handles(void **state) {
+  (void)state;
+  clb_context *ctx = cpu(), *other = cpu();
+  clb_buffer *b;
+  assert_string_equal(clb_error(other), "no error");
+  FAILS(ctx, CLB_ERROR_ARGUMENT, "clb_buffer_create: buffer", clb_buffer_create(ctx, 8, NULL));
+  FAILS(ctx, CLB_ERROR_ARGUMENT, "clb_op_counts: op is NULL",
+        clb_op_counts(NULL, CLB_FORWARD, NULL));
+  FAILS(other, CLB_ERROR_ARGUMENT, "spherical_harmonics, double backward: op is NULL",
+        clb_spherical_harmonics_double_backward(NULL, 1, (clb_rows){0}, (clb_rows){0},
+                                                (clb_rows){0}, (clb_rows){0}, (clb_rows){0}));
+  FAILS(NULL, CLB_ERROR_ARGUMENT, "clb_wait: ctx is NULL", clb_wait(NULL));
+  assert_int_equal(clb_buffer_create(ctx, 8, &b), CLB_OK);
+  assert_string_equal(clb_error(ctx), "clb_wait: ctx is NULL");
+  FAILS(ctx, CLB_ERROR_ARGUMENT, "outside", clb_buffer_read(b, 9, &ctx, 1));
+  assert_string_equal(clb_error(NULL), "clb_wait: ctx is NULL");
+  clb_buffer_destroy(&b);
+  clb_context_destroy(&other);
+  clb_context_destroy(&ctx);
+}
+
+static void *says(void *ctx) {
+  return strcmp(clb_error(ctx), "no error") || strcmp(clb_error(NULL), "no error") ? "said" : NULL;
+}
+
+/* It is the thread's own. */
+static void null_handles_of_others(void **state) {
+  (void)state;
+  clb_context *ctx = cpu();
+  pthread_t t;
+  void *said;
+  assert_int_equal(clb_wait(NULL), CLB_ERROR_ARGUMENT);
+  assert_int_equal(pthread_create(&t, NULL, says, ctx), 0);
+  pthread_join(t, &said);
+  assert_null(said);
+  clb_context_destroy(&ctx);
 }
 
 static void buffers(void **state) {
@@ -266,8 +304,10 @@ static void two_threads(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(devices),      cmocka_unit_test(buffers), cmocka_unit_test(zeros),
-      cmocka_unit_test(descriptions), cmocka_unit_test(rows),    cmocka_unit_test(rounds),
+      cmocka_unit_test(null_handles), cmocka_unit_test(devices),
+      cmocka_unit_test(buffers),      cmocka_unit_test(null_handles_of_others),
+      cmocka_unit_test(zeros),        cmocka_unit_test(descriptions),
+      cmocka_unit_test(rows),         cmocka_unit_test(rounds),
       cmocka_unit_test(two_threads),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -12,9 +12,10 @@ static void adopt_nothing(void **state) {
     const char *device;
     bool native;
   } all[] = {{NULL, false}, {"cpu", false}, {"", true}, {"cpu", true}};
-  MUTELY_REFUSED(clb_context_adopt("cpu", NULL, NULL));
-  MUTELY_REFUSED(clb_context_create("cpu", NULL));
-  MUTELY_REFUSED(clb_devices(NULL, NULL));
+  NULL_REFUSED(clb_context_adopt("cpu", NULL, NULL));
+  REFUSED(clb_buffer_create(t.ctx, 8, NULL)); /* is older than what follows */
+  NULL_REFUSED(clb_context_create("cpu", NULL));
+  NULL_REFUSED(clb_devices(NULL, NULL));
   for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
     clb_context *c = NULL;
     clb_native none = {0};
@@ -25,6 +26,13 @@ static void adopt_nothing(void **state) {
 }
 
 /* Without a context, and with one that did not open. */
+static void expect_nowhere(const char *call, clb_status s, const clb_context *c) {
+  if (!c) expect_refused(call, s, false);
+  else if (s != CLB_ERROR_ARGUMENT || !strstr(clb_error(c), "this context never opened"))
+    fail_msg("%s: status %d: %s", call, (int)s, clb_error(c));
+}
+#define NOWHERE(call) (begin_call(), expect_nowhere(#call, call, c))
+
 static void no_context(void **state) {
   (void)state;
   clb_device_info info;
@@ -35,31 +43,31 @@ static void no_context(void **state) {
   unsigned char mask[100];
   for (int k = 0; k < 2; k++) {
     clb_context *c = k ? t.dead : NULL;
-    MUTELY_REFUSED(clb_context_device(c, &info));
-    MUTELY_REFUSED(clb_wait(c));
-    MUTELY_REFUSED(clb_measure_peaks(c, &d[0], &d[1], &d[2]));
-    MUTELY_REFUSED(clb_profile_begin(c));
-    MUTELY_REFUSED(clb_profile_end(c, each_entry, NULL));
-    MUTELY_REFUSED(clb_record_begin(c));
-    MUTELY_REFUSED(clb_record_end(c, &made.recording));
-    MUTELY_REFUSED(clb_buffer_create(c, 8, &made.buffer));
-    MUTELY_REFUSED(clb_buffer_wrap(c, CLB_POINTER, d, 8, &made.buffer));
-    MUTELY_REFUSED(clb_wisdom_export(c, "/nonexistent/x"));
-    MUTELY_REFUSED(clb_wisdom_import(c, "/nonexistent/x"));
-    MUTELY_REFUSED(clb_wisdom_forget(c));
-    MUTELY_REFUSED(clb_context_disable(c, 1));
-    MUTELY_REFUSED(clb_spherical_harmonics_create(c, &t.sh_desc, &made.op));
-    MUTELY_REFUSED(clb_tensor_product_create(c, &t.tp_desc, &made.op));
-    MUTELY_REFUSED(clb_convolution_create(c, &t.cv_desc, &made.op));
-    MUTELY_REFUSED(clb_tensor_product_measure(c, &t.tp_desc, &sizes));
-    MUTELY_REFUSED(clb_tensor_product_weights(c, &t.tp_desc, 0, &slice));
-    MUTELY_REFUSED(clb_tensor_product_mask(c, &t.tp_desc, mask, 16));
-    MUTELY_REFUSED(clb_channel_wise(c, "1x0e", "0e", "0e", CLB_SORTED, &list));
-    MUTELY_REFUSED(clb_fully_connected(c, "0e", "0e", "0e", &list));
-    MUTELY_REFUSED(clb_full(c, "0e", "0e", "", &list));
-    MUTELY_REFUSED(clb_elementwise(c, "0e", "0e", "", &list));
-    MUTELY_REFUSED(clb_graph_create(c, 1, 1, &made.graph));
-    MUTELY_REFUSED(clb_model_open(c, "/nonexistent", NULL, &made.model));
+    NOWHERE(clb_context_device(c, &info));
+    NOWHERE(clb_wait(c));
+    NOWHERE(clb_measure_peaks(c, &d[0], &d[1], &d[2]));
+    NOWHERE(clb_profile_begin(c));
+    NOWHERE(clb_profile_end(c, each_entry, NULL));
+    NOWHERE(clb_record_begin(c));
+    NOWHERE(clb_record_end(c, &made.recording));
+    NOWHERE(clb_buffer_create(c, 8, &made.buffer));
+    NOWHERE(clb_buffer_wrap(c, CLB_POINTER, d, 8, &made.buffer));
+    NOWHERE(clb_wisdom_export(c, "/nonexistent/x"));
+    NOWHERE(clb_wisdom_import(c, "/nonexistent/x"));
+    NOWHERE(clb_wisdom_forget(c));
+    NOWHERE(clb_context_disable(c, 1));
+    NOWHERE(clb_spherical_harmonics_create(c, &t.sh_desc, &made.op));
+    NOWHERE(clb_tensor_product_create(c, &t.tp_desc, &made.op));
+    NOWHERE(clb_convolution_create(c, &t.cv_desc, &made.op));
+    NOWHERE(clb_tensor_product_measure(c, &t.tp_desc, &sizes));
+    NOWHERE(clb_tensor_product_weights(c, &t.tp_desc, 0, &slice));
+    NOWHERE(clb_tensor_product_mask(c, &t.tp_desc, mask, 16));
+    NOWHERE(clb_channel_wise(c, "1x0e", "0e", "0e", CLB_SORTED, &list));
+    NOWHERE(clb_fully_connected(c, "0e", "0e", "0e", &list));
+    NOWHERE(clb_full(c, "0e", "0e", "", &list));
+    NOWHERE(clb_elementwise(c, "0e", "0e", "", &list));
+    NOWHERE(clb_graph_create(c, 1, 1, &made.graph));
+    NOWHERE(clb_model_open(c, "/nonexistent", NULL, &made.model));
   }
 }
 
@@ -93,8 +101,8 @@ static void contexts(void **state) {
 static void recordings(void **state) {
   (void)state;
   double d[3];
-  MUTELY_REFUSED(clb_replay(NULL));
-  MUTELY_REFUSED(clb_recording_replace(NULL, t.b, t.b));
+  NULL_REFUSED(clb_replay(NULL));
+  NULL_REFUSED(clb_recording_replace(NULL, t.b, t.b));
   REFUSED(clb_recording_replace(t.recording, NULL, t.b));
   REFUSED(clb_recording_replace(t.recording, t.b, NULL));
   REFUSED(clb_recording_replace(t.recording, t.b, t.small));
@@ -130,13 +138,13 @@ static void buffers(void **state) {
   REFUSED(clb_buffer_wrap(t.ctx, CLB_CL_MEM, &d, 8, &made.buffer));
   REFUSED(clb_buffer_wrap(t.ctx, (clb_memory_kind)77, &d, 8, &made.buffer));
   DONE(clb_buffer_wrap(t.ctx, CLB_POINTER, &d, 0, &made.buffer));
-  MUTELY_REFUSED(clb_buffer_write(NULL, 0, &d, 8));
+  NULL_REFUSED(clb_buffer_write(NULL, 0, &d, 8));
   REFUSED(clb_buffer_write(t.b, 0, NULL, 8));
   REFUSED(clb_buffer_write(t.b, max, &d, 8));
   REFUSED(clb_buffer_write(t.b, 8, &d, max - 3));
   REFUSED(clb_buffer_write(t.small, 0, &d, 8));
   DONE(clb_buffer_write(t.b, 0, NULL, 0));
-  MUTELY_REFUSED(clb_buffer_read(NULL, 0, &d, 8));
+  NULL_REFUSED(clb_buffer_read(NULL, 0, &d, 8));
   REFUSED(clb_buffer_read(t.b, 0, NULL, 8));
   REFUSED(clb_buffer_read(t.b, bytes, &d, 1));
   REFUSED(clb_buffer_read(t.b, 8, &d, max - 3));
@@ -151,10 +159,10 @@ static void questions(void **state) {
   clb_tuning tuning;
   const char *source;
   size_t bytes;
-  MUTELY_REFUSED(clb_op_counts(NULL, CLB_FORWARD, &counts));
-  MUTELY_REFUSED(clb_op_report(NULL, CLB_FORWARD, &report));
-  MUTELY_REFUSED(clb_op_source(NULL, CLB_FORWARD, &source, &bytes));
-  MUTELY_REFUSED(clb_op_tuning(NULL, CLB_FORWARD, &tuning));
+  NULL_REFUSED(clb_op_counts(NULL, CLB_FORWARD, &counts));
+  NULL_REFUSED(clb_op_report(NULL, CLB_FORWARD, &report));
+  NULL_REFUSED(clb_op_source(NULL, CLB_FORWARD, &source, &bytes));
+  NULL_REFUSED(clb_op_tuning(NULL, CLB_FORWARD, &tuning));
   REFUSED(clb_op_counts(t.sh, CLB_FORWARD, NULL));
   REFUSED(clb_op_report(t.sh, CLB_FORWARD, NULL));
   REFUSED(clb_op_source(t.sh, CLB_FORWARD, NULL, &bytes));
@@ -219,7 +227,7 @@ static void numbers_of_rows(void **state) {
   REFUSED(clb_spherical_harmonics_forward(t.sh, 1ll << 61, x, y));
   REFUSED(clb_spherical_harmonics_forward(t.sh, 1ll << 62, same, y));
   DONE(clb_spherical_harmonics_forward(t.sh, 0, x, y));
-  MUTELY_REFUSED(clb_spherical_harmonics_forward(NULL, 1, x, y));
+  NULL_REFUSED(clb_spherical_harmonics_forward(NULL, 1, x, y));
   REFUSED(clb_spherical_harmonics_forward(t.tp, 1, x, y));
   REFUSED(clb_tensor_product_forward(t.sh, 1, x, x, x, y));
   REFUSED(clb_convolution_forward(t.tp, t.graph, x, x, x, y, t.b));
@@ -252,7 +260,7 @@ static void graphs(void **state) {
     REFUSED(update(RECEIVERS, n, s, r));
   }
   REFUSED(clb_graph_create(t.ctx, 1, 1, NULL));
-  MUTELY_REFUSED(clb_graph_update(NULL, 1, 1, 1, CLB_I32, s, r));
+  NULL_REFUSED(clb_graph_update(NULL, 1, 1, 1, CLB_I32, s, r));
   REFUSED(update(1, EDGES, s, r));
   REFUSED(clb_graph_update(t.graph, 3, 3, EDGES, (clb_index_type)7, s, r));
   REFUSED(update(3, EDGES, (clb_index_list){0}, r));
@@ -265,10 +273,10 @@ static void graphs(void **state) {
   static const int64_t wide[EDGES] = {0, 1, 1ll << 40, -1};
   const clb_index_list w = {.host = wide};
   REFUSED(clb_graph_update(t.graph, 3, 3, EDGES, CLB_I64, w, w));
-  MUTELY_REFUSED(clb_graph_sorted(NULL, CLB_BY_RECEIVER, &sorted));
+  NULL_REFUSED(clb_graph_sorted(NULL, CLB_BY_RECEIVER, &sorted));
   REFUSED(clb_graph_sorted(t.graph, (clb_graph_order)5, &sorted));
   REFUSED(clb_graph_sorted(t.graph, CLB_BY_RECEIVER, NULL));
-  MUTELY_REFUSED(clb_graph_lists(NULL, &list, &list));
+  NULL_REFUSED(clb_graph_lists(NULL, &list, &list));
   REFUSED(clb_graph_lists(t.graph, NULL, NULL));
   DONE(update(3, EDGES, s, r));
 }

@@ -221,7 +221,7 @@ bool clb_convolution_reads_harmonics(const clb_op *op) {
 /* ---- table ---- */
 
 static clb_status check_table(clb_op *op, const char *call, const double *values) {
-  if (!op) return CLB_ERROR_ARGUMENT;
+  if (!op) return clb_null(call, "op");
   const clb_convolution_parts *parts = op->problem.kind == CLB_CONVOLUTION ? op->parts : NULL;
   if (!parts || !parts->table.knots)
     return clb_fail(&op->ctx->error, CLB_ERROR_ARGUMENT, "%s: this op was created without knots",
@@ -274,7 +274,7 @@ static double flops_of(const clb_op *op, clb_pass pass, bool walks, double rows,
 
 clb_status clb_convolution_flops(clb_op *op, clb_pass pass, int64_t n_receivers, int64_t n_edges,
                                  double *flops) {
-  if (!op) return CLB_ERROR_ARGUMENT;
+  if (!op) return clb_null(__func__, "op");
   clb_status s = check_op(op, pass);
   if (s) return s;
   if (!flops || n_receivers < 0 || n_edges < 0)

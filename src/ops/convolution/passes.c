@@ -70,7 +70,7 @@ static uint64_t needed_bytes(const clb_convolution_call *c) {
 
 clb_status clb_convolution_workspace(clb_op *op, clb_pass pass, clb_graph *graph,
                                      uint64_t *min_bytes, uint64_t *max_bytes) {
-  if (!op) return CLB_ERROR_ARGUMENT;
+  if (!op) return clb_null(__func__, "op");
   clb_status s = clb_convolution_check_call(op, pass, graph);
   if (s) return s;
   if (!min_bytes || !max_bytes)
@@ -327,7 +327,7 @@ static clb_status check_workspace(call *c, const clb_buffer *workspace) {
 
 clb_status clb_convolution_run(clb_op *op, clb_pass pass, clb_graph *graph, const clb_rows *rows,
                                clb_buffer *workspace) {
-  if (!op) return CLB_ERROR_ARGUMENT;
+  if (!op) return clb_op_null(CLB_CONVOLUTION, pass);
   call c = {.op = op, .pass = pass, .graph = graph};
   clb_convolution_vector_rows kept;
   clb_status s = clb_convolution_check_call(op, pass, graph);
