@@ -191,7 +191,7 @@ static void drives_with_right_units(void **state) {
   for (int frame = 0; frame < 2; frame++) {
     assert_true(fgets(line, sizeof line, f) && !strcmp(line, "2\n"));
     assert_true(fgets(line, sizeof line, f) &&
-                strstr(line, "Properties=species:S:1:pos:R:3:velo:R:3 ") &&
+                strstr(line, "Properties=species:S:1:pos:R:3:velo:R:3:masses:R:1:momenta:R:3 ") &&
                 strstr(line, frame ? " time=20 " : " time=0 "));
     for (int i = 0; i < 2; i++) {
       double *p = x[frame][i];

@@ -46,7 +46,7 @@ static void check_frames(const char *text, long long last) {
       if (!end) fail_msg("frame %lld has %d lines", step, line);
       int words = 0;
       for (const char *c = text; c < end; c++) words += *c == ' ';
-      if (line > 1 && words != 6) fail_msg("frame %lld, line %d: %d words", step, line, words + 1);
+      if (line > 1 && words != 10) fail_msg("frame %lld, line %d: %d words", step, line, words + 1);
       text = end + 1;
     }
   }

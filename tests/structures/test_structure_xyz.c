@@ -61,6 +61,7 @@ static void understood(void **state) {
       {"energy: -5.07 gnorm: 0.0001 xtb: 6.6.0 (conda)", "FFF", {0}, 0},
       {"Coordinates from ORCA-job x E -76.4 a.u.; Angstrom", "FFF", {0}, 0},
       {"Au cluster of 1 nm", "FFF", {0}, 0},
+      {"note=\"dipole in bohr here\" Lattice=\"" L5 "\"", "TTT", CUBE(5), 0},
       {"energy=-3 units=eV energy_unit=Hartree", "FFF", {0}, 0},
       {"units=angstrom", "FFF", {0}, 0},
       /* i-PI */
@@ -122,6 +123,7 @@ static void refused(void **state) {
       {"time=0,Lattice=\"" L5 "\"", "the value of 'time' has a quote in its middle"},
       {"a=1;Lattice=[5,0,0,0,5,0,0,0,5]", "a cell is called Lattice"},
       {"a=1,pbc=T", "periodic directions are called pbc"},
+      {"a=\"b\"c=d e=", "the value of 'a' has a quote in its middle"},
       {"\"Lattice\"x=3", "a blank or = is wanted behind the quote of 'Lattice'"},
       {"Lattice=\"" L5, "lacks its closing quote"},
       {"Lattice=[[5,0,0],[0,5,0],[0,0,5]", "lacks its closing quote or bracket"},
@@ -147,6 +149,7 @@ static void refused(void **state) {
       {"positions in nm", "'nm' seems to be a unit"},
       {"units=bohr", "'bohr' seems to be a unit"},
       {"Lattice=\"" L5 "\" units=\"nm, eV\"", "'nm' seems to be a unit"},
+      {"title=\"coordinates in Bohr now\"", "'Bohr' seems to be a unit"},
       {"length_unit=au", "'au' seems to be a unit"},
       {"fractional coordinates", "'fractional' seems to be a unit"},
       /* i-PI */

@@ -58,7 +58,9 @@ static const struct argp_option options[] = {
     {"every", 'e', "N", 0, "Steps between lines, frames and restarts (default: 10)", 2},
     {"csv", CSV, "FILE", 0, "Energies and temperature", 2},
     {"trajectory", TRAJECTORY, "FILE", 0,
-     "Extended XYZ with velocities (A/fs); positions are not wrapped into the cell", 2},
+     "Extended XYZ with velocities (A/fs), and masses and momenta from which ASE has them; "
+     "positions are not wrapped into the cell",
+     2},
     {"forces", FORCES, NULL, 0, "Write forces to the trajectory, too", 2},
     {"plot", PLOT, "FILE", 0, "Plot energies and temperature as SVG, at the end", 2},
     {"restart", RESTART, "FILE", 0, "Write restarts, from which a later run can continue", 2},

@@ -9,7 +9,7 @@
 
 typedef struct {
   const md_system *system;
-  const double *velocities; /* [n][3], Angstrom / fs; NULL: not written */
+  const double *velocities; /* [n][3], Angstrom / fs; NULL: not written, nor masses and momenta */
   bool forces;
   double time; /* fs; not finite: not written */
 } md_frame;

@@ -26,6 +26,10 @@ void md_state_free(md_state *s) {
 
 static double mass(const md_system *y, int64_t i) { return atomic_weights[y->atoms.numbers[i]]; }
 
+void md_momentum(const md_system *y, int64_t i, const double v[3], double p[3]) {
+  for (int k = 0; k < 3; k++) p[k] = mass(y, i) * v[k] / sqrt(force_unit);
+}
+
 /* Uses the deviates of step -1, which no step of the run uses. */
 void md_draw_velocities(const md_system *y, md_state *s, double temperature) {
   double momentum[3] = {0}, total = 0;

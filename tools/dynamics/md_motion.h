@@ -35,6 +35,8 @@ void md_draw_velocities(const md_system *y, md_state *s, double temperature);
 bool md_start(md_system *y, md_state *s);
 bool md_step(md_system *y, md_state *s, const md_motion *m);
 
+/* The momentum of an atom with a velocity, in ASE's unit: sqrt(eV u). */
+void md_momentum(const md_system *y, int64_t atom, const double velocity[3], double momentum[3]);
 double md_kinetic(const md_system *y, const md_state *s); /* eV */
 /* Without a thermostat the total momentum does not count as degrees of freedom. */
 double md_temperature(const md_system *y, const md_motion *m, double kinetic);

@@ -8,7 +8,7 @@
 
 /* ---- entries ---- */
 
-static char closing(char c) {
+char comment_closing(char c) {
   static const char pairs[] = "\"\"''{}[]";
   const char *at = c ? strchr(pairs, c) : NULL;
   return at && (at - pairs) % 2 == 0 ? at[1] : 0;
@@ -18,7 +18,7 @@ static char closing(char c) {
    behind it, which *at passes unless it is the end of the line. false: a quote is not closed. */
 static bool take(char **at, const char *ends, char **word, char *after, bool *quoted) {
   char *s = *at, *out = s;
-  const char open = *s, close = closing(open);
+  const char open = *s, close = comment_closing(open);
   int depth = close != 0;
   *word = out;
   *quoted = close;
@@ -39,7 +39,7 @@ static bool take(char **at, const char *ends, char **word, char *after, bool *qu
 
 /* Whether a key and = follow, so that the value before them is empty. */
 static bool key_follows(const char *s) {
-  const char close = closing(*s);
+  const char close = comment_closing(*s);
   if (close) {
     for (s++; *s && *s != close;) s += 1 + (*s == '\\' && s[1]);
     s += *s != 0;
@@ -128,11 +128,12 @@ static bool another_cell(structure_reader *r, const comment_hints *h) {
 static bool check_hints(structure_reader *r, const comment *c) {
   const comment_hints *h = &c->hints;
   const bool cell = c->value[LATTICE] || c->ipi.form, pbc = c->value[PBC];
-  if (*h->unit && !(c->ipi.unit > 0))
+  const char *unit = cell || pbc || *h->unit ? h->unit : h->unit_in_text;
+  if (*unit && !(c->ipi.unit > 0))
     return structure_fail(r,
                           "'%s' seems to be a unit of the positions, which are in Angstrom unless "
                           "positions{...} says another",
-                          h->unit);
+                          unit);
   if (*h->cell && !cell && !pbc) return another_cell(r, h);
   const char *periodic = cell ? h->periodic_key : h->periodic;
   return !*periodic || pbc ||

@@ -10,6 +10,8 @@ typedef struct {
   char *key, *value;
 } comment_entry;
 
+/* The quote or bracket that closes one; 0: it opens nothing. */
+char comment_closing(char open);
 /* The next entry from *at on, in place. 1: *e is set; 0: there is none; -1: an error. */
 int comment_next(structure_reader *r, char **at, comment_entry *e);
 
@@ -20,7 +22,8 @@ typedef struct {
   char cell[COMMENT_WORD];         /* with numbers, or as the name of a value */
   char periodic[COMMENT_WORD];     /* anywhere */
   char periodic_key[COMMENT_WORD]; /* as the name of a value */
-  char unit[COMMENT_WORD];         /* a unit of length other than Angstrom */
+  char unit[COMMENT_WORD];         /* a unit of length other than Angstrom, as a bare word */
+  char unit_in_text[COMMENT_WORD]; /* the same, anywhere */
 } comment_hints;
 comment_hints comment_look(const char *line);
 /* The same for the units of a key's value: "" if they are Angstrom, or not of lengths. */

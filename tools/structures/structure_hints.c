@@ -48,14 +48,14 @@ static bool is_key(const char *after) {
   return after[strspn(after, " \t\"'")] == '=';
 }
 
-/* Whether a word that starts with a number follows anywhere. */
-static bool number_follows(const char *after) {
-  for (; *after; after++) {
-    const bool start = strchr(" \t:=([{,;\"'|", *after);
-    const char *s = after + 1 + (after[1] && strchr("+-.", after[1]));
-    if (start && isdigit((unsigned char)*s)) return true;
+/* The last word that starts with a number; NULL: there is none. */
+static const char *last_number(const char *line) {
+  const char *last = NULL;
+  for (const char *at = line; *at; at++) {
+    const char *s = at + (strchr("+-.", *at) != NULL);
+    if (isdigit((unsigned char)*s) && (at == line || strchr(" \t:=([{,;\"'|", at[-1]))) last = at;
   }
-  return false;
+  return last;
 }
 
 /* ---- units ---- */
@@ -68,18 +68,27 @@ static const char *trim(const char *word, size_t *n) {
   return word;
 }
 
+/* Behind the value that follows the =. */
+static const char *skip_value(const char *equals) {
+  const char *s = equals + 1 + strspn(equals + 1, " \t");
+  const char close = comment_closing(*s);
+  if (!close) return s + strcspn(s, " \t");
+  for (s++; *s && *s != close;) s += 1 + (*s == '\\' && s[1]);
+  return s + (*s != 0);
+}
+
 /* Units in prose. "au" in other letters is gold, and "a.u." could be of the energy, unless the
    line speaks of lengths and of no Angstrom. */
-static void look_for_units(const char *line, char unit[COMMENT_WORD]) {
-  const char *vague = NULL, *at = line, *start;
+static void look_for_units(const char *line, bool values, char unit[COMMENT_WORD]) {
+  const char *vague = NULL;
   size_t bytes = 0;
   bool lengths = false, angstrom = false;
-  while (structure_skip_word(&at)) {
-    for (start = at; start > line && !strchr(" \t", start[-1]);) start--;
-    size_t n = (size_t)(at - start);
-    const char *word = trim(start, &n);
-    if (memchr(start, '=', (size_t)(at - start)) || memchr(start, '"', (size_t)(at - start)))
-      continue; /* of a key or a value */
+  for (const char *at = line; *(at += strspn(at, " \t"));) {
+    size_t n = strcspn(at, " \t");
+    const char *equals = memchr(at, '=', n), *word = at;
+    at = equals && !values ? skip_value(equals) : at + n;
+    word = trim(word, &n);
+    if (equals) continue;
     if (in(other_units, word, n)) keep(unit, word, n);
     if (in(vague_units, word, n) && strncmp(word, "A", 1) != 0) vague = word, bytes = n;
     lengths |= in(length_words, word, n);
@@ -105,12 +114,15 @@ void comment_look_at_units(const comment_entry *e, char unit[COMMENT_WORD]) {
 
 comment_hints comment_look(const char *line) {
   comment_hints h = {0};
+  const char *number = last_number(line);
   bool negated = false;
-  look_for_units(line, h.unit);
+  look_for_units(line, false, h.unit);
+  look_for_units(line, true, h.unit_in_text);
   for (const char *at = line; *at;) {
     const size_t n = strspn(at, letters);
     const char *after = at + n;
-    if (n && in(cell_words, at, n) && (is_key(after) || number_follows(after))) keep(h.cell, at, n);
+    if (n && in(cell_words, at, n) && (is_key(after) || (number && number >= after)))
+      keep(h.cell, at, n);
     if (n && in(periodic_words, at, n) && !negated) {
       keep(h.periodic, at, n);
       if (is_key(after)) keep(h.periodic_key, at, n);

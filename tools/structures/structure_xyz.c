@@ -61,12 +61,13 @@ static bool read_properties(structure_reader *r, const char *text, xyz_columns *
          structure_fail(r, "Properties lack species:S:1 (or Z:I:1) or pos:R:3");
 }
 
-/* LAMMPS writes numbers of types instead of symbols, and "Atoms. Timestep: 0" into the comment. */
-static bool read_comment(structure_reader *r, xyz_columns *c) {
+/* For no atoms ASE writes columns of other types.
+   LAMMPS writes numbers of types instead of symbols, and "Atoms. Timestep: 0" into the comment. */
+static bool read_comment(structure_reader *r, int64_t n, xyz_columns *c) {
   const char *properties;
   const bool types = !strncmp(r->line, "Atoms", 5);
   if (!structure_comment(r, &properties)) return false;
-  if (properties) return read_properties(r, properties, c);
+  if (properties && n) return read_properties(r, properties, c);
   *c = (xyz_columns){{0, -1, 1}, 4, !types};
   return true;
 }
@@ -140,7 +141,7 @@ static bool read_frame(structure_reader *r, int64_t *n) {
   if (*n < 0)
     return structure_fail(r, "the first line%s is the number of atoms, not '%.60s'",
                           r->line_number > 1 ? " of a frame" : "", r->line);
-  if (!structure_want_line(r, "the comment line") || !read_comment(r, &c)) return false;
+  if (!structure_want_line(r, "the comment line") || !read_comment(r, *n, &c)) return false;
   for (int64_t i = 0; i < *n; i++) {
     char what[64];
     snprintf(what, sizeof what, "atom %lld of %lld", (long long)i + 1, (long long)*n);
