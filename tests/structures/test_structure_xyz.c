@@ -168,6 +168,9 @@ static void refused(void **state) {
       {"# CELL(H): " L5 " positions{angstrom} positions{ase} positions{nanometer}",
        "another unit stands before"},
       {"# CELL(H): " L5 " forces{ev/ang}", "these are forces, not positions"},
+      {"# CELL(H): " L5 " pos{angstrom}", "'pos{angstrom}' is no quantity of i-PI's"},
+      {"# CELL(H): " L5 " positions(angstrom) cell{angstrom}", "with CELL(...) positions are in"},
+      {"# CELL(H): " L5 " units: Angstrom", "with CELL(...) positions are in atomic units"},
       {"# cell{angstrom}", "cell{...} is there without CELL(...)"},
   };
   for (size_t i = 0; i < sizeof all / sizeof *all; i++)

@@ -128,6 +128,9 @@ static bool another_cell(structure_reader *r, const comment_hints *h) {
 static bool check_hints(structure_reader *r, const comment *c) {
   const comment_hints *h = &c->hints;
   const bool cell = c->value[LATTICE] || c->ipi.form, pbc = c->value[PBC];
+  if (h->angstrom && c->ipi.form && !(c->ipi.unit > 0))
+    return structure_fail(r, "with CELL(...) positions are in atomic units, unless "
+                             "positions{angstrom} says another");
   const char *unit = cell || pbc || *h->unit ? h->unit : h->unit_in_text;
   if (*unit && !(c->ipi.unit > 0))
     return structure_fail(r,

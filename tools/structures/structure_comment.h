@@ -24,6 +24,7 @@ typedef struct {
   char periodic_key[COMMENT_WORD]; /* as the name of a value */
   char unit[COMMENT_WORD];         /* a unit of length other than Angstrom, as a bare word */
   char unit_in_text[COMMENT_WORD]; /* the same, anywhere */
+  bool angstrom;                   /* Angstrom, but not as positions{angstrom} */
 } comment_hints;
 comment_hints comment_look(const char *line);
 /* The same for the units of a key's value: "" if they are Angstrom, or not of lengths. */

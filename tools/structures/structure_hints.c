@@ -127,6 +127,7 @@ comment_hints comment_look(const char *line) {
       keep(h.periodic, at, n);
       if (is_key(after)) keep(h.periodic_key, at, n);
     }
+    h.angstrom |= n > 1 && in(angstrom_words, at, n) && at > line && at[-1] != '{';
     if (n) negated = in(not_words, at, n);
     at = n ? after : at + 1;
   }

@@ -136,6 +136,9 @@ bool structure_ipi_word(structure_reader *r, structure_ipi *c, const char *word)
   }
   structure_quantity q;
   const int found = structure_quantity_read(r, word, strlen(word), &q);
+  const char *brace = strchr(word, '{');
+  if (!found && !*c->strange && brace && brace > word && word[strlen(word) - 1] == '}')
+    snprintf(c->strange, sizeof c->strange, "%s", word);
   double *unit = found > 0 && q.of_cell ? &c->cell_unit : &c->unit;
   if (found > 0 && *unit > 0 && *unit != q.unit)
     return structure_fail(r, "'%.60s': another unit stands before", word);
@@ -147,6 +150,9 @@ bool structure_ipi_end(structure_reader *r, structure_ipi *c) {
   const double *x = c->numbers, unit = c->cell_unit > 0 ? c->cell_unit : STRUCTURE_BOHR;
   if (!c->form && c->cell_unit > 0 && !(c->unit > 0))
     return structure_fail(r, "cell{...} is there without CELL(...) and positions{...}");
+  if ((c->form || c->unit > 0) && *c->strange)
+    return structure_fail(
+        r, "'%s' is no quantity of i-PI's with a unit, such as positions{angstrom}", c->strange);
   if (c->form || c->unit > 0) r->unit = c->unit > 0 ? c->unit : STRUCTURE_BOHR;
   if (!c->form) return true;
   if (c->n < c->form->n)

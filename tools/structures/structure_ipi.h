@@ -22,6 +22,7 @@ typedef struct {
   int n;
   double numbers[9];
   double unit, cell_unit; /* 0: not said */
+  char strange[32];       /* "x{y}", which i-PI does not know; "": there is none */
 } structure_ipi;
 /* Takes the words of a comment line one by one. */
 bool structure_ipi_word(structure_reader *r, structure_ipi *c, const char *word);
