@@ -164,7 +164,7 @@ void PairClebsch::open(const char *path)
   clb_context_destroy(&ctx);
   const std::string name = choose_device();
   const clb_status s = clb_context_create(name.c_str(), &ctx);
-  if (s) fail(ctx ? clb_error(ctx) : "no memory");
+  if (s) fail(clb_error(ctx));
   check(clb_model_open(ctx, path, &options, &model));
   check(clb_model_describe(model, &info));
   const std::string all = devices_of_all(name);

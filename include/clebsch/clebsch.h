@@ -100,8 +100,8 @@ CLB_API clb_status clb_devices(void (*each)(const clb_device_info *info, void *u
    "opencl:PLATFORM:DEVICE", "cpu" (the system's C compiler, or the interpreter where there is
    none), "cpu:threads=4" (the same with so many threads; "cpu" has one for each core that the
    process may use), "cpu:interpreter"; compile-only: "hip@gfx90a", "hip@gfx942", "cuda@sm_90",
-   "level_zero@pvc". An explicit request never falls back. On failure *ctx is a context that only
-   clb_error and clb_context_destroy accept (NULL if out of memory). */
+   "level_zero@pvc". An explicit request never falls back. On failure *ctx is NULL, and clb_error
+   of it has the message. */
 CLB_API clb_status clb_context_create(const char *device, clb_context **ctx);
 
 /* The caller's own handles. They must outlive the context and everything created with it, and the
@@ -126,10 +126,11 @@ CLB_API clb_status clb_context_adopt(const char *device, const clb_native *nativ
 CLB_API void clb_context_destroy(clb_context **ctx);
 
 /* The message of the last failure: function, argument, the driver's own message, the whole compiler
-   log. A call whose handle is NULL (an op, buffer, graph, recording, model or context) leads to no
-   context: its message is kept for the thread, and is the answer, for any context and for NULL,
-   until a later call fails on the context that is asked for. Owned by the context or the thread,
-   and valid until its next call. Never NULL; "no error" if there was none. */
+   log. A call that opens no context, or whose handle is NULL (an op, buffer, graph, recording,
+   model or context), has none to keep its message: it is kept for the thread, and is the answer,
+   for any context and for NULL, until a later call fails on the context that is asked for. Owned by
+   the context or the thread, and valid until its next call. Never NULL; "no error" if there was
+   none. */
 CLB_API const char *clb_error(const clb_context *ctx);
 
 /* NULL, or a message about a problem that makes no call fail but should be fixed: the cache folder

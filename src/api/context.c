@@ -28,12 +28,21 @@ clb_status clb_devices(void (*each)(const clb_device_info *info, void *user), vo
 
 /* ---- context ---- */
 
+static const char *message(const clb_context *ctx) {
+  if (ctx->error.text.failed) return "out of memory while saying what failed";
+  return ctx->error.text.s ? ctx->error.text.s : "no error";
+}
+
 static clb_status open_context(const char *device, const clb_native *native, clb_context **ctx) {
   if (!ctx) return clb_null("clb_context_create", "ctx");
   clb_context *c = *ctx = calloc(1, sizeof *c);
-  if (!c) return CLB_ERROR_MEMORY;
+  if (!c) return clb_fail_alone(CLB_ERROR_MEMORY, "clb_context_create: no memory");
   clb_cache_sweep();
-  return clb_device_open(device ? device : "", native, &c->error, &c->device);
+  const clb_status s = clb_device_open(device ? device : "", native, &c->error, &c->device);
+  if (!s) return CLB_OK;
+  clb_fail_alone(s, message(c));
+  clb_context_destroy(ctx);
+  return s;
 }
 
 clb_status clb_context_create(const char *device, clb_context **ctx) {
@@ -43,11 +52,10 @@ clb_status clb_context_create(const char *device, clb_context **ctx) {
 clb_status clb_context_adopt(const char *device, const clb_native *native, clb_context **ctx) {
   if (!ctx) return clb_null(__func__, "ctx");
   if (native && device && *device) return open_context(device, native, ctx);
-  *ctx = calloc(1, sizeof **ctx);
-  if (!*ctx) return CLB_ERROR_MEMORY;
-  return clb_fail(&(*ctx)->error, CLB_ERROR_ARGUMENT, "clb_context_adopt: %s",
-                  native ? "device is empty; name the backend, \"cuda\" for example"
-                         : "native is NULL");
+  *ctx = NULL;
+  if (!native) return clb_null(__func__, "native");
+  return clb_fail_alone(CLB_ERROR_ARGUMENT, "clb_context_adopt: device is empty; name the backend, "
+                                            "\"cuda\" for example");
 }
 
 void clb_context_destroy(clb_context **ctx) {
@@ -62,11 +70,8 @@ void clb_context_destroy(clb_context **ctx) {
 }
 
 const char *clb_error(const clb_context *ctx) {
-  const char *null = clb_null_after(ctx ? ctx->error.number : 0);
-  if (null) return null;
-  if (!ctx) return "no error";
-  if (ctx->error.text.failed) return "out of memory while saying what failed";
-  return ctx->error.text.s ? ctx->error.text.s : "no error";
+  const char *alone = clb_alone_after(ctx ? ctx->error.number : 0);
+  return alone ? alone : ctx ? message(ctx) : "no error";
 }
 
 const char *clb_context_note(const clb_context *ctx) {

@@ -13,19 +13,24 @@ static uint64_t next_number(void) {
 /* Of fixed size, so that a thread leaves nothing behind when it ends. */
 static _Thread_local struct {
   uint64_t number;
-  char text[160];
-} null;
+  char text[2000];
+} alone;
+
+clb_status clb_fail_alone(clb_status status, const char *message) {
+  alone.number = next_number();
+  snprintf(alone.text, sizeof alone.text, "%s", message);
+  return status;
+}
 
 clb_status clb_null(const char *call, const char *argument) {
   const size_t n = strlen(call), end = strlen("_sized");
   const bool sized = n > end && !strcmp(call + n - end, "_sized");
-  null.number = next_number();
-  snprintf(null.text, sizeof null.text, "%.*s: %s is NULL", (int)(sized ? n - end : n), call,
-           argument);
-  return CLB_ERROR_ARGUMENT;
+  char text[160];
+  snprintf(text, sizeof text, "%.*s: %s is NULL", (int)(sized ? n - end : n), call, argument);
+  return clb_fail_alone(CLB_ERROR_ARGUMENT, text);
 }
 
-const char *clb_null_after(uint64_t number) { return null.number > number ? null.text : NULL; }
+const char *clb_alone_after(uint64_t number) { return alone.number > number ? alone.text : NULL; }
 
 clb_status clb_fail(clb_error_sink *e, clb_status status, const char *format, ...) {
   /* The old message may be among the arguments: it is freed only after the new one is built. */

@@ -21,10 +21,12 @@ clb_status clb_fail(clb_error_sink *e, clb_status status, const char *format, ..
 clb_status clb_fail_more(clb_error_sink *e, clb_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* A call whose handle is NULL leads to no sink: its message is kept for this thread. call: the name
-   of the function, of which "_sized" is left out. Returns CLB_ERROR_ARGUMENT. */
+/* A failure without a context: its message, of 2000 bytes at most, is kept for this thread. */
+clb_status clb_fail_alone(clb_status status, const char *message);
+/* That of a call whose handle is NULL. call: the name of the function, of which "_sized" is left
+   out. Returns CLB_ERROR_ARGUMENT. */
 clb_status clb_null(const char *call, const char *argument);
-/* The thread's message of that kind, if it is younger than failure `number`; else NULL. */
-const char *clb_null_after(uint64_t number);
+/* The thread's message, if it is younger than failure `number`; else NULL. */
+const char *clb_alone_after(uint64_t number);
 
 #endif

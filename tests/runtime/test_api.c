@@ -41,23 +41,15 @@ static void devices(void **state) {
       "level_zero:0.99", "level_zero:a", "hip@",    "cuda@",   "level_zero@nothing",
       "hip@gfx0"};
   for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
-    clb_context *ctx = NULL;
+    clb_context *ctx = (clb_context *)wrong; /* what was there before */
     if (!clb_context_create(wrong[i], &ctx)) fail_msg("%s opened", wrong[i]);
-    assert_non_null(ctx);
-    assert_true(strlen(clb_error(ctx)) > 15);
-    clb_buffer *b;
-    assert_int_not_equal(clb_buffer_create(ctx, 8, &b), CLB_OK);
-    assert_null(b);
-    assert_int_not_equal(clb_wait(ctx), CLB_OK);
-    clb_context_destroy(&ctx);
     assert_null(ctx);
+    assert_true(strlen(clb_error(ctx)) > 15);
     clb_context_destroy(&ctx);
   }
   clb_context *ctx;
   FAILS(ctx, CLB_ERROR_DEVICE, "vulkan", clb_context_create("vulkan", &ctx));
-  clb_context_destroy(&ctx);
   FAILS(ctx, CLB_ERROR_ARGUMENT, "native", clb_context_adopt("cuda", NULL, &ctx));
-  clb_context_destroy(&ctx);
   assert_int_equal(clb_context_create("cpu", NULL), CLB_ERROR_ARGUMENT);
   setenv("CLB_DEVICE", "cpu:interpreter", 1);
   assert_int_equal(clb_context_create("", &ctx), CLB_OK);

@@ -189,7 +189,7 @@ static bool open_devices(suite *s) {
         return warn("bench: %s is asked for twice", d->info.name), false;
     s->n_devices += !status || !all;
     if (!status) continue;
-    warn("%s%s", d->ctx ? clb_error(d->ctx) : clb_status_text(status), all ? " (left out)" : "");
+    warn("%s%s", clb_error(d->ctx), all ? " (left out)" : "");
     if (!all) return false;
     clb_context_destroy(&d->ctx);
   }
@@ -297,8 +297,7 @@ static bool do_job(suite *s, device *d, const suite_job *job) {
   choose_cache(d->info.name, job);
   clb_context *ctx = NULL; /* a new context has no kernels yet */
   if (clb_context_create(d->info.name, &ctx))
-    return warn("%s: %s", d->info.name, ctx ? clb_error(ctx) : "out of memory"),
-           clb_context_destroy(&ctx), false;
+    return warn("%s: %s", d->info.name, clb_error(ctx)), clb_context_destroy(&ctx), false;
   clb_status status = measure(&m, ctx, &d->info, &d->top, &r);
   clb_context_destroy(&ctx);
   if (!status && suite_file_compiled(&s->file, job, &cold, &warm)) r.compile_seconds = cold;

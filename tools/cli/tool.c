@@ -156,7 +156,7 @@ int on_each_device(const device_options *devices,
     clb_device_info info;
     clb_status status = clb_context_create(devices->devices[i], &ctx);
     if (!status) status = clb_context_device(ctx, &info);
-    if (status) warn("%s", ctx ? clb_error(ctx) : clb_status_text(status));
+    if (status) warn("%s", clb_error(ctx));
     int exit_status = status ? EXIT_FAILED : use(ctx, &info, devices->devices[i], user);
     if (exit_status > worst) worst = exit_status;
     print_note(ctx);

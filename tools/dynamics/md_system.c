@@ -123,7 +123,7 @@ bool md_system_open(md_system *y, const md_choice *choice) {
   snprintf(memory, sizeof memory, "/proc/self/fd/%d", fd);
   clb_status status = clb_context_create(choice->device, &y->ctx);
   if (!status) status = clb_context_device(y->ctx, &y->device);
-  if (status) warn("%s", y->ctx ? clb_error(y->ctx) : clb_status_text(status));
+  if (status) warn("%s", clb_error(y->ctx));
   else if (!y->device.runs)
     warn("%s only compiles: `clebsch devices` shows what runs", y->device.name);
   const bool good =

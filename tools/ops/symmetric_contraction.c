@@ -146,7 +146,7 @@ static reference_contraction *make_reference(const clb_symmetric_contraction_des
       }
       free(u);
     }
-  if (s) fatal("symmetric_contraction: %s", ctx ? clb_error(ctx) : clb_status_text(s));
+  if (s) fatal("symmetric_contraction: %s", clb_error(ctx));
   clb_context_destroy(&ctx);
   return r;
 }
@@ -156,7 +156,7 @@ static int n_paths(const clb_symmetric_contraction_desc *d) {
   clb_symmetric_paths paths = {0};
   if (clb_context_create("cpu:interpreter", &ctx) ||
       clb_symmetric_contraction_paths(ctx, d, d->degrees[0], 1, &paths))
-    fatal("symmetric_contraction: %s", ctx ? clb_error(ctx) : "no memory");
+    fatal("symmetric_contraction: %s", clb_error(ctx));
   clb_context_destroy(&ctx);
   return paths.all;
 }
