@@ -26,6 +26,7 @@ typedef struct {
   clb_dialect dialect; /* what `build` compiles, and what `clebsch source` shows */
   char key[256];    /* everything a binary depends on: target, driver and compiler versions; part of
                        the cache key */
+  const char *note; /* of clb_context_note; NULL: nothing is wrong */
   const char *blas; /* the library that open_blas found; NULL: none, or not looked for yet */
 } clb_device;
 

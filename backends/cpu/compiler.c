@@ -281,25 +281,34 @@ static verdict try_compiler(clb_cpu_compiler *c, const char *name, const char *t
   return v;
 }
 
-clb_status clb_cpu_compiler_find(clb_cpu_compiler *c, clb_error_sink *error) {
-  static const char *const names[] = {"cc", "gcc", "clang"}, *const targets[] = {"-march=native",
-                                                                                 "-mcpu=native",
-                                                                                 NULL};
+/* Tries those on PATH. */
+static verdict ask(clb_cpu_compiler *c) {
+  static const char *const targets[] = {"-march=native", "-mcpu=native", NULL};
   char why[sizeof c->why] = "";
-  clb_cpu_folders_sweep();
-  for (size_t n = 0; n < sizeof names / sizeof *names; n++) {
+  for (int n = 0; n < CLB_CPU_COMPILERS; n++) {
     *c = (clb_cpu_compiler){.vector_bytes = 16};
     for (size_t t = 0; t < sizeof targets / sizeof *targets; t++) {
-      const verdict v = try_compiler(c, names[n], targets[t]);
-      if (v == NO_MEMORY)
-        return clb_fail(error, CLB_ERROR_MEMORY, "cpu: no memory to run the C compiler %s",
-                        names[n]);
-      if (v == RAN) return CLB_OK;
+      const verdict v = try_compiler(c, clb_cpu_compilers[n], targets[t]);
+      if (v == NO_MEMORY) c->name = clb_cpu_compilers[n];
+      if (v == RAN || v == NO_MEMORY) return v;
       if (v == MISSING) break;
     }
     if (!*why) strcpy(why, c->why);
   }
   *c = (clb_cpu_compiler){.vector_bytes = 16};
   strcpy(c->why, *why ? why : "no cc, gcc or clang on PATH");
+  return MISSING;
+}
+
+clb_status clb_cpu_compiler_find(clb_cpu_compiler *c, clb_error_sink *error) {
+  const clb_hash programs = clb_cpu_programs();
+  if (clb_cpu_compiler_known(&programs, c)) return CLB_OK;
+  clb_cpu_folders_sweep();
+  const verdict v = ask(c);
+  if (v == NO_MEMORY)
+    return clb_fail(error, CLB_ERROR_MEMORY, "cpu: no memory to run the C compiler %s", c->name);
+  c->runs = v == RAN;
+  if (c->runs) clb_cpu_compiler_keep(&programs, c);
+  else clb_cpu_compiler_remember(c);
   return CLB_OK;
 }

@@ -1,7 +1,7 @@
 /* backends/cpu/cpu.c - the backend for CPUs: the system's C compiler, or the interpreter if there
    is none. */
 #define _GNU_SOURCE
-#include <fcntl.h>
+#include <elf.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,7 +27,7 @@ typedef struct {
   clb_cpu_blas blas;
   clb_cpu_stream stream;
   int64_t cache_bytes;
-  char name[24], vendor[64], description[256], driver[192];
+  char name[24], vendor[64], description[256], driver[192], note[480];
 } cpu;
 
 /* Either a library or a kernel for the interpreter. */
@@ -53,29 +53,26 @@ static int64_t cache_bytes(void) {
 
 void clb_cpu_set_stream(clb_device *device, clb_cpu_stream when) { ((cpu *)device)->stream = when; }
 
-/* The value of the first line "key : value" in the first bytes of /proc/cpuinfo. */
-static void cpuinfo(const char *key, char *value, size_t size) {
-  char text[4096] = "";
-  const int fd = open("/proc/cpuinfo", O_RDONLY | O_CLOEXEC);
-  const ssize_t n = fd < 0 ? 0 : read(fd, text, sizeof text - 1);
-  if (fd >= 0) close(fd);
-  text[n > 0 ? n : 0] = 0;
-  snprintf(value, size, "unknown");
-  for (const char *line = text; line && *line;
-       line = (line = strchr(line, '\n')) ? line + 1 : NULL) {
-    const char *colon = strchr(line, ':');
-    if (strncmp(line, key, strlen(key)) || !colon || colon[1] != ' ') continue;
-    snprintf(value, size, "%.*s", (int)strcspn(colon + 2, "\n"), colon + 2);
-    break;
-  }
+/* Where kernels run on the interpreter although nobody asked for it. */
+static void note_interpreter(cpu *d) {
+  snprintf(
+      d->note, sizeof d->note,
+      "%s on the interpreter, thousands of times slower than compiled: %s; put a C compiler on "
+      "PATH, or run once where there is one, on such a processor and with the same "
+      "CLB_CACHE_DIR",
+      d->compiler.name ? "kernels that were not compiled earlier run" : "cpu runs",
+      d->compiler.why);
+  d->head.note = d->note;
 }
 
 static void describe(cpu *d, bool asked_for_interpreter, int cores) {
   char model[96], how[160] = "";
-  cpuinfo("model name", model, sizeof model);
-  cpuinfo("vendor_id", d->vendor, sizeof d->vendor);
+  clb_cpu_info("model name", model, sizeof model);
+  clb_cpu_info("vendor_id", d->vendor, sizeof d->vendor);
   if (asked_for_interpreter) snprintf(how, sizeof how, ", interpreter");
-  else if (!d->compiler.name) snprintf(how, sizeof how, ", interpreter only (%s)", d->compiler.why);
+  else if (!d->compiler.runs)
+    snprintf(how, sizeof how, ", %s (%s)",
+             d->compiler.name ? "kernels compiled earlier" : "interpreter only", d->compiler.why);
   snprintf(d->description, sizeof d->description, "%s, %d cores%s", model, cores, how);
   if (d->compiler.name)
     snprintf(d->driver, sizeof d->driver, "%s %s", d->compiler.name, d->compiler.version);
@@ -159,6 +156,7 @@ static clb_status cpu_open(const char *name, const char *rest, const clb_native 
   }
   d->cache_bytes = cache_bytes();
   fill_head(d, rest, cores, error);
+  if (!interpreter && !d->compiler.name) note_interpreter(d);
   *device = &d->head;
   return CLB_OK;
 }
@@ -225,7 +223,7 @@ static clb_status build_interpreted(clb_device *device, const ir_kernel *k, clb_
 static clb_status cpu_build(clb_device *device, const ir_kernel *k, const clb_text *text,
                             clb_text *binary) {
   const cpu *d = (cpu *)device;
-  if (!d->compiler.name) return build_interpreted(device, k, binary);
+  if (!d->compiler.runs) return build_interpreted(device, k, binary);
   return clb_cpu_compile(&d->compiler, k->name, text, binary, device->error);
 }
 
@@ -269,13 +267,18 @@ static uint64_t streamed_of(const ir_kernel *k) {
 
 static clb_status cpu_load(clb_device *device, const ir_kernel *k, const void *binary, size_t bytes,
                            clb_module **module) {
+  cpu *d = (cpu *)device;
+  /* Where the compiler does not run, kernels of the interpreter may have its key. */
+  const bool compiled =
+      d->compiler.runs || (d->compiler.name && bytes > SELFMAG && !memcmp(binary, ELFMAG, SELFMAG));
   clb_module *m = calloc(1, sizeof *m);
   clb_status s = CLB_OK;
   if (!m) return clb_fail(device->error, CLB_ERROR_MEMORY, "%s: no memory", k->name);
   m->chunk = CHUNK_INSTRUCTIONS / work_of(k) + 1;
   m->stored = ir_count(k).bytes_stored * k->rows;
   m->streamed = streamed_of(k);
-  if (((cpu *)device)->compiler.name) {
+  if (!compiled && d->compiler.name) note_interpreter(d);
+  if (compiled) {
     s = clb_cpu_library_open(k->name, binary, bytes, &m->library, device->error);
     if (!s) m->f = clb_cpu_library_function(m->library);
   } else if (!ir_read(&m->kernel, binary, bytes))

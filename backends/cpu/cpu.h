@@ -6,17 +6,19 @@
 #include <sys/types.h>
 
 #include "backends/backend.h"
+#include "src/base/hash.h"
 
 /* ---- compiler.c ---- */
 
 typedef struct {
-  const char *name;   /* "cc", "gcc" or "clang"; NULL: there is none */
+  const char *name;   /* one of clb_cpu_compilers; NULL: none is known */
+  bool runs;          /* false: it is not there now, only kernels that it compiled earlier */
   const char *target; /* "-march=native", or this compiler's equivalent; NULL: none */
   char version[128];
   char features[40]; /* hash of its predefined macros for this machine and of the flags used here */
   int vector_bytes;  /* width of the widest vectors that it would use */
   char libmvec[128]; /* path of glibc's vector exp, sin and cos (libmvec); empty: not available */
-  char why[120];     /* why there is none, if there is none */
+  char why[120];     /* why none runs, if none does */
 } clb_cpu_compiler;
 
 /* Identifies each compiler on PATH and test-links with it. Finding none is not an error; lack of
@@ -25,6 +27,22 @@ clb_status clb_cpu_compiler_find(clb_cpu_compiler *c, clb_error_sink *error);
 /* From text to the bytes of a shared library. */
 clb_status clb_cpu_compile(const clb_cpu_compiler *c, const char *kernel, const clb_text *source,
                            clb_text *binary, clb_error_sink *error);
+
+/* ---- known_compiler.c ---- */
+
+/* The value of the first line "key : value" in /proc/cpuinfo; "unknown": there is none. */
+void clb_cpu_info(const char *key, char *value, size_t size);
+enum { CLB_CPU_COMPILERS = 3 };
+extern const char *const clb_cpu_compilers[CLB_CPU_COMPILERS]; /* "cc", "gcc", "clang" */
+/* The programs of these names that PATH gives now, and the cache folder. */
+clb_hash clb_cpu_programs(void);
+/* The compiler that this process has found among these programs; and keeps for later, in the cache
+   folder, too. */
+bool clb_cpu_compiler_known(const clb_hash *programs, clb_cpu_compiler *c);
+void clb_cpu_compiler_keep(const clb_hash *programs, const clb_cpu_compiler *c);
+/* The compiler that kept kernels in the cache folder for such a processor; it does not run. false:
+   there is none, and c is as before. */
+bool clb_cpu_compiler_remember(clb_cpu_compiler *c);
 
 /* ---- folder.c ---- */
 

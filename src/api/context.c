@@ -75,7 +75,10 @@ const char *clb_error(const clb_context *ctx) {
 }
 
 const char *clb_context_note(const clb_context *ctx) {
-  return ctx && !ctx->note.failed ? ctx->note.s : NULL;
+  if (!ctx) return NULL;
+  return ctx->device && ctx->device->note ? ctx->device->note
+         : ctx->note.failed               ? NULL
+                                          : ctx->note.s;
 }
 
 clb_status clb_context_device_sized(clb_context *ctx, clb_device_info *info, size_t size) {

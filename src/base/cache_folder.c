@@ -10,17 +10,21 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+bool clb_cache_is_off(void) {
+  const char *own = getenv("CLB_CACHE_DIR");
+  return own && !strcmp(own, "off");
+}
+
 void clb_cache_folder(clb_text *path) {
   const char *own = getenv("CLB_CACHE_DIR"), *xdg = getenv("XDG_CACHE_HOME"),
              *home = getenv("HOME");
-  if (own && *own) {
-    if (strcmp(own, "off")) clb_text_add(path, "%s", own);
-  } else if (xdg && *xdg) clb_text_add(path, "%s/clebsch", xdg);
+  if (clb_cache_is_off()) return;
+  if (own && *own) clb_text_add(path, "%s", own);
+  else if (xdg && *xdg) clb_text_add(path, "%s/clebsch", xdg);
   else if (home && *home) clb_text_add(path, "%s/.cache/clebsch", home);
 }
 
-/* Creates the folders of a new file. */
-static void make_folders(const char *path) {
+void clb_cache_make_folders(const char *path) {
   clb_text part = {0};
   for (const char *c = path; *c && !part.failed; c++) {
     if (*c == '/' && part.n) mkdir(part.s, 0777);
@@ -35,11 +39,11 @@ bool clb_cache_path(const char *name, clb_text *path) {
   return path->n && !path->failed;
 }
 
-/* Files with lasting names: kernels by their keys, "wisdom", and the cpu backend's data on a
-   compiler (".cc-" and a key). */
+/* Files with lasting names: kernels by their keys, "wisdom", the locks, and the cpu backend's data
+   on compilers (".cc-" and a key). */
 static bool is_lasting(const char *name, size_t n) {
   enum { HEX = 32 };
-  if (n == 6 && !strncmp(name, "wisdom", 6)) return true;
+  if (n == 6 && (!strncmp(name, "wisdom", 6) || !strncmp(name, CLB_CACHE_LOCKS, 6))) return true;
   if (n < HEX || strspn(name + n - HEX, "0123456789abcdef") < HEX) return false;
   return n == HEX || (*name == '.' && name[n - HEX - 1] == '-');
 }
@@ -76,7 +80,7 @@ static bool write_all(int fd, const char *bytes, size_t n) {
 
 bool clb_cache_write(const char *path, const void *const *parts, const size_t *bytes, int n) {
   clb_text temporary = {0};
-  make_folders(path);
+  clb_cache_make_folders(path);
   const int fd = make_beside(path, &temporary);
   bool good = fd >= 0;
   int e = errno;

@@ -10,11 +10,17 @@
 
 /* The cache folder; empty if there is none. */
 void clb_cache_folder(clb_text *path);
+bool clb_cache_is_off(void); /* there is none, as the user wants it */
 /* The path of a file in the folder; false if there is no folder. */
 bool clb_cache_path(const char *name, clb_text *path);
+/* Creates the folders of a new file, as far as possible. */
+void clb_cache_make_folders(const char *path);
 /* Writes the concatenated parts to a file, creating its folders; a reader sees the whole file or
    none. On false, errno is set. */
 bool clb_cache_write(const char *path, const void *const *parts, const size_t *bytes, int n);
+
+/* The file whose bytes processes lock while they compile; it is empty. */
+#define CLB_CACHE_LOCKS ".locks"
 
 /* The kind of a file in the folder, by its name. TEMPORARY: a file being written: the final name, a
    dot, and a unique suffix. */

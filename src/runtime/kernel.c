@@ -19,22 +19,38 @@ static clb_status find_key(const clb_device *d, const ir_kernel *k, const clb_te
   return CLB_OK;
 }
 
-/* Loads a valid binary from the cache, or compiles and caches one. */
+/* true: the cache has it, and *s is the result of loading it. A cached binary that the driver
+   refuses counts as a miss. */
+static bool load_cached(clb_device *d, clb_kernel *kernel, clb_status *s) {
+  if (!clb_cache_get(&kernel->key, &kernel->binary)) return false;
+  *s = d->info.runs
+           ? d->backend->load(d, &kernel->ir, kernel->binary.s, kernel->binary.n, &kernel->module)
+           : CLB_OK;
+  if (!*s || *s == CLB_ERROR_MEMORY) return true;
+  clb_text_free(&kernel->binary);
+  return false;
+}
+
 static clb_status build_and_load(clb_device *d, clb_kernel *kernel, const clb_text *text,
                                  clb_text *note) {
-  if (clb_cache_get(&kernel->key, &kernel->binary)) {
-    const clb_status loaded = d->info.runs ? d->backend->load(d, &kernel->ir, kernel->binary.s,
-                                                              kernel->binary.n, &kernel->module)
-                                           : CLB_OK;
-    if (!loaded || loaded == CLB_ERROR_MEMORY) return loaded;
-    clb_text_free(&kernel->binary); /* a cached binary that the driver refuses counts as a miss */
-  }
   clb_status s = d->backend->build(d, &kernel->ir, text, &kernel->binary);
   if (!s && kernel->binary.failed)
     s = clb_fail(d->error, CLB_ERROR_MEMORY, "no memory for the binary of %s", kernel->ir.name);
   if (!s && d->info.runs)
     s = d->backend->load(d, &kernel->ir, kernel->binary.s, kernel->binary.n, &kernel->module);
   if (!s) clb_cache_put(&kernel->key, kernel->binary.s, kernel->binary.n, note);
+  return s;
+}
+
+/* Loads a valid binary from the cache, or compiles and caches one. Another process may do so first.
+ */
+static clb_status find_or_build(clb_device *d, clb_kernel *kernel, const clb_text *text,
+                                clb_text *note) {
+  clb_status s;
+  if (load_cached(d, kernel, &s)) return s;
+  const int lock = clb_cache_begin(&kernel->key);
+  if (!load_cached(d, kernel, &s)) s = build_and_load(d, kernel, text, note);
+  clb_cache_end(&kernel->key, lock);
   return s;
 }
 
@@ -63,7 +79,7 @@ clb_status clb_kernel_find(clb_context *ctx, ir_kernel *k, clb_kernel **found) {
     if (!memcmp(&old->key, &kernel->key, sizeof old->key)) *found = old;
   if (*found) goto done;
   kernel->ir = *k;
-  s = build_and_load(ctx->device, kernel, &text, &ctx->note);
+  s = find_or_build(ctx->device, kernel, &text, &ctx->note);
   if (s) goto done;
   if (!ctx->device->backend->report) clb_text_free(&kernel->binary);
   *k = (ir_kernel){0};

@@ -1,10 +1,14 @@
 /* src/runtime/kernel_cache.c - compiled kernels on disk. */
+#define _GNU_SOURCE
 #include "src/runtime/kernel_cache.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "src/base/cache_folder.h"
 
@@ -46,21 +50,75 @@ bool clb_cache_get(const clb_hash *key, clb_text *binary) {
   return good;
 }
 
+/* Says what it costs that nothing is kept, unless something has been said. */
+static void say_trouble(clb_text *trouble, const char *why) {
+  clb_text in = {0};
+  if (!trouble || trouble->n) return;
+  clb_cache_folder(&in);
+  if (in.n) clb_text_add(trouble, "kernels cannot be kept in the cache folder '%s': %s", in.s, why);
+  else
+    clb_text_add(trouble, "kernels are not kept, as none of CLB_CACHE_DIR, XDG_CACHE_HOME and HOME "
+                          "is set");
+  clb_text_add(trouble,
+               "; they are compiled again every time, unless CLB_CACHE_DIR names %s folder",
+               in.n ? "another" : "a");
+  clb_text_free(&in);
+}
+
 void clb_cache_put(const clb_hash *key, const void *binary, size_t bytes, clb_text *trouble) {
   header h = {.key = *key, .bytes = bytes, .check = clb_hash_bytes(key->word[0], binary, bytes)};
-  clb_text name = {0}, in = {0};
+  clb_text name = {0};
   memcpy(h.magic, magic, sizeof magic);
-  const bool failed =
-      file_name(key, &name) &&
-      !clb_cache_write(name.s, (const void *[]){&h, binary}, (size_t[]){sizeof h, bytes}, 2);
-  if (failed && trouble && !trouble->n) {
-    const char *why = strerror(errno);
-    clb_cache_folder(&in);
-    clb_text_add(trouble,
-                 "kernels cannot be kept in the cache folder '%s': %s; they are compiled again "
-                 "every time, unless CLB_CACHE_DIR names another folder",
-                 in.s ? in.s : "", why);
-  }
+  if (clb_cache_is_off()) return;
+  if (!file_name(key, &name) ||
+      !clb_cache_write(name.s, (const void *[]){&h, binary}, (size_t[]){sizeof h, bytes}, 2))
+    say_trouble(trouble, strerror(errno));
   clb_text_free(&name);
-  clb_text_free(&in);
+}
+
+/* ---- one process compiles ---- */
+
+/* Each key has a byte of one file. The lock of a process that is killed is gone. 0: taken; EAGAIN:
+   another one has it; else there are no locks. */
+static int try_lock(int fd, const clb_hash *key, short kind) {
+  struct flock range = {
+      .l_type = kind, .l_whence = SEEK_SET, .l_start = (off_t)(key->word[0] >> 2), .l_len = 1};
+  if (!fcntl(fd, F_OFD_SETLK, &range)) return 0;
+  return errno == EACCES ? EAGAIN : errno;
+}
+
+static int open_locks(void) {
+  clb_text path = {0};
+  int fd = -1;
+  if (clb_cache_path(CLB_CACHE_LOCKS, &path)) {
+    clb_cache_make_folders(path.s);
+    fd = open(path.s, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+  }
+  clb_text_free(&path);
+  return fd;
+}
+
+int clb_cache_begin(const clb_hash *key) {
+  enum { PATIENCE = 120, FIRST = 5000000, LAST = 200000000 }; /* seconds; nanoseconds */
+  const time_t end = time(NULL) + PATIENCE;
+  struct timespec step = {0, FIRST};
+  clb_text done = {0};
+  const int fd = open_locks();
+  int e = fd < 0 || !file_name(key, &done) ? ENOENT : try_lock(fd, key, F_WRLCK);
+  while (e == EAGAIN && access(done.s, F_OK) && time(NULL) < end) {
+    nanosleep(&step, NULL);
+    if (step.tv_nsec < LAST) step.tv_nsec *= 2;
+    e = try_lock(fd, key, F_WRLCK);
+  }
+  clb_text_free(&done);
+  if (!e) return fd;
+  if (fd >= 0) close(fd);
+  return -1;
+}
+
+/* Unlocks, too: a child that another thread has forked meanwhile has the descriptor. */
+void clb_cache_end(const clb_hash *key, int lock) {
+  if (lock < 0) return;
+  try_lock(lock, key, F_UNLCK);
+  close(lock);
 }

@@ -14,4 +14,10 @@ bool clb_cache_get(const clb_hash *key, clb_text *binary);
    that is still empty. */
 void clb_cache_put(const clb_hash *key, const void *binary, size_t bytes, clb_text *trouble);
 
+/* Until _end, other processes and threads that begin with the same key wait: one compiles, the
+   others find the result. Returns a descriptor; -1: there is no such lock, which is no error, or
+   its owner takes too long. */
+int clb_cache_begin(const clb_hash *key);
+void clb_cache_end(const clb_hash *key, int lock);
+
 #endif
