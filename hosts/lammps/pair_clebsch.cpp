@@ -168,6 +168,8 @@ void PairClebsch::open(const char *path)
   check(clb_model_open(ctx, path, &options, &model));
   check(clb_model_describe(model, &info));
   const std::string all = devices_of_all(name);
+  const char *note = clb_context_note(ctx);
+  if (note && comm->me == 0) error->warning(FLERR, "Pair style clebsch: {}", note);
   if (comm->me == 0)
     utils::logmesg(lmp, "Clebsch {}: {} model {} on {}\n", clb_version(), info.architecture, path, all);
 }

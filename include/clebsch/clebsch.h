@@ -133,8 +133,10 @@ CLB_API void clb_context_destroy(clb_context **ctx);
    none. */
 CLB_API const char *clb_error(const clb_context *ctx);
 
-/* NULL, or a message about a problem that makes no call fail but should be fixed: the cache folder
-   cannot be used. Only the first such message is kept; it is valid as long as the context. */
+/* NULL, or a message about a problem that makes no call fail but should be fixed: kernels run on
+   the interpreter because there is no C compiler, or are not kept because the cache folder cannot
+   be used or none is known. Only one is kept; it is valid as long as the context, and may come with
+   an op or model that is created later. */
 CLB_API const char *clb_context_note(const clb_context *ctx);
 
 /* The device of this context; the strings are valid as long as the context. */

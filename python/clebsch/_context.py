@@ -104,10 +104,16 @@ class Context:
         self.name, self.backend, self.vendor, self.description, self.driver = (
             getattr(self.device, key)
             for key in ("name", "backend", "vendor", "description", "driver"))
-        if self.driver.startswith("interpreter") and device != "cpu:interpreter":
-            warnings.warn(f"Clebsch runs on its interpreter, which is thousands of times slower "
-                          f"than compiled kernels: {self.description}", RuntimeWarning,
-                          stacklevel=4)
+        self._noted = None
+        self._warn(stacklevel=5)
+
+    def _warn(self, stacklevel):
+        """Of what makes no call fail but costs time: kernels are interpreted, or not kept."""
+        with self._lock:
+            note = self._lib.clb_context_note(self)
+        if note and note != self._noted:
+            self._noted = note
+            warnings.warn("Clebsch: " + note.decode(errors="replace"), RuntimeWarning, stacklevel)
 
     def _check(self, status):
         if status:
@@ -123,6 +129,7 @@ class Context:
     def _make(self, name, kind, *arguments):
         pointer = c.c_void_p()
         self._call(name, *arguments, c.byref(pointer))
+        self._warn(stacklevel=4)
         return Handle(self, kind, pointer)
 
     def wait(self) -> None:

@@ -278,8 +278,8 @@ class Water(unittest.TestCase):
     def test_ase_warns_of_the_interpreter(self):
         """Where no compiler is found; not where the interpreter is asked for by name."""
         program = "import warnings, sys; warnings.simplefilter('error'); import clebsch; clebsch.Context(sys.argv[1])"
-        environment = {**os.environ, "PYTHONPATH": str(pathlib.Path(clebsch.__file__).parents[1]), "PATH": "/nonexistent"}
+        environment = {**os.environ, "PYTHONPATH": str(pathlib.Path(clebsch.__file__).parents[1]), "PATH": "/nonexistent", "CLB_CACHE_DIR": "off"}
         for device, warns in (("cpu", True), ("cpu:interpreter", False)):
             done = subprocess.run([sys.executable, "-c", program, device], env=environment, capture_output=True, text=True, check=False)
-            self.assertEqual("RuntimeWarning: Clebsch runs on its interpreter" in done.stderr, warns, done.stderr)
+            self.assertEqual("RuntimeWarning: Clebsch: cpu runs on the interpreter" in done.stderr, warns, done.stderr)
             self.assertEqual(done.returncode, int(warns))

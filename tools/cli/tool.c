@@ -157,6 +157,7 @@ int on_each_device(const device_options *devices,
     clb_status status = clb_context_create(devices->devices[i], &ctx);
     if (!status) status = clb_context_device(ctx, &info);
     if (status) warn("%s", clb_error(ctx));
+    else print_note(ctx);
     int exit_status = status ? EXIT_FAILED : use(ctx, &info, devices->devices[i], user);
     if (exit_status > worst) worst = exit_status;
     print_note(ctx);

@@ -32,6 +32,10 @@ void *enlarge(void *p, size_t n, size_t size); /* realloc that exits if there is
 /* Prints a line on standard error that the next one replaces; only if that is a terminal. NULL
    clears it. */
 void progress(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* The same until announce_end; where progress is not shown, prints the line if that takes longer
+   than a few seconds. */
+void announce(const char *format, ...) __attribute__((format(printf, 1, 2)));
+void announce_end(void);
 /* The exit status for a failed call: a usage error, or a failure. */
 int failure(clb_status status);
 

@@ -98,10 +98,12 @@ static bool sum_model(const char *path, uint64_t *sum) {
 }
 
 static bool open_model(md_system *y, const md_choice *choice, const char *path) {
-  progress("%s: compiling %s", y->device.name, choice->model);
+  print_note(y->ctx);
+  announce("%s: compiling %s, which takes seconds to minutes where its kernels are not kept yet",
+           y->device.name, choice->model);
   clb_status status = clb_model_open(y->ctx, path, &choice->options, &y->model);
   if (!status) status = clb_model_describe(y->model, &y->info);
-  progress(NULL);
+  announce_end();
   if (status) warn("%s", clb_error(y->ctx));
   print_note(y->ctx);
   return !status && (!choice->checksum || sum_model(path, &y->checksum));
