@@ -12,8 +12,35 @@ import sys
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-BLOCK = re.compile(r"^```(c|fortran)\n(.*?)^```\n(?:\s*```text\n(.*?)^```)?", re.M | re.S)
+# An indented block is shell if it begins with a command: after settings, if there are any.
+SHELL = re.compile(r"(?:\w+=\S+ )*(?:(?:ci|build|env|bench|\.lammps)/\S+|clebsch|meson|ninja|cc|"
+                   r"gfortran|cmake|fpm|pip|python3?|export|cp|mpiexec|lmp|sudo|apt-get)(?: |$)")
+FILE = re.compile(r"`([\w.-]+\.(?:c|f90))`[^`]*\Z")
 MAIN = {"c": r"\bint main\(", "fortran": r"^\s*end program"}
+
+
+def pages():
+    return [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+
+def blocks(page):
+    """The blocks of a page: number of the first line, language, text, and the file that the
+    paragraph before names last.  Of those that are indented the shell alone."""
+    lines, i = page.read_text().split("\n"), 0
+    while i < len(lines):
+        start = end = i
+        if lines[i].startswith("```"):
+            start, end = i + 1, lines.index("```", i + 1)
+            language, text = lines[i][3:], lines[start:end]
+        elif SHELL.match(lines[i].removeprefix("    ")) and lines[i].startswith("    "):
+            while lines[end].startswith("    "):
+                end += 1
+            language, text = "sh", [line[4:] for line in lines[i:end]]
+        if end > i:
+            before = "\n".join(lines[:i]).rstrip().rsplit("\n\n", 1)[-1]
+            file = FILE.search(before)
+            yield start + 1, language, "".join(line + "\n" for line in text), file and file[1]
+        i = max(end, i) + 1
 
 
 def run(command, name, **more):
@@ -51,17 +78,18 @@ def main():
     include = str(pathlib.Path(include).resolve())
     how, count = compilers(include, cc, gfortran), 0
     with tempfile.TemporaryDirectory() as folder:
-        for page in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]:
-            text = page.read_text()
-            for block in BLOCK.finditer(text):
-                line = text.count("\n", 0, block.start()) + 1
-                if block[1] == "fortran" and gfortran == "none":
+        for page in pages():
+            of_page = [*blocks(page), (0, "", "", None)]
+            for (line, language, text, _), after in zip(of_page, of_page[1:]):
+                if language not in how or (language == "fortran" and gfortran == "none"):
                     continue
-                check(f"{page.name}:{line}", *block.groups(), how,
+                expected = after[2] if after[1] == "text" else None
+                check(f"{page.name}:{line}", language, text, expected, how,
                       pathlib.Path(library).resolve(), pathlib.Path(folder))
                 count += 1
     if not count:
         sys.exit("code_blocks.py: no code in the documents")
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -2,7 +2,7 @@
 """Checks how the documents look where they are rendered: ci/rendered.py [FILE ...]
 
 Parses every *.md of the tree, or FILEs, with cmark-gfm, GitHub's parser, and fails where a line of
-a paragraph is something else: the begin of an HTML block or a list, a row of a table that is none,
+a paragraph is something else: the start of an HTML block or a list, a row of a table that is none,
 or what makes the lines above a heading; and where a row of a table has other columns than its head."""
 import re
 import subprocess

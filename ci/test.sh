@@ -93,6 +93,7 @@ if [ "$long" ]; then
   part=$(date +%s)
   ci/check.sh build-test cpu:interpreter || failed=1
   sanitized ci/check.sh build-sanitize cpu || failed=1
+  python3 ci/docs_run.py build-test --long || failed=1
   took "more of clebsch check" "$part"
 fi
 

@@ -7,6 +7,8 @@ import re
 import tempfile
 import unittest
 
+import clebsch
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 WATER = pathlib.Path("/usr/share/cp2k/NequIP/water.pth")
 
@@ -20,6 +22,7 @@ class Docs(unittest.TestCase):
             self.assertTrue(blocks, page)
             with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(io.StringIO()):
                 os.symlink(WATER, os.path.join(folder, "water.pth"))
+                clebsch.convert(str(WATER), os.path.join(folder, "model.safetensors"))
                 os.chdir(folder)
                 try:
                     names = {}
