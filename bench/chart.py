@@ -1,6 +1,6 @@
 """Draws docs/peers.svg from bench/results: the times of Clebsch and other libraries for one tensor
 product and one convolution, forward and backward.  tables.py writes the file and checks it."""
-from runs import best_of_peers, milliseconds
+from runs import best_of_peers, milliseconds, version
 
 NAMES = {"clebsch": "Clebsch", "openequivariance": "OpenEquivariance",
          "cuequivariance": "cuEquivariance", "e3nn": "e3nn"}
@@ -37,7 +37,8 @@ def svg():
             f'{top - 14}" font-family="sans-serif" font-size="11">')
     style = ("<style>.h{font-weight:bold;font-size:12px}.p{fill:#666}.n{text-anchor:end}"
              ".v{fill:#222}</style>")
-    note = ('<text x="8" y="14" class="p">NVIDIA H200, f32, milliseconds, shorter is better; '
-            "each library's best layout and options; bars of e3nn are cut</text>")
+    note = (f'<text x="8" y="14" class="p">Clebsch {version("h200_peers.json")}; NVIDIA H200, f32, '
+            "milliseconds, shorter is better; each library's best layout and options; bars of e3nn "
+            "are cut</text>")
     back = '<rect width="100%" height="100%" fill="#fff"/>'
     return "\n".join([head, style, back, note, *lines, "</svg>", ""])

@@ -10,7 +10,11 @@ LIBRARIES = ("clebsch", "e3nn", "openequivariance", "flashtp", "cuequivariance",
              "equitriton")
 
 
+read = set()  # the names of all files that `results` has read
+
+
 def results(name):
+    read.add(name)
     return json.loads((ROOT / "bench" / "results" / name).read_text())
 
 
@@ -76,7 +80,13 @@ def drift(dtype, knots, field, structure="spc216"):
     return f"{run[field] * 1e6:.2g}" if field != "ms_per_step" else f"{run[field]:.3g}"
 
 
-NUMBERS = {f.__name__: f for f in (peers, atomics, copy, launch, drift)}
+def version(*files):
+    """Of Clebsch, as the files say it."""
+    runs = [run for run in map(results, files) if isinstance(run, dict)]
+    return ", ".join(sorted({run["clebsch"] for run in runs}))
+
+
+NUMBERS = {f.__name__: f for f in (peers, atomics, copy, launch, drift, version)}
 
 
 def number(key):

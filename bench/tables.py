@@ -11,7 +11,7 @@ import sys
 
 import chart
 from runs import (LIBRARIES, PASSES, ROOT, best_of_peers, found, geometric_mean, milliseconds,
-                  number, results)
+                  number, read, results, version)
 
 SHARES = "ms, forward / backward / double backward (% of the floor)"
 MODELS = ("mace", "nequi", "sevennet")
@@ -202,31 +202,47 @@ def ablation():
 
 def models():
     """Energy, forces and stress of whole networks."""
-    def of(value, form):
-        return "-" if value is None else form(value)
     rows = []
     for r in results("h200_models.json")["results"]:
-        seconds, error = r["seconds_min"], r["largest_force_error_of_splines_ev_per_a"]
-        rows.append([f"{r['model']}, {r['structure']}: {r['atoms']:,} atoms, {r['edges']:,} edges",
+        seconds, atomics, memory = (r["seconds_min"], r["seconds_min_with_atomics"],
+                                    r["peak_memory_mib"])
+        size = f"{r['atoms']:,} atoms, {r['edges']:,} edges"
+        rows.append([f"{r['model']}, {r['structure']}: {size}" +
+                     (f"; {memory / 1024:.3g} GiB of the device" if memory else ""),
                      f"{seconds * 1e3:.3g}", f"{seconds / r['atoms'] * 1e6:.3g}",
-                     of(r["seconds_min_with_atomics"],
-                        lambda s: f"{s / r['atoms'] * 1e6:.3g}"),
-                     of(r["peak_memory_mib"], lambda m: f"{m / 1024:.3g} GiB"),
-                     of(error, lambda e: f"{e:.1e}")])
-    return table(["model and structure", "ms a step", "us per atom", "with atomics",
-                  "device memory",
-                  "error of splines in a force, eV/A"], rows)
+                     f"{atomics / r['atoms'] * 1e6:.3g}" if atomics else "-"])
+    return table(["model and structure", "ms a step", "us per atom", "with atomics"], rows)
 
 
-TABLES = {f.__name__: f for f in (harmonics, options, products, graphs, flashtp, vectors,
-                                  bounds, peers, peers_harmonics, drivers, ablation, models)}
+def models_peers():
+    """Whole networks in other programs: a row for each system, a column for each program."""
+    cells, programs = {}, {}
+    for r in results("h100_models_peers.json"):
+        program = f"{r['program']} {r['version']}" + (f", {r['note']}" if r["note"] else "")
+        programs[program] = True
+        system = f"{r['model']}, {r['system']}: {r['atoms']:,} atoms"
+        cells.setdefault(system, {})[program] = f"{r['ms']:.3g}"
+    return table(["ms", *programs],
+                 [[system] + [of.get(p, "-") for p in programs] for system, of in cells.items()])
+
+
+TABLES = {f.__name__: f for f in (harmonics, options, products, graphs, flashtp, vectors, bounds,
+                                  peers, peers_harmonics, drivers, ablation, models, models_peers)}
 GENERATED = re.compile(r"<!-- table (\w+) -->\n.*?<!-- end -->", re.S)
 NUMBER = re.compile(r"<!-- n:([^>]+) -->.*?<!-- / -->", re.S)
 MEASURED = re.compile(r"\d[\d.,]*\s*(?:ms|us|ns|%|[GT]B/s|GiB|eV)(?!\w)")
 
 
+def with_version(name):
+    """A table, and below it the version that it is of."""
+    read.clear()
+    rows, of = TABLES[name](), version(*read)
+    return f"<!-- table {name} -->\n{rows}\n\n" + (f"*Clebsch {of}*\n\n" if of else "") + \
+        "<!-- end -->"
+
+
 def written(text):
-    text = GENERATED.sub(lambda m: f"<!-- table {m[1]} -->\n{TABLES[m[1]]()}\n<!-- end -->", text)
+    text = GENERATED.sub(lambda m: with_version(m[1]), text)
     return NUMBER.sub(lambda m: f"<!-- n:{m[1]} -->{number(m[1])}<!-- / -->", text)
 
 

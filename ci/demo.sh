@@ -31,5 +31,5 @@ $clebsch md --model $files/sevennet.safetensors --structure "$gro" --dtype f32 -
 echo "== Water with a NequIP model"
 $clebsch convert "$pth" $files/water.safetensors
 $clebsch energy --model $files/water.safetensors --structure "$gro" --dtype f32 --knots 512
-echo "== Files"
+echo "== Files; next: meson install -C build (as root), and docs/getting-started.md"
 ls $files/*
