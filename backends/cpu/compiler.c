@@ -190,16 +190,17 @@ static clb_status compile_in(const clb_cpu_compiler *c, const char *kernel, clb_
   if (from.failed || to.failed) s = clb_fail(error, CLB_ERROR_MEMORY, "%s: no memory", kernel);
   else if (!write_file(from.s, source))
     s = clb_fail(error, CLB_ERROR_DRIVER,
-                 "%s: cannot write its source in the folder for temporary files: %s", kernel,
-                 strerror(errno));
+                 "%s: cannot write %s: %s; TMPDIR may name another place for such files", kernel,
+                 from.s, strerror(errno));
   else {
     const verdict v = run(argv, folder, &log);
     if (v == NO_MEMORY || (v == RAN && !read_file(to.s, binary) && binary->failed))
       s = clb_fail(error, CLB_ERROR_MEMORY, "%s: no memory to run the C compiler %s", kernel,
                    c->name);
     else if (v != RAN || !binary->n)
-      s = clb_fail(error, CLB_ERROR_COMPILE, "%s: the C compiler %s failed:\n%s", kernel, c->name,
-                   log.s ? log.s : "");
+      s = clb_fail(error, CLB_ERROR_COMPILE,
+                   "%s: the C compiler %s failed, with files in %s (see TMPDIR):\n%s", kernel,
+                   c->name, folder->path.s, log.s ? log.s : "");
   }
   clb_text_free(&from);
   clb_text_free(&to);

@@ -132,8 +132,10 @@ clb_status clb_cpu_folder_make(clb_cpu_folder *f, const char *kernel, clb_error_
   if (f->path.failed) return clb_fail(error, CLB_ERROR_MEMORY, "%s: no memory", kernel);
   if (!mkdtemp(f->path.s)) {
     const int e = errno;
-    clb_status s = clb_fail(error, CLB_ERROR_DRIVER, "%s: cannot make the folder %s: %s", kernel,
-                            f->path.s, strerror(e));
+    clb_status s =
+        clb_fail(error, CLB_ERROR_DRIVER,
+                 "%s: cannot make the folder %s: %s; TMPDIR may name a place for such folders",
+                 kernel, f->path.s, strerror(e));
     clb_text_free(&f->path);
     return s;
   }

@@ -24,13 +24,15 @@ void clb_cache_folder(clb_text *path) {
   else if (home && *home) clb_text_add(path, "%s/.cache/clebsch", home);
 }
 
-void clb_cache_make_folders(const char *path) {
+int clb_cache_make_folders(const char *path) {
   clb_text part = {0};
+  int e = 0;
   for (const char *c = path; *c && !part.failed; c++) {
-    if (*c == '/' && part.n) mkdir(part.s, 0777);
+    if (*c == '/' && part.n && mkdir(part.s, 0777) && errno != EEXIST && !e) e = errno;
     clb_text_bytes(&part, c, 1);
   }
   clb_text_free(&part);
+  return e;
 }
 
 bool clb_cache_path(const char *name, clb_text *path) {
@@ -80,10 +82,9 @@ static bool write_all(int fd, const char *bytes, size_t n) {
 
 bool clb_cache_write(const char *path, const void *const *parts, const size_t *bytes, int n) {
   clb_text temporary = {0};
-  clb_cache_make_folders(path);
-  const int fd = make_beside(path, &temporary);
+  const int without = clb_cache_make_folders(path), fd = make_beside(path, &temporary);
   bool good = fd >= 0;
-  int e = errno;
+  int e = errno == ENOENT && without ? without : errno;
   for (int i = 0; i < n && good; i++) good = write_all(fd, parts[i], bytes[i]);
   if (fd >= 0 && !good) e = errno;
   if (fd >= 0 && close(fd) && good) good = false, e = errno;

@@ -5,8 +5,10 @@
 #include "tests/test.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -261,13 +263,128 @@ static void killed_owner(void **state) {
   expect_good(waits);
 }
 
+/* ---- programs with habits ---- */
+
+static void reap_all(int signal) {
+  const int e = errno;
+  (void)signal;
+  while (waitpid(-1, NULL, WNOHANG) > 0) {
+  }
+  errno = e;
+}
+
+static void reaps(void) { sigaction(SIGCHLD, &(struct sigaction){.sa_handler = reap_all}, NULL); }
+static void ignores(void) { signal(SIGCHLD, SIG_IGN); }
+static void wants_no_zombies(void) {
+  sigaction(SIGCHLD, &(struct sigaction){.sa_handler = SIG_DFL, .sa_flags = SA_NOCLDWAIT}, NULL);
+}
+static void blocks_signals(void) {
+  sigset_t all;
+  sigfillset(&all);
+  sigdelset(&all, SIGALRM);
+  sigprocmask(SIG_SETMASK, &all, NULL);
+}
+static void closes_files(void) {
+  for (int fd = 0; fd < 3; fd++) close(fd);
+}
+static void hides_files(void) { umask(0077); }
+static void has_few_files(void) { setrlimit(RLIMIT_NOFILE, &(const struct rlimit){32, 32}); }
+
+/* Whatever the program does with signals and files, kernels are compiled, with the right result,
+   and no process is left. */
+static void habits(void **state) {
+  static void (*const all[])(void) = {reaps,        ignores,     wants_no_zombies, blocks_signals,
+                                      closes_files, hides_files, has_few_files};
+  (void)state;
+  need_compiler();
+  setenv("PATH", real_path, 1);
+  result expected = harmonics(2);
+  clb_context_destroy(&expected.ctx);
+  setenv("CLB_CACHE_DIR", "off", 1);
+  for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+    int status;
+    fflush(NULL);
+    const pid_t pid = fork();
+    assert_true(pid >= 0);
+    if (!pid) {
+      alarm(PATIENCE);
+      all[i]();
+      result r = harmonics(2);
+      clb_context_destroy(&r.ctx);
+      const bool good = !memcmp(r.y, expected.y, 9 * sizeof(float));
+      _exit(good && waitpid(-1, NULL, WNOHANG) < 0 && errno == ECHILD ? 0 : 1);
+    }
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    if (status) fail_msg("habit %zu: status %x", i, (unsigned)status);
+  }
+}
+
+/* Sentences that say what does not work, and where. */
+static void places_that_fail(void **state) {
+  const char *old = getenv("TMPDIR");
+  char *before = old ? strdup(old) : NULL, inside[120];
+  clb_context *ctx;
+  clb_op *op;
+  const clb_spherical_harmonics_desc d = {
+      .degrees = (const int[]){0}, .n_degrees = 1, .passes = CLB_PASS_BIT(CLB_FORWARD)};
+  (void)state;
+  need_compiler();
+  setenv("PATH", real_path, 1);
+  OK(ctx, clb_context_create("cpu", &ctx));
+  setenv("TMPDIR", "/nowhere", 1);
+  assert_int_equal(clb_spherical_harmonics_create(ctx, &d, &op), CLB_ERROR_DRIVER);
+  assert_non_null(strstr(clb_error(ctx), "/nowhere/clebsch-cc-"));
+  assert_non_null(strstr(clb_error(ctx), "TMPDIR"));
+  if (before) setenv("TMPDIR", before, 1);
+  else unsetenv("TMPDIR");
+  free(before);
+  snprintf(inside, sizeof inside, "/proc/self/%s", "kernels");
+  setenv("CLB_CACHE_DIR", inside, 1);
+  OK(ctx, clb_spherical_harmonics_create(ctx, &d, &op));
+  assert_non_null(strstr(clb_context_note(ctx), inside));
+  clb_op_destroy(&op);
+  clb_context_destroy(&ctx);
+}
+
+/* Folders whose names are unusual are used. */
+static void unusual_folders(void **state) {
+  static const char *const names[] = {"relative", "two words '\"$(x)", "K\xc3\xa4se \xe6\x97\xa5"};
+  char here[4096];
+  (void)state;
+  need_compiler();
+  setenv("PATH", real_path, 1);
+  assert_non_null(getcwd(here, sizeof here));
+  assert_int_equal(chdir(folder), 0);
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+    int lasting = 0;
+    setenv("CLB_CACHE_DIR", names[i], 1);
+    setenv("TMPDIR", names[i], 1);
+    assert_int_equal(mkdir(names[i], 0700), 0);
+    for (int turn = 0; turn < 2; turn++) {
+      result r = harmonics(1);
+      expect_note(&r, NULL);
+      if (!turn) no_compiler();
+    }
+    setenv("PATH", real_path, 1);
+    DIR *d = opendir(names[i]);
+    for (struct dirent *e; d && (e = readdir(d));) lasting += *e->d_name != '.';
+    closedir(d);
+    assert_int_equal(lasting, 1); /* the kernel: nothing temporary is left */
+  }
+  unsetenv("TMPDIR");
+  assert_int_equal(chdir(here), 0);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(without_compiler, make_folders, remove_folders),
       cmocka_unit_test_setup_teardown(damaged_file, make_folders, remove_folders),
       cmocka_unit_test_setup_teardown(nowhere_to_keep, make_folders, remove_folders),
       cmocka_unit_test_setup_teardown(compiled_once, make_folders, remove_folders),
-      cmocka_unit_test_setup_teardown(killed_owner, make_folders, remove_folders)};
+      cmocka_unit_test_setup_teardown(killed_owner, make_folders, remove_folders),
+      cmocka_unit_test_setup_teardown(habits, make_folders, remove_folders),
+      cmocka_unit_test_setup_teardown(places_that_fail, make_folders, remove_folders),
+      cmocka_unit_test_setup_teardown(unusual_folders, make_folders, remove_folders)};
   real_path = strdup(getenv("PATH"));
   const int failed = cmocka_run_group_tests(tests, NULL, NULL);
   free(real_path);
