@@ -33,6 +33,7 @@ LINES = [
     (r"bin/lmp ", NEVER, "needs an input of the reader's; a test has one: lammps"),
     (r"^meson install", ROOTS, "installs into /usr/local; the short run has done so"),
     (r"^(meson|ninja) ", LONG, "compiles everything; the short run has BUILD"),
+    (r"LAMMPS_PLUGIN_PATH", LONG, "BUILD may be without LAMMPS"),
     (r"^python3 -m venv|^pip ", LONG, "fetches packages and compiles everything"),
     (r"ci/(python|lammps)\.sh", LONG, "fetches packages"),
     (r"^clebsch md .*spc216", LONG, "minutes on a CPU"),
@@ -74,19 +75,13 @@ def copy(to):
 
 
 def install(build, home, env):
-    """Without a root of our own: into ~/clebsch, whose folder lib has the library."""
+    """Without a root of our own: into ~/clebsch."""
     stage, prefix = home / "stage", home / "clebsch"
     subprocess.run([*INSTALL, "-C", build], check=True, env={**env, "DESTDIR": str(stage)})
     config = next(stage.rglob("clebsch.pc"))
     was = re.search("^prefix=(.*)", config.read_text(), re.M)[1]
     config.write_text(config.read_text().replace(f"prefix={was}", f"prefix={prefix}", 1))
-    libraries = config.parent.parent.relative_to(stage / was[1:])
     (stage / was[1:]).rename(prefix)
-    for file in list((prefix / libraries).iterdir()) if libraries.name != "lib" else []:
-        file.rename(prefix / "lib" / file.name)
-    if libraries.name != "lib":
-        (prefix / libraries).rmdir()
-        (prefix / libraries).symlink_to(".")
     env.update(PATH=f"{prefix}/bin:{env['PATH']}", PKG_CONFIG_PATH=f"{prefix}/lib/pkgconfig",
                LD_LIBRARY_PATH=f"{prefix}/lib")
 
@@ -119,6 +114,8 @@ def script(page, env, runs, used):
                 return "".join(done)
             if row is None or row[1] in runs:
                 done.append(f"{{ {line}}} || fail '{place}: this line fails'\n")
+                done += [f"[ -e {path} ] || fail '{place}: there is no {path}'\n"
+                         for path in re.findall(r"^export \w+=\$PWD/(\S+)", line)]
     return "".join(done)
 
 
