@@ -1,7 +1,6 @@
-/* backends/cpu/blas.c - matrix products on CPUs through whichever CBLAS is installed: a copy of it
-   that only this library sees and that has one thread, called for pieces of C by the backend's own
-   threads. So a product takes as many threads as the device has, and a BLAS of the caller's keeps
-   its settings. */
+/* backends/cpu/blas.c - matrix products on CPUs through whichever CBLAS is installed, with one
+   thread: the backend's own threads call it for pieces of C. So a product takes as many threads as
+   the device has, and a BLAS of the caller's keeps its settings. */
 #define _GNU_SOURCE
 #include "src/base/dl.h"
 #include "backends/cpu/cpu.h"
@@ -12,10 +11,19 @@
 
 enum { ROW_MAJOR = 101, AS_IT_IS = 111, TRANSPOSED = 112 };
 
-/* Reference BLAS (libblas.so.3) is not used: it is slower than the generated kernel. */
-static const char *const libraries[] = {"libopenblas.so.0", "libmkl_rt.so.2", "libblis.so.4", NULL};
-static const clb_symbol symbols[] = {{"cblas_dgemm", offsetof(clb_cpu_blas, f64), false},
-                                     {"cblas_sgemm", offsetof(clb_cpu_blas, f32), false}};
+/* Reference BLAS (libblas.so.3) is not used: it is slower than the generated kernel. MKL's number
+   of threads can be set for the calling thread alone; others are isolated, which MKL does not
+   survive (it opens its parts with RTLD_GLOBAL, for which such a namespace has no room). */
+static const struct {
+  const char *name;
+  void *(*open)(const char *const *names);
+} libraries[] = {{"libopenblas.so.0", clb_dl_open_isolated},
+                 {"libmkl_rt.so.2", clb_dl_open},
+                 {"libblis.so.4", clb_dl_open_isolated}};
+static const clb_symbol symbols[] = {
+    {"cblas_dgemm", offsetof(clb_cpu_blas, f64), false},
+    {"cblas_sgemm", offsetof(clb_cpu_blas, f32), false},
+    {"MKL_Set_Num_Threads_Local", offsetof(clb_cpu_blas, threads_here), true}};
 
 /* ---- forks ---- */
 
@@ -32,10 +40,10 @@ static void guard_forks(void) { pthread_atfork(before_fork, in_parent, in_child)
 const char *clb_cpu_blas_open(clb_cpu_blas *blas) {
   static pthread_once_t once = PTHREAD_ONCE_INIT;
   pthread_once(&once, guard_forks);
-  for (const char *const *name = libraries; *name && !blas->name; name++) {
-    void *library = clb_dl_open_isolated((const char *const[]){*name, NULL});
+  for (size_t i = 0; i < sizeof libraries / sizeof *libraries && !blas->name; i++) {
+    void *library = libraries[i].open((const char *const[]){libraries[i].name, NULL});
     if (library && !clb_dl_symbols(library, symbols, sizeof symbols / sizeof *symbols, blas))
-      blas->name = *name;
+      blas->name = libraries[i].name;
   }
   return blas->name;
 }
@@ -76,12 +84,14 @@ static void multiply_piece(const pieces *w, int64_t piece) {
                 at_c = p->offset_c + i * p->stride_c + row * p->ld_c + column;
   const void *a = k ? p->a->handle : NULL, *b = k ? p->b->handle : NULL;
   void *c = p->c->handle;
+  const int before = w->blas->threads_here ? w->blas->threads_here(1) : 0;
   if (w->type == CLB_F64)
     w->blas->f64(ROW_MAJOR, ta, tb, m, n, k, 1, k ? (const double *)a + at_a : NULL, ld_a,
                  k ? (const double *)b + at_b : NULL, ld_b, p->add, (double *)c + at_c, ld_c);
   else
     w->blas->f32(ROW_MAJOR, ta, tb, m, n, k, 1, k ? (const float *)a + at_a : NULL, ld_a,
                  k ? (const float *)b + at_b : NULL, ld_b, p->add, (float *)c + at_c, ld_c);
+  if (w->blas->threads_here) w->blas->threads_here(before);
 }
 
 static void multiply_pieces(const ir_arg *arg, int64_t first, int64_t last) {

@@ -101,7 +101,9 @@ typedef struct {
               int ld_a, const double *b, int ld_b, double beta, double *c, int ld_c);
   void (*f32)(int order, int ta, int tb, int m, int n, int k, float alpha, const float *a, int ld_a,
               const float *b, int ld_b, float beta, float *c, int ld_c);
-  const char *name; /* NULL: none is open */
+  int (*threads_here)(int n); /* sets the number of the calling thread, 0: the program's; returns
+                                 the one before; NULL: it has one anyway */
+  const char *name;           /* NULL: none is open */
 } clb_cpu_blas;
 
 /* Opens a BLAS; returns its name, or NULL. */

@@ -20,7 +20,7 @@ void *clb_dl_open(const char *const *names) {
    setenv may free. BLAS libraries read in theirs, while they are loaded, that they get no threads.
  */
 static char *isolated_environment[] = {"OPENBLAS_NUM_THREADS=1", "OMP_NUM_THREADS=1",
-                                       "MKL_NUM_THREADS=1", "BLIS_NUM_THREADS=1", NULL};
+                                       "BLIS_NUM_THREADS=1", NULL};
 
 /* A namespace with only a C library. */
 static bool make_namespace(Lmid_t *made) {

@@ -115,7 +115,24 @@ static void again(void **state) {
   if (after > bytes + little) fail_msg("%zu bytes, then %zu", bytes, after);
 }
 
+/* The threads of a device are all that there are, whatever the model's ops call. */
+static void few_threads(void **state) {
+  static const char *const devices[] = {"cpu:threads=1", "cpu:threads=2"};
+  const atom_set a = random_atoms(ATOMS, made_models[1].n_species, true, 5);
+  (void)state;
+  for (int i = 0; i < 2; i++) {
+    one o = {NULL, NULL};
+    OK(o.ctx, clb_context_create(devices[i], &o.ctx));
+    OK(o.ctx, clb_model_open(o.ctx, path, NULL, &o.model));
+    energy(&o, &a);
+    assert_true(entries("/proc/self/task") <= 1 + i);
+    close_one(&o);
+    assert_int_equal(entries("/proc/self/task"), 1);
+  }
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(again), cmocka_unit_test(many)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(again), cmocka_unit_test(many),
+                                     cmocka_unit_test(few_threads)};
   return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }
