@@ -167,7 +167,8 @@ static void blank_times(char *text) {
   for (char *line = text; *line;) {
     char *end = line + strcspn(line, "\n"), *next = end + (*end != 0);
     const size_t n = (size_t)(end - line);
-    const bool time = !strncmp(line, "time ", 5) || (n > 9 && memmem(line, n, "\"seconds", 8));
+    const bool time = !strncmp(line, "time ", 5) || memmem(line, n, " ns/day", 7) ||
+                      (n > 9 && memmem(line, n, "\"seconds", 8));
     if (time) memmove(line, next, strlen(next) + 1);
     else line = next;
   }
