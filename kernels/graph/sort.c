@@ -222,12 +222,12 @@ static ir_val own_index(ir_kernel *k, const clb_schedule *s) {
 }
 
 static void lower_edges(ir_kernel *k, const clb_schedule *s) {
-  ir_val pairs = input(k), others = input(k), n = ir_scalar(k, IR_I64), edges = output(k),
-         ends = output(k);
-  ir_val place = own_index(k, s), mask = less(k, place, n);
+  ir_val pairs = input(k), others = input(k), n = ir_scalar(k, IR_I64),
+         n_ends = ir_scalar(k, IR_I64), edges = output(k), ends = output(k);
+  ir_val place = own_index(k, s), mask = less(k, place, n), ended = less(k, place, n_ends);
   ir_val edge = ir_load(k, pairs, ir_add(k, ir_mul(k, place, i64(k, 2)), i64(k, 1)), mask);
   ir_store(k, edges, place, mask, edge);
-  ir_store(k, ends, place, mask, ir_load(k, others, edge, mask));
+  ir_store(k, ends, place, ended, ir_load(k, others, edge, ended));
 }
 
 /* The parameters of ROWS. */

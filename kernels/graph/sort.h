@@ -11,6 +11,7 @@
 
 #include "kernels/kernel.h"
 
+/* clang-format off */
 /* All buffers hold int32, except the lists of CHECK_WIDE. A `pair` is (node, edge).
      CHECK    senders, their offset, receivers, their offset, n_edges, chunk, n_senders,
               n_receivers, out senders, out receivers, out first bad edge of each group (INT32_MAX:
@@ -18,16 +19,20 @@
      COUNT    list, stride (1: nodes, the index is the edge; 2: pairs), n_edges, chunk, which digit,
               out table
      SCAN     rows of `length` numbers: numbers (in place), length, out sum of each row; a group
-   does a row SCATTER  list, stride, n_edges, chunk, which digit, table, first offset of each digit,
-   out pairs EDGES    sorted pairs, the other end of each edge, n_edges, out edge in each slot, out
-   other end in each slot ROWS     sorted pairs, n_edges, n_rows, iterations, largest power of two
-   <= n_edges (iterations: its log2 + 1), out first slot of each row, and n_edges; with one lane, it
+              does a row
+     SCATTER  list, stride, n_edges, chunk, which digit, table, first offset of each digit, out
+              pairs
+     EDGES    sorted pairs, the other end of each edge, n_edges, how many of them have another end
+              (all or none), out edge in each slot, out other end in each slot
+     ROWS     sorted pairs, n_edges, n_rows, iterations, largest power of two <= n_edges
+              (iterations: its log2 + 1), out first slot of each row, and n_edges; with one lane, it
               goes through the n_edges + 1 slots instead, the last being the end of the rows
      SPLITS   sorted pairs, first slot of each row, number of splits, out segment of each split, out
               split rows
      SEGMENT_LIST  first slot of each row, n_rows, out segments of rows
    Scalars that count nodes, `stride`, `which digit`, `iterations` and the power of two are i32, all
    others i64. */
+/* clang-format on */
 typedef enum {
   CLB_GRAPH_CHECK,
   CLB_GRAPH_CHECK_WIDE,

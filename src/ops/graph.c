@@ -180,7 +180,8 @@ static clb_status sort(clb_graph *g, int direction) {
   if (!s)
     s = LAUNCH(g, CLB_GRAPH_EDGES, flat_groups(g, CLB_GRAPH_EDGES, n), MEMORY(pairs),
                MEMORY(&b[CLB_GRAPH_RECEIVERS + 1 - direction]), WIDE(n),
-               MEMORY(&b[CLB_GRAPH_EDGE + direction]), MEMORY(&b[CLB_GRAPH_OTHER + direction]));
+               WIDE(g->n_rows[1 - direction] ? n : 0), MEMORY(&b[CLB_GRAPH_EDGE + direction]),
+               MEMORY(&b[CLB_GRAPH_OTHER + direction]));
   if (!s)
     s = LAUNCH(
         g, CLB_GRAPH_ROWS,
