@@ -35,6 +35,8 @@ typedef struct {
   void *handle; /* pointer or cl_mem */
   clb_memory_kind kind;
   uint64_t bytes;
+  unsigned char *written; /* of the interpreter: whether a byte has been written; NULL: not known,
+                             and not checked */
 } clb_memory;
 
 /* One launch argument, in the order of the kernel's parameters. */
@@ -159,6 +161,12 @@ clb_status clb_device_text(const clb_device *device, const ir_kernel *k, clb_tex
 /* The backend's alloc; if it fails for lack of memory, the message also says how much the device
    has. */
 clb_status clb_device_alloc(clb_device *device, uint64_t bytes, clb_memory *memory);
+/* The first byte that nothing has written, of `bytes` from an offset on; -1: none is known. */
+int64_t clb_memory_unwritten(const clb_memory *memory, uint64_t offset, uint64_t bytes);
+/* Somebody has written there (or may have: a caller who knows the address). */
+void clb_memory_mark(const clb_memory *memory, uint64_t offset, uint64_t bytes);
+/* Nobody needs what is there: reading it before it is written again is a mistake. */
+void clb_memory_discard(const clb_memory *memory);
 /* Free bytes; 0: unknown. */
 uint64_t clb_device_free_bytes(clb_device *device);
 

@@ -1,6 +1,8 @@
 /* backends/device.c - functions common to all backends: a device's memory, and a kernel's text. */
 #include "backends/backend.h"
 
+#include <string.h>
+
 uint64_t clb_device_free_bytes(clb_device *d) {
   return d->backend->free_bytes ? d->backend->free_bytes(d) : 0;
 }
@@ -14,6 +16,19 @@ clb_status clb_device_alloc(clb_device *d, uint64_t bytes, clb_memory *memory) {
     return clb_fail_more(d->error, s, "; of the %.1f MiB of %s %.1f MiB are free",
                          (double)all / MiB, d->info.name, (double)left / MiB);
   return all ? clb_fail_more(d->error, s, "; %s has %.1f MiB", d->info.name, (double)all / MiB) : s;
+}
+
+int64_t clb_memory_unwritten(const clb_memory *m, uint64_t offset, uint64_t bytes) {
+  const unsigned char *hole = m->written ? memchr(m->written + offset, 0, (size_t)bytes) : NULL;
+  return hole ? hole - m->written : -1;
+}
+
+void clb_memory_mark(const clb_memory *m, uint64_t offset, uint64_t bytes) {
+  if (m->written) memset(m->written + offset, 1, (size_t)bytes);
+}
+
+void clb_memory_discard(const clb_memory *m) {
+  if (m->written) memset(m->written, 0, (size_t)m->bytes);
 }
 
 clb_status clb_device_text(const clb_device *d, const ir_kernel *k, clb_text *text) {

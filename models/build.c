@@ -57,7 +57,7 @@ static void set_info(clb_model *m) {
       m->info.weights += ((const clb_convolution *)n->layer[l]->parameters)->n_weights;
   for (int l = 0; l < n->n_layers; l++)
     if (n->layer[l]->kind == &clb_exchange_kind) {
-      const int64_t columns = clb_array_stride(n->array[n->layer[l]->in[0]]);
+      const int64_t columns = n->array[n->layer[l]->in[0]]->irreps.dim;
       m->info.exchanges++;
       if (columns > m->info.exchange_columns) m->info.exchange_columns = columns;
     }
@@ -84,10 +84,25 @@ clb_status clb_model_build(clb_model *m) {
   return s ? s : clb_graph_create(m->ctx, 0, 0, &n->graph);
 }
 
+/* What a step is the first to use, whatever its slot held before, must be written in this run: only
+   the interpreter looks. Vectors have been written by now. */
+static void discard(const clb_network *n, int step) {
+  for (int a = 0; a < n->n_arrays; a++) {
+    const clb_stored *both[] = {a == CLB_VECTORS ? NULL : &n->array[a]->value,
+                                &n->array[a]->gradient};
+    for (int i = 0; i < 4; i++) {
+      const clb_stored *x = both[i / 2];
+      if (!x || x->slot < 0 || x->span[i % 2].first != step || x->span[i % 2].last < step) continue;
+      clb_memory_discard(&n->slot[x->slot].buffer->memory);
+    }
+  }
+}
+
 clb_status clb_model_run(clb_model *m, const clb_model_edges *edges, bool backward) {
   clb_network *n = &m->net;
   const clb_model_places at = clb_model_result_places(m);
   clb_status s = CLB_OK;
+  clb_memory_discard(&m->results->memory);
   n->edges = edges;
   n->species = (clb_rows){m->species_of, 0, CLB_DENSE, NULL};
   n->energy_species = (clb_rows){m->species_of, n->n_total, CLB_DENSE, NULL};
@@ -95,6 +110,7 @@ clb_status clb_model_run(clb_model *m, const clb_model_edges *edges, bool backwa
   n->totals = clb_model_result(m, at.energy);
   for (int i = 0; i < (backward ? n->n_steps : n->n_forward) && !s; i++) {
     const clb_step *step = &n->step[i];
+    if (m->results->memory.written) discard(n, i);
     clb_layer *y = n->layer[step->layer];
     s = (step->backward ? y->kind->backward : y->kind->forward)(n, y, step->adds);
   }

@@ -11,14 +11,7 @@
 #include "src/base/dl.h"
 #include "backends/cpu/cpu.h"
 
-enum {
-  MAX_ARGUMENTS = 64,
-  ALIGNMENT = 64,
-  HUGE_PAGE = 2 << 20,
-  CHUNK_INSTRUCTIONS = 1 << 15,
-  TURNS = 1024,
-  LOCAL_BYTES = 1 << 16
-};
+enum { MAX_ARGUMENTS = 64, CHUNK_INSTRUCTIONS = 1 << 15, TURNS = 1024, LOCAL_BYTES = 1 << 16 };
 
 typedef struct {
   clb_device head;
@@ -175,34 +168,7 @@ static void cpu_list(void (*each)(const clb_device_info *info, void *user), void
 /* ---- memory ---- */
 
 static clb_status cpu_alloc(clb_device *device, uint64_t bytes, clb_memory *memory) {
-  bool large = bytes >= 2 * HUGE_PAGE;
-  void *p = NULL;
-  if (bytes > SIZE_MAX / 2 || posix_memalign(&p, large ? HUGE_PAGE : ALIGNMENT, (size_t)bytes))
-    return clb_fail(device->error, CLB_ERROR_MEMORY, "cpu: no memory for %llu bytes",
-                    (unsigned long long)bytes);
-  if (large) madvise(p, (size_t)bytes, MADV_HUGEPAGE); /* only advice: may be refused */
-  *memory = (clb_memory){.handle = p, .kind = CLB_POINTER, .bytes = bytes};
-  return CLB_OK;
-}
-
-static void cpu_free(clb_device *device, clb_memory *memory) {
-  (void)device;
-  free(memory->handle);
-  memory->handle = NULL;
-}
-
-static clb_status cpu_write(clb_device *device, const clb_memory *to, uint64_t offset,
-                            const void *from, uint64_t bytes) {
-  (void)device;
-  memcpy((char *)to->handle + offset, from, (size_t)bytes);
-  return CLB_OK;
-}
-
-static clb_status cpu_read(clb_device *device, const clb_memory *from, uint64_t offset, void *to,
-                           uint64_t bytes) {
-  (void)device;
-  memcpy(to, (const char *)from->handle + offset, (size_t)bytes);
-  return CLB_OK;
+  return clb_cpu_alloc(device, bytes, !((cpu *)device)->compiler.name, memory);
 }
 
 /* ---- build, load ---- */
@@ -309,19 +275,22 @@ static bool outgrows(const cpu *d, const clb_module *m, const clb_arg *args, int
 static clb_status cpu_launch(clb_device *device, clb_module *m, int64_t groups, const clb_arg *args,
                              int n_args) {
   ir_arg values[MAX_ARGUMENTS + 2];
+  ir_memory memory[MAX_ARGUMENTS];
   char mistake[1024] = "";
   if (n_args > MAX_ARGUMENTS)
     return clb_fail(device->error, CLB_ERROR_UNSUPPORTED,
                     "cpu: a kernel with %d arguments; at most %d", n_args, MAX_ARGUMENTS);
   for (int i = 0; i < n_args; i++) {
     values[i] = (ir_arg){.i64 = args[i].i64};
-    if (args[i].type == IR_VOID) values[i].p = args[i].memory->handle;
+    if (args[i].type != IR_VOID) continue;
+    values[i].p = args[i].memory->handle;
+    memory[i] = (ir_memory){args[i].memory->bytes, args[i].memory->written};
   }
   values[n_args].i64 = groups;
   values[n_args + 1].i64 =
       clb_cpu_streams(device, m, groups) || outgrows((cpu *)device, m, args, n_args);
   if (m->f) clb_cpu_threads_run(((cpu *)device)->threads, m->f, values, groups, m->chunk);
-  else if (!ir_run(&m->kernel, values, 0, groups, mistake, sizeof mistake))
+  else if (!ir_run(&m->kernel, values, memory, 0, groups, mistake, sizeof mistake))
     return clb_fail(device->error, CLB_ERROR_DRIVER, "interpreter: %s: %s", m->kernel.name,
                     mistake);
   return CLB_OK;
@@ -344,7 +313,8 @@ static clb_status cpu_open_blas(clb_device *device, clb_dtype type, bool *partly
 
 static clb_status cpu_gemm(clb_device *device, clb_dtype type, const clb_gemm_desc *product) {
   const cpu *d = (cpu *)device;
-  return clb_cpu_blas_multiply(&d->blas, d->threads, type, product, device->error);
+  const clb_status s = clb_cpu_track_product(device, type, product);
+  return s ? s : clb_cpu_blas_multiply(&d->blas, d->threads, type, product, device->error);
 }
 
 static clb_status cpu_can_multiply(clb_device *device, clb_dtype type,
@@ -358,9 +328,9 @@ const clb_backend clb_backend_cpu = {.name = "cpu",
                                      .open = cpu_open,
                                      .close = cpu_close,
                                      .alloc = cpu_alloc,
-                                     .free = cpu_free,
-                                     .write = cpu_write,
-                                     .read = cpu_read,
+                                     .free = clb_cpu_free,
+                                     .write = clb_cpu_write,
+                                     .read = clb_cpu_read,
                                      .build = cpu_build,
                                      .load = cpu_load,
                                      .unload = cpu_unload,

@@ -68,6 +68,18 @@ typedef enum { CLB_CPU_STREAM_AUTO, CLB_CPU_STREAM_NEVER, CLB_CPU_STREAM_ALWAYS 
 void clb_cpu_set_stream(clb_device *device, clb_cpu_stream when);
 bool clb_cpu_streams(const clb_device *device, const clb_module *m, int64_t groups);
 
+/* ---- memory.c ---- */
+
+/* tracked: with a record of what has been written. */
+clb_status clb_cpu_alloc(clb_device *device, uint64_t bytes, bool tracked, clb_memory *memory);
+void clb_cpu_free(clb_device *device, clb_memory *memory);
+clb_status clb_cpu_write(clb_device *device, const clb_memory *to, uint64_t offset,
+                         const void *from, uint64_t bytes);
+clb_status clb_cpu_read(clb_device *device, const clb_memory *from, uint64_t offset, void *to,
+                        uint64_t bytes);
+/* Checks that A and B, and C if it is added to, have been written; C then is. */
+clb_status clb_cpu_track_product(clb_device *device, clb_dtype type, const clb_gemm_desc *product);
+
 /* ---- threads.c ---- */
 
 /* arg: the kernel's parameters, then the number of groups of the whole launch and whether to use

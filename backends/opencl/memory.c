@@ -18,7 +18,7 @@ clb_status clb_opencl_alloc(clb_device *device, uint64_t bytes, clb_memory *memo
     return clb_fail_more(device->error, CLB_ERROR_MEMORY, ", asked for %llu bytes",
                          (unsigned long long)bytes);
   }
-  *memory = (clb_memory){m, CLB_CL_MEM, bytes};
+  *memory = (clb_memory){.handle = m, .kind = CLB_CL_MEM, .bytes = bytes};
   return CLB_OK;
 }
 

@@ -212,7 +212,8 @@ CLB_API clb_status clb_buffer_native(const clb_buffer *buffer, clb_memory_kind *
                                      void **memory);
 
 /* Copies `bytes` between host memory and the buffer at `offset` (bytes), after all previously
-   submitted work; returns when done. */
+   submitted work; returns when done. A new buffer holds nothing: the interpreter refuses to read
+   bytes that neither an op nor clb_buffer_write has written, and runs no op that reads them. */
 CLB_API clb_status clb_buffer_write(clb_buffer *buffer, uint64_t offset, const void *from,
                                     uint64_t bytes);
 CLB_API clb_status clb_buffer_read(clb_buffer *buffer, uint64_t offset, void *to, uint64_t bytes);

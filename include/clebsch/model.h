@@ -62,7 +62,7 @@ typedef struct {
   int64_t weights;                         /* of the radial network, per edge, all layers */
   uint64_t bytes_per_edge, bytes_per_atom; /* of device memory, without a convolution's workspace */
   int exchanges;            /* of ghosts' rows in a forward pass, and as many in a backward pass */
-  int64_t exchange_columns; /* of the widest of their rows, padding included */
+  int64_t exchange_columns; /* of the widest of their rows */
   double table_error, table_slope_error; /* with knots: largest difference between a weight from
                          the splines and from the network, and between their derivatives (per
                          Angstrom), at the worst places of every interval, relative to the layer's

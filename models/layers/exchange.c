@@ -2,12 +2,15 @@
    the caller's part, between the layers of codes that share a system between processes. */
 #include "models/layers/kinds.h"
 
+/* Rows travel without their padding, which nothing has written. */
+static int64_t columns_of(const clb_network *n, const clb_layer *y) {
+  return n->array[y->in[0]]->irreps.dim;
+}
+
 static clb_status build(clb_network *n, clb_layer *y) {
   clb_exchange *p = y->parameters;
   const clb_status s = clb_network_gather(n);
-  return s ? s
-           : clb_row_sum_create(n->ctx, n->type, n->type, n->type,
-                                clb_array_stride(n->array[y->in[0]]), &p->sum);
+  return s ? s : clb_row_sum_create(n->ctx, n->type, n->type, n->type, columns_of(n, y), &p->sum);
 }
 
 /* The rows that go out are in packed[!backward ? 0 : 1], those that come in in the other. */
@@ -20,6 +23,7 @@ static clb_status move(clb_network *n, int64_t columns, bool backward) {
                  outward = backward ? received : sent, inward = backward ? sent : received;
   if (x->device_rows) {
     const clb_status s = clb_wait(n->ctx);
+    clb_memory_mark(&in->memory, 0, inward);
     return s ? s
              : x->move(x->user, backward, columns, n->type, out->memory.handle, in->memory.handle);
   }
@@ -42,15 +46,16 @@ static clb_rows packed(const clb_ghosts *g, bool received) {
 static clb_status forward(clb_network *n, clb_layer *y, unsigned adds) {
   const clb_rows rows = clb_value(n, y->in[0]);
   const clb_ghosts *g = &n->ghosts;
+  const int64_t columns = columns_of(n, y);
   clb_rows ghosts = rows;
   ghosts.offset = n->n_local * rows.stride;
   (void)adds;
   if (!n->edges->exchange) return CLB_OK;
   clb_status s =
-      clb_gather_run(n->gather, g->n_send, rows.stride, listed(rows, g->send), packed(g, false));
-  if (!s) s = move(n, rows.stride, false);
+      clb_gather_run(n->gather, g->n_send, columns, listed(rows, g->send), packed(g, false));
+  if (!s) s = move(n, columns, false);
   return s || !g->n_receive ? s
-                            : clb_gather_run(n->gather, g->n_ghosts, rows.stride,
+                            : clb_gather_run(n->gather, g->n_ghosts, columns,
                                              listed(packed(g, true), g->place), ghosts);
 }
 
@@ -58,16 +63,16 @@ static clb_status backward(clb_network *n, clb_layer *y, unsigned adds) {
   const clb_exchange *p = y->parameters;
   const clb_rows rows = clb_gradient(n, y->in[0]);
   const clb_ghosts *g = &n->ghosts;
+  const int64_t columns = columns_of(n, y);
   (void)adds;
   if (!n->edges->exchange) return CLB_OK;
-  clb_status s = clb_gather_run(n->gather, g->n_receive, rows.stride, listed(rows, g->receive),
-                                packed(g, true));
-  if (!s) s = move(n, rows.stride, true);
-  return s || !g->n_send
-             ? s
-             : clb_row_sum_run(p->sum, g->returns, CLB_BY_RECEIVER, 0, g->n_send,
-                               &g->packed[0]->memory, 0, rows.stride, &rows.buffer->memory, 0,
-                               rows.stride, true, &g->splits->memory, 0);
+  clb_status s =
+      clb_gather_run(n->gather, g->n_receive, columns, listed(rows, g->receive), packed(g, true));
+  if (!s) s = move(n, columns, true);
+  return s || !g->n_send ? s
+                         : clb_row_sum_run(p->sum, g->returns, CLB_BY_RECEIVER, 0, g->n_send,
+                                           &g->packed[0]->memory, 0, columns, &rows.buffer->memory,
+                                           0, rows.stride, true, &g->splits->memory, 0);
 }
 
 static void free_ops(void *parameters) { clb_row_sum_destroy(&((clb_exchange *)parameters)->sum); }

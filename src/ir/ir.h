@@ -23,7 +23,8 @@
    must fit in every lane, and NaN is not allowed.
 
    Memory.  f16 and bf16 exist only as element types: a LOAD gives f32, a STORE takes f32 (round to
-   nearest, even). LOCAL arrays belong to the group and start undefined.
+   nearest, even). LOCAL arrays belong to the group and start undefined. What nothing has written
+   must not be read, not even by lanes whose value is not used: they are masked.
 
    Pure instructions are hash-consed while they are built: the same expression in an open scope is
    the same value. Integer constants fold. */
@@ -274,13 +275,18 @@ typedef union {
   float f32;
   double f64;
 } ir_arg;
-/* Runs groups [first, last) on this thread; arg in the order of the parameters. false: no memory,
-   or error names the instruction that divided by zero, cast a value that does not fit, shuffled
-   from a lane that does not exist, left the LOCAL array, made a misaligned access, or raced with
-   another instruction (races are checked in buffers that are written, and in those that start at
-   the same address as one). */
-bool ir_run(const ir_kernel *k, const ir_arg *arg, int64_t first, int64_t last, char *error,
-            size_t size);
+/* The memory of a parameter. */
+typedef struct {
+  uint64_t bytes;
+  unsigned char *written; /* whether a byte has been written; NULL: all have been */
+} ir_memory;
+/* Runs groups [first, last) on this thread; arg, and memory (NULL: nothing is known of it), in the
+   order of the parameters. false: no memory, or error names the instruction that divided by zero,
+   cast a value that does not fit, shuffled from a lane that does not exist, left its array, read
+   what nothing had written, made a misaligned access, or raced with another instruction (races are
+   checked in buffers that are written, and in those that start at the same address as one). */
+bool ir_run(const ir_kernel *k, const ir_arg *arg, const ir_memory *memory, int64_t first,
+            int64_t last, char *error, size_t size);
 
 /* Whether k has SHUFFLE, SHUFFLE_XOR or REDUCE_ADD. */
 bool clb_shuffles(const ir_kernel *k);

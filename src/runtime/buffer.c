@@ -57,6 +57,7 @@ clb_status clb_buffer_native(const clb_buffer *b, clb_memory_kind *kind, void **
   if (!kind || !memory)
     return clb_fail(&b->ctx->error, CLB_ERROR_ARGUMENT, "clb_buffer_native: %s is NULL",
                     kind ? "memory" : "kind");
+  clb_memory_mark(&b->memory, 0, b->memory.bytes); /* the caller may write there, unseen */
   *kind = b->memory.kind;
   *memory = b->memory.handle;
   return CLB_OK;
@@ -93,5 +94,12 @@ clb_status clb_buffer_write(clb_buffer *b, uint64_t offset, const void *from, ui
 clb_status clb_buffer_read(clb_buffer *b, uint64_t offset, void *to, uint64_t bytes) {
   clb_status s = check_range(b, "clb_buffer_read", offset, to, bytes);
   if (s || !bytes) return s;
+  const int64_t hole = clb_memory_unwritten(&b->memory, offset, bytes);
+  if (hole >= 0)
+    return clb_fail(&b->ctx->error, CLB_ERROR_ARGUMENT,
+                    "clb_buffer_read: bytes %llu ... %llu of a buffer of %llu: neither an op nor "
+                    "clb_buffer_write has written byte %lld",
+                    (unsigned long long)offset, (unsigned long long)(offset + bytes - 1),
+                    (unsigned long long)b->memory.bytes, (long long)hole);
   return b->ctx->device->backend->read(b->ctx->device, &b->memory, offset, to, bytes);
 }

@@ -266,7 +266,7 @@ static void case_expect(const kernel_case *c, const char *device,
   case_copies(c, wanted);
   for (int i = 0; i < c->n; i++)
     args[i] = wanted[i] ? (ir_arg){.p = wanted[i]} : (ir_arg){.i64 = c->parameter[i].scalar.i64};
-  if (!ir_run(&c->k, args, 0, c->groups, mistake, sizeof mistake))
+  if (!ir_run(&c->k, args, NULL, 0, c->groups, mistake, sizeof mistake))
     fail_msg("%s: %s", c->k.name, mistake);
   for (int i = 0; i < c->n; i++)
     for (size_t j = 0; j < c->parameter[i].count; j++) {

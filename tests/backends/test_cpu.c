@@ -71,7 +71,7 @@ static void give_buffer(run *r, ir_type element, const void *from, size_t elemen
   if (from) memcpy(r->ours[b], from, r->bytes[b]);
   else memset(r->ours[b], 0xcd, r->bytes[b]);
   memcpy(r->theirs[b], r->ours[b], r->bytes[b]);
-  r->memory[b] = (clb_memory){r->ours[b], CLB_POINTER, r->bytes[b]};
+  r->memory[b] = (clb_memory){r->ours[b], CLB_POINTER, r->bytes[b], NULL};
   r->arg[r->n] = (clb_arg){.type = IR_VOID, .memory = &r->memory[b]};
   r->plain[r->n++].p = r->theirs[b];
 }
@@ -126,7 +126,7 @@ static clb_module *built(ir_kernel *k) {
 static void compare(ir_kernel *k, clb_module *m, run *r, int64_t groups) {
   char mistake[256] = "";
   assert_int_equal(clb_backend_cpu.launch(device, m, groups, r->arg, r->n), CLB_OK);
-  if (!ir_run(k, r->plain, 0, groups, mistake, sizeof mistake)) fail_msg("%s", mistake);
+  if (!ir_run(k, r->plain, NULL, 0, groups, mistake, sizeof mistake)) fail_msg("%s", mistake);
   for (int b = 0; b < r->n_buffers; b++) {
     size_t size = (size_t)ir_type_bytes(r->element[b]);
     for (size_t i = 0; i < r->bytes[b]; i += size)
@@ -316,7 +316,7 @@ static void functions(void **state) {
   give_buffer(&r, IR_F64, NULL, 96);
   clb_module *m = built(&k);
   assert_int_equal(clb_backend_cpu.launch(device, m, 4, r.arg, r.n), CLB_OK);
-  assert_true(ir_run(&k, r.plain, 0, 4, mistake, sizeof mistake));
+  assert_true(ir_run(&k, r.plain, NULL, 0, 4, mistake, sizeof mistake));
   for (int i = 0; i < 96; i++) {
     double a = ((double *)r.ours[1])[i], b = ((double *)r.theirs[1])[i];
     assert_true(fabs(a - b) <= 0x1p-50 * fabs(b));

@@ -124,8 +124,9 @@ static void fill(ir_type e, char *p, uint64_t seed) {
 /* One launch writes, the next reads what it wrote: to = 3 from, last = 3 to. */
 static void two_launches(clb_module *m, clb_cpu_stream when, char *from, char *to, char *last,
                          int64_t offset, int64_t rows, int64_t groups) {
-  clb_memory memory[] = {
-      {from, CLB_POINTER, BYTES}, {to, CLB_POINTER, BYTES}, {last, CLB_POINTER, BYTES}};
+  clb_memory memory[] = {{from, CLB_POINTER, BYTES, NULL},
+                         {to, CLB_POINTER, BYTES, NULL},
+                         {last, CLB_POINTER, BYTES, NULL}};
   clb_cpu_set_stream(device, when);
   memset(to, 0x3f, BYTES);
   memset(last, 0x3f, BYTES);
@@ -187,7 +188,7 @@ static void large_rows(void **state) {
   clb_module *m = built(&k);
   int64_t groups = FLOATS / 5 / k.rows;
   float *to = aligned((size_t)FLOATS * sizeof *to);
-  clb_memory memory = {to, CLB_POINTER, (uint64_t)FLOATS * sizeof *to};
+  clb_memory memory = {to, CLB_POINTER, (uint64_t)FLOATS * sizeof *to, NULL};
   clb_arg arg = {.type = IR_VOID, .memory = &memory};
   for (int when = CLB_CPU_STREAM_NEVER; when <= CLB_CPU_STREAM_ALWAYS; when++) {
     memset(to, 0, (size_t)FLOATS * sizeof *to);
@@ -277,8 +278,8 @@ static void rows_ahead(void **state) {
   for (int64_t stride = 0; stride <= COLUMNS; stride += COLUMNS) {
     float *from = malloc(sizeof *from * ROWS * COLUMNS), *to = malloc(sizeof *to * ROWS * COLUMNS);
     assert_true(from && to);
-    clb_memory a = {from, CLB_POINTER, sizeof *from * ROWS * COLUMNS},
-               b = {to, CLB_POINTER, sizeof *to * ROWS * COLUMNS};
+    clb_memory a = {from, CLB_POINTER, sizeof *from * ROWS * COLUMNS, NULL},
+               b = {to, CLB_POINTER, sizeof *to * ROWS * COLUMNS, NULL};
     clb_arg arg[] = {{.type = IR_VOID, .memory = &a},
                      {.type = IR_VOID, .memory = &b},
                      {.type = IR_I64, .i64 = stride},

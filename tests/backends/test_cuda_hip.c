@@ -362,7 +362,7 @@ static void check_local(clb_device *d, int64_t bytes) {
   ir_kernel k;
   make_local(&k, d->limits.lanes[CLB_F32], bytes);
   for (int i = 0; i < MAX_LANES; i++) in[i] = (float)i;
-  if (!ir_run(&k, (const ir_arg[]){{.p = in}, {.p = expected}}, 0, 1, error, sizeof error))
+  if (!ir_run(&k, (const ir_arg[]){{.p = in}, {.p = expected}}, NULL, 0, 1, error, sizeof error))
     fail_msg("%s", error);
   clb_status s = build_kernel(d, &k, &binary);
   if (!s) s = b->load(d, &k, binary.s, binary.n, &module);
@@ -521,14 +521,14 @@ static void check_random(clb_device *d, uint64_t seed, int lanes, int subgroups)
 static void check_adoption(clb_device *first) {
   clb_error_sink error = {0};
   clb_device *second = NULL;
-  clb_memory memory = {0}, known, unknown = {&known, CLB_POINTER, sizeof known};
+  clb_memory memory = {0}, known, unknown = {&known, CLB_POINTER, sizeof known, NULL};
   float in[8] = {1, 2, 3, 4, 5, 6, 7, 8}, out[8] = {0};
   const clb_backend *b = first->backend;
   const clb_native native = {.queue = ((clb_gpu *)first)->stream};
   if (b->open(first->info.name, first->info.name + strlen(b->name), &native, &error, &second))
     fail_msg("%s", error.text.s);
   assert_int_equal(b->alloc(first, sizeof in, &memory), CLB_OK);
-  known = (clb_memory){memory.handle, CLB_POINTER, memory.bytes};
+  known = (clb_memory){memory.handle, CLB_POINTER, memory.bytes, NULL};
   assert_int_equal(b->wrap(second, &known), CLB_OK);
   assert_int_equal(b->write(first, &memory, 0, in, sizeof in), CLB_OK);
   assert_int_equal(b->read(second, &known, 4, out, 12), CLB_OK);

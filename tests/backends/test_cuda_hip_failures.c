@@ -62,7 +62,7 @@ static void interpret(void *user, const char *text, unsigned groups, unsigned th
     else continue;
     n++;
   }
-  if (!ir_run(k, arg, 0, groups, error, sizeof error)) fail_msg("%s", error);
+  if (!ir_run(k, arg, NULL, 0, groups, error, sizeof error)) fail_msg("%s", error);
 }
 
 /* ---- what is tried ---- */
@@ -116,7 +116,7 @@ static clb_status use(trial *t, clb_device *d, const ir_kernel *k) {
   if (!s) s = b->write(d, &x, 0, in, 4);
   if (!s) s = build_kernel(d, k, &binary);
   if (!s) s = b->load(d, k, binary.s, binary.n, &module);
-  middle = (clb_memory){y.handle, CLB_POINTER, y.bytes};
+  middle = (clb_memory){y.handle, CLB_POINTER, y.bytes, NULL};
   if (!s) s = b->wrap(d, &middle);
   const clb_arg args[] = {{.type = IR_I64, .i64 = N - 1},
                           {.type = IR_VOID, .memory = &x},

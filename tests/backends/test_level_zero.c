@@ -420,12 +420,12 @@ static void wrapped(void **state) {
   clb_memory memory;
   assert_int_equal(level_zero->alloc(d, 400, &memory), CLB_OK);
   expect_wrap(d, memory, CLB_OK, "");
-  expect_wrap(d, (clb_memory){(char *)memory.handle + 100, CLB_POINTER, 300}, CLB_OK, "");
-  expect_wrap(d, (clb_memory){(char *)memory.handle + 100, CLB_POINTER, 301}, CLB_ERROR_ARGUMENT,
-              "ends after 300");
-  expect_wrap(d, (clb_memory){&memory, CLB_POINTER, 4}, CLB_ERROR_ARGUMENT,
+  expect_wrap(d, (clb_memory){(char *)memory.handle + 100, CLB_POINTER, 300, NULL}, CLB_OK, "");
+  expect_wrap(d, (clb_memory){(char *)memory.handle + 100, CLB_POINTER, 301, NULL},
+              CLB_ERROR_ARGUMENT, "ends after 300");
+  expect_wrap(d, (clb_memory){&memory, CLB_POINTER, 4, NULL}, CLB_ERROR_ARGUMENT,
               "no device, shared or host memory");
-  expect_wrap(d, (clb_memory){memory.handle, CLB_CL_MEM, 4}, CLB_ERROR_ARGUMENT, "cl_mem");
+  expect_wrap(d, (clb_memory){memory.handle, CLB_CL_MEM, 4, NULL}, CLB_ERROR_ARGUMENT, "cl_mem");
   level_zero->free(d, &memory);
   level_zero->close(d);
   clb_text_free(&error.text);

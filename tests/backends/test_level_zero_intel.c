@@ -222,7 +222,7 @@ static void spills(void **state) {
 
 static void only_compiles(void **state) {
   clb_error_sink error = {0};
-  clb_memory memory = {NULL, CLB_POINTER, 4};
+  clb_memory memory = {NULL, CLB_POINTER, 4, NULL};
   clb_module *module;
   ir_kernel k;
   clb_text binary = {0};

@@ -154,11 +154,13 @@ static void wrapped_buffers(void **state) {
     clb_device *d = open_named("opencl", &a.native, &error);
     cl_mem m = a.cl.clCreateBuffer(a.native.context, CL_MEM_READ_WRITE, 16, NULL, &code),
            foreign = b.cl.clCreateBuffer(b.native.context, CL_MEM_READ_WRITE, 16, NULL, &code);
-    adds_lane(d, &(clb_memory){m, CLB_CL_MEM, 16}, values);
-    assert_int_equal(opencl->wrap(d, &(clb_memory){m, CLB_CL_MEM, 17}), CLB_ERROR_ARGUMENT);
-    assert_int_equal(opencl->wrap(d, &(clb_memory){foreign, CLB_CL_MEM, 16}), CLB_ERROR_ARGUMENT);
-    assert_int_equal(opencl->wrap(d, &(clb_memory){NULL, CLB_CL_MEM, 16}), CLB_ERROR_ARGUMENT);
-    assert_int_equal(opencl->wrap(d, &(clb_memory){NULL, CLB_POINTER, 0}), CLB_OK);
+    adds_lane(d, &(clb_memory){m, CLB_CL_MEM, 16, NULL}, values);
+    assert_int_equal(opencl->wrap(d, &(clb_memory){m, CLB_CL_MEM, 17, NULL}), CLB_ERROR_ARGUMENT);
+    assert_int_equal(opencl->wrap(d, &(clb_memory){foreign, CLB_CL_MEM, 16, NULL}),
+                     CLB_ERROR_ARGUMENT);
+    assert_int_equal(opencl->wrap(d, &(clb_memory){NULL, CLB_CL_MEM, 16, NULL}),
+                     CLB_ERROR_ARGUMENT);
+    assert_int_equal(opencl->wrap(d, &(clb_memory){NULL, CLB_POINTER, 0, NULL}), CLB_OK);
     a.cl.clReleaseMemObject(foreign);
     a.cl.clReleaseMemObject(m);
     opencl->close(d);
@@ -184,7 +186,7 @@ static void wrapped_pointers(void **state) {
     clb_device *d = open_named(found.name[i], NULL, &error);
     clb_opencl *o = (clb_opencl *)d;
     if (!o->pointers.set)
-      assert_int_equal(opencl->wrap(d, &(clb_memory){values, CLB_POINTER, 16}),
+      assert_int_equal(opencl->wrap(d, &(clb_memory){values, CLB_POINTER, 16, NULL}),
                        CLB_ERROR_UNSUPPORTED);
     cl_device_svm_capabilities svm = 0;
     o->cl.clGetDeviceInfo(o->device, CL_DEVICE_SVM_CAPABILITIES, sizeof svm, &svm, NULL);
@@ -193,7 +195,7 @@ static void wrapped_pointers(void **state) {
       loader_call("clSVMFree", &svm_free);
       void *p = svm_alloc(o->context, CL_MEM_READ_WRITE, 64, 0);
       assert_non_null(p);
-      adds_lane(d, &(clb_memory){p, CLB_POINTER, 16}, values);
+      adds_lane(d, &(clb_memory){p, CLB_POINTER, 16, NULL}, values);
       svm_free(o->context, p);
     }
     for (int m = 0; m < 3 && o->pointers.info; m++) {
@@ -208,8 +210,9 @@ static void wrapped_pointers(void **state) {
       char *p = m == 0 ? on_host(o->context, NULL, 64, 0, &code)
                        : on_device(o->context, o->device, NULL, 64, 0, &code);
       assert_non_null(p);
-      adds_lane(d, &(clb_memory){p + 16, CLB_POINTER, 48}, values);
-      assert_int_equal(opencl->wrap(d, &(clb_memory){p + 16, CLB_POINTER, 49}), CLB_ERROR_ARGUMENT);
+      adds_lane(d, &(clb_memory){p + 16, CLB_POINTER, 48, NULL}, values);
+      assert_int_equal(opencl->wrap(d, &(clb_memory){p + 16, CLB_POINTER, 49, NULL}),
+                       CLB_ERROR_ARGUMENT);
       assert_non_null(strstr(error.text.s, "48 bytes"));
       release(o->context, p);
     }

@@ -66,7 +66,7 @@ static clb_status use(trial *t) {
 
 static clb_status use_pointer(trial *t) {
   clb_device *d = t->device;
-  clb_memory memory = {t->pointer, CLB_POINTER, 64};
+  clb_memory memory = {t->pointer, CLB_POINTER, 64, NULL};
   clb_text binary = {0};
   clb_module *module = NULL;
   ir_kernel k;

@@ -90,7 +90,7 @@ static void interpret(const ir_kernel *k, arguments *a) {
     if (a->arg[i].is_buffer) arg[i].p = a->arg[i].data;
     else memcpy(&arg[i], a->arg[i].data, a->arg[i].bytes);
   }
-  if (!ir_run(k, arg, 0, GROUPS, error, sizeof error)) fail_msg("%s: %s", k->name, error);
+  if (!ir_run(k, arg, NULL, 0, GROUPS, error, sizeof error)) fail_msg("%s: %s", k->name, error);
 }
 
 static double number(const void *at, ir_type t) {

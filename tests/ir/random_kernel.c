@@ -567,7 +567,7 @@ bool random_kernel_run(const random_kernel *r, const ir_kernel *k, void *const *
   ir_arg arg[RANDOM_PARAMETERS];
   for (int j = 0; j < r->n; j++)
     arg[j] = r->parameter[j].type == IR_VOID ? (ir_arg){.p = data[j]} : r->parameter[j].scalar;
-  return ir_run(k, arg, 0, r->groups, error, size);
+  return ir_run(k, arg, NULL, 0, r->groups, error, size);
 }
 
 /* ---- comparison ---- */

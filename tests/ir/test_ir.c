@@ -15,7 +15,7 @@ static void finish(ir_kernel *k) {
 
 static void run(const ir_kernel *k, const ir_arg *arg, int64_t groups) {
   char error[300];
-  if (!ir_run(k, arg, 0, groups, error, sizeof error)) fail_msg("%s", error);
+  if (!ir_run(k, arg, NULL, 0, groups, error, sizeof error)) fail_msg("%s", error);
 }
 
 static int count_op(const ir_kernel *k, ir_op op) {
@@ -599,7 +599,7 @@ static void test_barriers(void **state) {
   assert_true(ir_finish(&k));
   assert_false(ir_verify(&k, error, sizeof error));
   assert_non_null(strstr(error, "BARRIER: it is the group's, under instruction"));
-  assert_false(ir_run(&k, NULL, 0, 1, error, sizeof error));
+  assert_false(ir_run(&k, NULL, NULL, 0, 1, error, sizeof error));
   assert_non_null(strstr(error, "do not meet at the same BARRIER"));
   ir_free(&k);
 }
@@ -612,6 +612,9 @@ static void misbehave(int what, int64_t x0, const char *word) {
   ir_begin(&k, "k", 4, 1, 4);
   ir_val from = ir_buffer(&k, IR_I64, false), to = ir_buffer(&k, IR_I64, true),
          local = ir_local(&k, IR_I64, 5), lane = ir_lane(&k);
+  for (int l = 0; l < 5; l++)
+    ir_store(&k, local, ir_int(&k, IR_I32, l), IR_NONE, ir_int(&k, IR_I64, l));
+  ir_barrier(&k, false);
   ir_val a = ir_load(&k, from, lane, IR_NONE), b = a, values[2];
   ir_val i = ir_cast(&k, IR_I32, a), x32 = ir_cast(&k, IR_F32, a), x64 = ir_cast(&k, IR_F64, a),
          mask = ir_2(&k, IR_LT, lane, ir_int(&k, IR_I32, 1));
@@ -637,7 +640,7 @@ static void misbehave(int what, int64_t x0, const char *word) {
   if (what == 13) b = ir_cast(&k, IR_I64, ir_2(&k, IR_DIV, x32, x32));
   ir_store(&k, to, lane, IR_NONE, b);
   finish(&k);
-  bool ok = ir_run(&k, (ir_arg[]){{.p = x}, {.p = y}}, 0, 1, error, sizeof error);
+  bool ok = ir_run(&k, (ir_arg[]){{.p = x}, {.p = y}}, NULL, 0, 1, error, sizeof error);
   if (ok != !word) fail_msg("case %d with %lld: %s", what, (long long)x0, ok ? "ran" : error);
   if (word && !strstr(error, word))
     fail_msg("case %d: says '%s', should say '%s'", what, error, word);

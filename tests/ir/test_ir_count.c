@@ -315,7 +315,8 @@ static void test_against_the_interpreter(void **state) {
     leaf[0] = ir_lane(&k), leaf[1] = ir_subgroup(&k);
     statements(&seed, leaf, 2, 3);
     ir_counts c = counts();
-    if (!ir_run(&k, (ir_arg[]){{.p = sum}, {.p = sum}, {.i32 = 0}}, 0, 1, error, sizeof error))
+    if (!ir_run(&k, (ir_arg[]){{.p = sum}, {.p = sum}, {.i32 = 0}}, NULL, 0, 1, error,
+                sizeof error))
       fail_msg("kernel %d: %s", i, error);
     assert_true(sum[0] < 0x1p24f);
     if (c.stores != (double)sum[0] / 3 || c.loads != c.stores || c.flops != c.stores)

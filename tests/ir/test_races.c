@@ -29,7 +29,7 @@ static void expect(kernel *t, const char *const *says) {
   int32_t in[64] = {0}, out[64] = {0};
   char error[1000];
   if (!ir_finish(&t->k)) fail_msg("not built: %s", t->k.error);
-  bool ok = ir_run(&t->k, (ir_arg[]){{.p = in}, {.p = out}}, 0, 2, error, sizeof error);
+  bool ok = ir_run(&t->k, (ir_arg[]){{.p = in}, {.p = out}}, NULL, 0, 2, error, sizeof error);
   if (!ok != (says != NULL)) fail_msg("%s", ok ? "it ran" : error);
   for (; says && *says; says++)
     if (!strstr(error, *says)) fail_msg("'%s' should say '%s'", error, *says);
@@ -146,7 +146,7 @@ static void twice_the_same(void **state) {
     ir_store(&t.k, t.out, t.thread, IR_NONE,
              ir_load(&t.k, t.in, ir_add(&t.k, t.thread, ir_int(&t.k, IR_I32, shift)), IR_NONE));
     assert_true(ir_finish(&t.k));
-    bool ok = ir_run(&t.k, (ir_arg[]){{.p = x}, {.p = x}}, 0, 2, error, sizeof error);
+    bool ok = ir_run(&t.k, (ir_arg[]){{.p = x}, {.p = x}}, NULL, 0, 2, error, sizeof error);
     assert_int_equal(ok, !shift);
     if (shift)
       assert_non_null(strstr(
@@ -174,7 +174,7 @@ static void atomics(void **state) {
     ir_atomic_add(&k, out, zero, IR_NONE, ir_load(&k, local, zero, IR_NONE));
     if (what == 3) ir_store(&k, out, zero, first, one);
     assert_true(ir_finish(&k));
-    bool ok = ir_run(&k, (ir_arg[]){{.p = x}, {.p = y}}, 0, 2, error, sizeof error);
+    bool ok = ir_run(&k, (ir_arg[]){{.p = x}, {.p = y}}, NULL, 0, 2, error, sizeof error);
     if (ok != (what == 0)) fail_msg("case %d: %s", what, ok ? "it ran" : error);
     if (ok) assert_true(y[0] == 2 * (2 * LANES) * (2 * LANES));
     else

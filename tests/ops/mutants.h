@@ -110,7 +110,7 @@ static inline mutant_fate fate_without(mutants *m, int b, int64_t groups, const 
                 .arg = {IR_NONE, IR_NONE, IR_NONE, IR_NONE, IR_NONE},
                 .stride = IR_NONE,
                 .scope = kept.scope};
-  bool ok = ir_run(&m->k, values, 0, groups, error, sizeof error);
+  bool ok = ir_run(&m->k, values, NULL, 0, groups, error, sizeof error);
   *i = kept;
   if (!ok) return !strncmp(error, "race", 4) ? MUTANT_RACES : MUTANT_MISSES;
   return memories(args, n, after, EQUAL) ? MUTANT_LIVES : MUTANT_DIFFERS;

@@ -115,7 +115,9 @@ static inline void make_ops(void) {
 static inline void make_contexts(const char *device) {
   need(clb_context_create(device, &t.ctx));
   need(clb_context_create(device, &t.other));
-  need(clb_buffer_create(t.ctx, 1 << 16, &t.b));
+  static const char zeros[1 << 16];
+  need(clb_buffer_create(t.ctx, sizeof zeros, &t.b));
+  need(clb_buffer_write(t.b, 0, zeros, sizeof zeros));
   need(clb_buffer_create(t.ctx, 4, &t.small));
   assert_int_equal(clb_buffer_create(t.other, 1 << 16, &t.foreign), CLB_OK);
 }

@@ -197,6 +197,7 @@ static void rows(void **state) {
   clb_buffer *foreign;
   assert_int_equal(clb_spherical_harmonics_create(ctx, &plain, &op), CLB_OK);
   assert_int_equal(clb_buffer_create(ctx, 10 * 12, &x.buffer), CLB_OK);
+  assert_int_equal(clb_buffer_write(x.buffer, 0, (float[30]){1}, 10 * 12), CLB_OK);
   assert_int_equal(clb_buffer_create(ctx, 10 * 36, &y.buffer), CLB_OK);
   assert_int_equal(clb_buffer_create(other, 10 * 36, &foreign), CLB_OK);
   FAILS(ctx, CLB_ERROR_ARGUMENT, "n is -1", clb_spherical_harmonics_forward(op, -1, x, y));

@@ -9,6 +9,7 @@ static uint32_t held; /* all memory */
 static clb_status alloc_held(clb_device *d, uint64_t bytes, clb_memory *m) {
   const clb_status s = genuine->alloc(d, bytes, m);
   for (uint64_t i = 0; !s && i < bytes / 4; i++) ((uint32_t *)m->handle)[i] = held;
+  if (!s) free(m->written), m->written = NULL; /* nothing is known of it */
   return s;
 }
 

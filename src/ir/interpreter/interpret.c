@@ -2,7 +2,7 @@
    lane: this defines the meaning of the IR. A value is an array over lanes with 4 bytes per lane
    (bool is i32) or 8; a wide LOAD is `width` such arrays, and its ELEMENTs point into them. A
    sub-group runs to its next BARRIER, then the other sub-groups run, until all have reached a
-   BARRIER of the group; arrays of the group are initially filled with NaN. */
+   BARRIER of the group. */
 #include "src/ir/ir.h"
 
 #include <inttypes.h>
@@ -177,7 +177,6 @@ static bool run_to_barrier(const ir_machine *m, int32_t subgroup) {
 
 static bool run_group(const ir_machine *m) {
   int32_t subgroups = m->k->subgroups;
-  memset(m->local, 0xff, m->local_bytes);
   memset(m->pc, 0, (size_t)subgroups * sizeof *m->pc);
   for (int32_t g = 0; g < subgroups; g++) m->queue[g].n = 0;
   ir_races_group(m->races);
@@ -232,13 +231,18 @@ static void lay_out(ir_machine *m) {
 }
 
 /* Sets up arrays, and values that are the same in all groups. */
-static void prepare(ir_machine *m) {
+static void prepare(ir_machine *m, const ir_memory *memory) {
   const ir_arg *arg = m->arg;
   for (int32_t v = 0; v < m->k->n; v++) {
     const ir_ins *i = &m->k->ins[v];
     ir_arg x = {.i64 = i->imm};
+    m->memory[v].bytes = INT64_MAX;
+    if (i->op == IR_BUFFER && memory) m->memory[v] = memory[arg - m->arg];
     if (i->op == IR_BUFFER) m->array[v] = arg++->p;
-    if (i->op == IR_LOCAL) m->array[v] = m->local + m->slot[v];
+    if (i->op == IR_LOCAL) {
+      m->array[v] = m->local + m->slot[v];
+      m->memory[v].bytes = (uint64_t)i->imm * (uint64_t)ir_type_bytes((ir_type)i->element);
+    }
     if (i->op == IR_SCALAR) x = *arg++;
     if (i->op == IR_INT && i->type != IR_I64) x = (ir_arg){.i32 = (int32_t)i->imm};
     if (i->op == IR_REAL)
@@ -253,8 +257,8 @@ static void prepare(ir_machine *m) {
   }
 }
 
-bool ir_run(const ir_kernel *k, const ir_arg *arg, int64_t first, int64_t last, char *error,
-            size_t size) {
+bool ir_run(const ir_kernel *k, const ir_arg *arg, const ir_memory *memory, int64_t first,
+            int64_t last, char *error, size_t size) {
   ir_machine m = {.k = k, .arg = arg, .error = error, .size = size};
   size_t n = (size_t)k->n + 1;
   bool ok = false;
@@ -262,11 +266,12 @@ bool ir_run(const ir_kernel *k, const ir_arg *arg, int64_t first, int64_t last, 
   m.slot = calloc(n, sizeof *m.slot);
   m.jump = calloc(n, sizeof *m.jump);
   m.array = calloc(n, sizeof *m.array);
+  m.memory = calloc(n, sizeof *m.memory);
   m.at = calloc((size_t)k->lanes, sizeof *m.at);
   m.pc = calloc((size_t)k->subgroups, sizeof *m.pc);
   m.met = calloc((size_t)k->subgroups, sizeof *m.met);
   m.queue = calloc((size_t)k->subgroups, sizeof *m.queue);
-  if (!m.slot || !m.jump || !m.array || !m.at || !m.pc || !m.met || !m.queue) goto end;
+  if (!m.slot || !m.jump || !m.array || !m.memory || !m.at || !m.pc || !m.met || !m.queue) goto end;
   lay_out(&m);
   m.bytes += 64;
   m.values = calloc((size_t)k->subgroups, m.bytes);
@@ -274,12 +279,13 @@ bool ir_run(const ir_kernel *k, const ir_arg *arg, int64_t first, int64_t last, 
   m.races = ir_races_begin(k, arg);
   if (!m.values || !m.local || !m.races) goto end;
   if (size) error[0] = 0;
-  prepare(&m);
+  prepare(&m, memory);
   for (ok = true, m.group = first; ok && m.group < last; m.group++) ok = run_group(&m);
 end:
   free(m.slot);
   free(m.jump);
   free(m.array);
+  free(m.memory);
   free(m.at);
   free(m.pc);
   free(m.met);

@@ -27,8 +27,9 @@ typedef struct {
   size_t *slot;  /* for a value: its byte offset in a sub-group's values; for a LOCAL: in `local` */
   int32_t *jump; /* for LOOP, IF, ELSE: its ELSE or END; for END: its LOOP, or itself */
   void **array;  /* for BUFFER, LOCAL: its memory */
-  char *values;  /* sub-group by sub-group */
-  size_t bytes;  /* of one sub-group's values */
+  ir_memory *memory;
+  char *values; /* sub-group by sub-group */
+  size_t bytes; /* of one sub-group's values */
   char *local;
   size_t local_bytes;
   int64_t *at;     /* element index of each active lane; -1 where masked */

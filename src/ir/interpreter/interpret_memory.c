@@ -1,5 +1,5 @@
-/* src/ir/interpreter/interpret_memory.c - memory accesses of the interpreter, and reports of races.
- */
+/* src/ir/interpreter/interpret_memory.c - memory accesses of the interpreter, and reports of races
+   and of reads of what nothing has written. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,7 +13,7 @@ static int32_t subgroup_of(const ir_machine *m, const char *base) {
   return (int32_t)((size_t)(base - m->values) / m->bytes);
 }
 
-/* ---- races ---- */
+/* ---- reports ---- */
 
 /* Appends "lane 3 of sub-group 1 of group 0", as far as these are known. */
 static void add_actor(clb_text *t, int32_t lane, int32_t subgroup, int64_t group) {
@@ -25,12 +25,40 @@ static void add_actor(clb_text *t, int32_t lane, int32_t subgroup, int64_t group
   else clb_text_add(t, "several groups");
 }
 
+/* The number of a BUFFER among the parameters, from 0. */
+static int argument(const ir_machine *m, ir_val buffer) {
+  int n = 0;
+  for (int32_t v = 0; v < buffer; v++)
+    n += m->k->ins[v].op == IR_BUFFER || m->k->ins[v].op == IR_SCALAR;
+  return n;
+}
+
+static bool unwritten(const ir_machine *m, int32_t v, int32_t lane, int32_t subgroup, ir_val array,
+                      int64_t index) {
+  const ir_ins *a = &m->k->ins[array];
+  clb_text t = {0};
+  clb_text_add(&t, "unwritten: instruction %d ", (int)v);
+  ir_list_instruction(m->k, v, &t);
+  clb_text_add(&t, " of ");
+  add_actor(&t, lane, subgroup, m->group);
+  clb_text_add(&t, " reads element %" PRId64 " of %%%d, which ", index, (int)array);
+  if (a->op == IR_LOCAL) clb_text_add(&t, "its group has not written");
+  else
+    clb_text_add(&t, "nothing has written: byte %" PRId64 " of %" PRIu64 " of argument %d",
+                 index * ir_type_bytes((ir_type)a->element), m->memory[array].bytes,
+                 argument(m, array));
+  snprintf(m->error, m->size, "%s", t.s ? t.s : "no memory");
+  clb_text_free(&t);
+  return false;
+}
+
 static bool race(const ir_machine *m, int32_t v, int32_t subgroup, ir_val array, ir_doing doing,
                  const ir_conflict *c) {
   static const char *const does[] = {
       [IR_READS] = "reads", [IR_WRITES] = "writes", [IR_ADDS] = "adds to"};
   bool local = m->k->ins[array].op == IR_LOCAL;
   clb_text t = {0};
+  if (c->unwritten) return unwritten(m, v, c->lane, subgroup, array, c->index);
   if (c->by == IR_NONE) return ir_machine_wrong(m, v, "no memory");
   clb_text_add(&t, "race: instruction %d ", (int)v);
   ir_list_instruction(m->k, v, &t);
@@ -59,20 +87,51 @@ static bool alike(const ir_machine *m, ir_val index, ir_val mask) {
          (mask == IR_NONE || m->k->ins[mask].shape == IR_UNIFORM);
 }
 
+/* Checks that the elements at m->at have been written, or marks them. */
+static bool written(const ir_machine *m, int32_t v, int32_t subgroup, ir_val array, ir_doing doing,
+                    bool once, int32_t width) {
+  unsigned char *all = m->memory[array].written;
+  const size_t bytes = (size_t)ir_type_bytes((ir_type)m->k->ins[array].element),
+               n = bytes * (size_t)width;
+  for (int32_t l = 0; all && l < (once ? 1 : m->k->lanes); l++) {
+    if (m->at[l] < 0) continue;
+    unsigned char *own = all + (size_t)m->at[l] * bytes;
+    const unsigned char *hole = doing == IR_WRITES ? NULL : memchr(own, 0, n);
+    if (hole)
+      return unwritten(m, v, once && m->k->lanes > 1 ? IR_NONE : l, subgroup, array,
+                       m->at[l] + (int64_t)((size_t)(hole - own) / bytes));
+    if (doing != IR_READS) memset(own, 1, n);
+  }
+  return true;
+}
+
 /* Whether the lanes may access m->at as instruction v does. */
 static bool may(const ir_machine *m, char *base, int32_t v, ir_val array, ir_doing doing, bool once,
                 int32_t width) {
-  ir_conflict c;
+  ir_conflict c = {0};
   int32_t subgroup = subgroup_of(m, base);
-  return ir_races_access(m->races, v, subgroup, array, doing, m->at, once, width, &c) ||
-         race(m, v, subgroup, array, doing, &c);
+  if (!ir_races_access(m->races, v, subgroup, array, doing, m->at, once, width, &c))
+    return race(m, v, subgroup, array, doing, &c);
+  return written(m, v, subgroup, array, doing, once, width);
 }
 
 /* ---- places ---- */
 
-/* Fills m->at for `width` elements of an array of `length` (-1: unknown). */
-static bool resolve(const ir_machine *m, char *base, int32_t v, ir_val index, ir_val mask,
-                    int32_t width, int64_t length) {
+/* Whether an element, and those up to `width` after it, lie in an array. */
+static bool inside(const ir_machine *m, ir_val array, int64_t at, int32_t width) {
+  const uint64_t bytes = (uint64_t)ir_type_bytes((ir_type)m->k->ins[array].element);
+  return at >= 0 && at <= (int64_t)(m->memory[array].bytes / bytes) - width;
+}
+
+static bool leaves(const ir_machine *m, int32_t v, int32_t lane, ir_val array, int64_t at) {
+  return ir_machine_wrong(m, v,
+                          "index %" PRId64 " of lane %d leaves the array %%%d of group %" PRId64,
+                          at, (int)lane, (int)array, m->group);
+}
+
+/* Fills m->at for `width` elements of an array. */
+static bool resolve(const ir_machine *m, char *base, int32_t v, ir_val array, ir_val index,
+                    ir_val mask, int32_t width) {
   const int32_t *on = mask == IR_NONE ? NULL : ir_machine_lanes(m, base, mask);
   const void *from = ir_machine_lanes(m, base, index);
   bool wide = m->k->ins[index].type == IR_I64;
@@ -80,18 +139,10 @@ static bool resolve(const ir_machine *m, char *base, int32_t v, ir_val index, ir
     int64_t at = wide ? ((const int64_t *)from)[l] : ((const int32_t *)from)[l];
     m->at[l] = -1;
     if (on && !on[l]) continue;
-    if (at < 0 || (length >= 0 && at > length - width))
-      return ir_machine_wrong(m, v,
-                              "index %" PRId64 " of lane %d leaves the array of group %" PRId64, at,
-                              (int)l, m->group);
+    if (!inside(m, array, at, width)) return leaves(m, v, l, array, at);
     m->at[l] = at;
   }
   return true;
-}
-
-static int64_t length_of(const ir_machine *m, ir_val array) {
-  const ir_ins *i = &m->k->ins[array];
-  return i->op == IR_LOCAL ? i->imm : -1;
 }
 
 /* Whether the lanes' indices are multiples of the width. */
@@ -107,7 +158,7 @@ static bool aligned(const ir_machine *m, int32_t v, const char *what) {
 
 bool ir_machine_load(const ir_machine *m, char *base, int32_t v) {
   const ir_ins *i = &m->k->ins[v];
-  if (!resolve(m, base, v, i->arg[1], i->arg[2], i->width, length_of(m, i->arg[0]))) return false;
+  if (!resolve(m, base, v, i->arg[0], i->arg[1], i->arg[2], i->width)) return false;
   if (i->imm && !aligned(m, v, "load")) return false;
   if (!may(m, base, v, i->arg[0], IR_READS, alike(m, i->arg[1], i->arg[2]), i->width)) return false;
   ir_gathers[m->k->ins[i->arg[0]].element](m->k->lanes, i->width, m->at, m->array[i->arg[0]],
@@ -117,7 +168,7 @@ bool ir_machine_load(const ir_machine *m, char *base, int32_t v) {
 
 bool ir_machine_store(const ir_machine *m, char *base, int32_t v) {
   const ir_ins *i = &m->k->ins[v];
-  if (!resolve(m, base, v, i->arg[1], i->arg[2], i->width, length_of(m, i->arg[0]))) return false;
+  if (!resolve(m, base, v, i->arg[0], i->arg[1], i->arg[2], i->width)) return false;
   if (i->element && !aligned(m, v, "store")) return false;
   bool once = alike(m, i->arg[1], i->arg[2]);
   for (int32_t w = 0; w < i->width && once; w++)
@@ -131,7 +182,7 @@ bool ir_machine_store(const ir_machine *m, char *base, int32_t v) {
 
 bool ir_machine_atomic_add(const ir_machine *m, char *base, int32_t v) {
   const ir_ins *i = &m->k->ins[v];
-  if (!resolve(m, base, v, i->arg[1], i->arg[2], i->width, length_of(m, i->arg[0]))) return false;
+  if (!resolve(m, base, v, i->arg[0], i->arg[1], i->arg[2], i->width)) return false;
   if (i->element && !aligned(m, v, "addition")) return false;
   if (!may(m, base, v, i->arg[0], IR_ADDS, false, i->width)) return false;
   for (int32_t w = 0; w < i->width; w++)
@@ -181,10 +232,8 @@ bool ir_machine_copy(const ir_machine *m, char *base, int32_t v) {
       const void *from = ir_machine_lanes(m, base, i->arg[1 + 2 * j]);
       index[j] = m->k->ins[i->arg[1 + 2 * j]].type == IR_I64 ? ((const int64_t *)from)[l]
                                                              : ((const int32_t *)from)[l];
-      int64_t length = length_of(m, i->arg[2 * j]);
-      if (index[j] < 0 || (length >= 0 && index[j] > length - i->width))
-        return ir_machine_wrong(m, v, "index %" PRId64 " of lane %d leaves the array", index[j],
-                                (int)l);
+      if (!inside(m, i->arg[2 * j], index[j], i->width))
+        return leaves(m, v, l, i->arg[2 * j], index[j]);
       if (i->imm && index[j] % i->width)
         return ir_machine_wrong(
             m, v, "index %" PRId64 " of lane %d is no multiple of the aligned copy's width",
@@ -192,7 +241,7 @@ bool ir_machine_copy(const ir_machine *m, char *base, int32_t v) {
     }
     char *to = (char *)m->array[i->arg[0]] + (size_t)index[0] * bytes;
     const char *from = (char *)m->array[i->arg[2]] + (size_t)index[1] * bytes;
-    ir_conflict c;
+    ir_conflict c = {0};
     ir_shadow *at =
         ir_races_send(m->races, v, subgroup_of(m, base), l, i->arg[0], index[0], i->width, &c);
     if (!at) return race(m, v, subgroup_of(m, base), i->arg[0], IR_WRITES, &c);

@@ -27,8 +27,8 @@ struct ir_races {
   /* LOCAL arrays */
   ir_shadow **local; /* by instruction; NULL: a buffer */
   ir_shadow *locals;
-  uint32_t time, since_group,
-      *since; /* time of the last barrier: any, of the group, of each sub-group */
+  uint32_t time, since_group, begun, *since; /* time of the last barrier: any, of the group, before
+                                                this group, of each sub-group */
   /* buffers */
   char **base;       /* by instruction; NULL: accesses are not checked */
   page *table, last; /* open addressing */
@@ -149,6 +149,7 @@ void ir_races_barrier(ir_races *r, int32_t subgroup, bool group) {
 void ir_races_group(ir_races *r) {
   r->group++;
   ir_races_barrier(r, 0, true);
+  r->begun = r->time;
 }
 
 /* ---- one access ---- */
@@ -234,6 +235,10 @@ static bool element(ir_races *r, const actor *a, ir_val array, ir_doing doing, i
   const ir_access *with;
   if (a->local) {
     ir_shadow *s = &r->local[array][index];
+    if (doing != IR_WRITES && s->write.time < r->begun) {
+      *c = (ir_conflict){.index = index, .lane = one(lane_of(a->who)), .unwritten = true};
+      return false;
+    }
     return allowed(a, doing, s, &with) || conflict(a, with, with == &s->write, index, c);
   }
   int bytes = ir_type_bytes((ir_type)r->k->ins[array].element), n = bytes / r->unit;

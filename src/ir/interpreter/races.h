@@ -3,7 +3,8 @@
    run in lockstep. Accesses of two lanes to an element of a LOCAL array are ordered by a BARRIER of
    the group or, within one sub-group, by a BARRIER of either kind. Accesses of two lanes to an
    element of a buffer are unordered within a launch. Two unordered accesses of which one writes are
-   a race, unless both are ATOMIC_ADDs. Buffers are checked if they are written, or start at the
+   a race, unless both are ATOMIC_ADDs. A group must not read elements of a LOCAL array that it has
+   not written. Buffers are checked if they are written, or start at the
    same address as one that is. */
 #ifndef CLB_SRC_IR_INTERPRETER_RACES_H
 #define CLB_SRC_IR_INTERPRETER_RACES_H
@@ -30,6 +31,7 @@ typedef struct {
                  IR_NONE for several */
   int32_t by_lane, by_subgroup, by_group;
   bool wrote, in_flight; /* the earlier access: was a write; is a COPY without a COPY_WAIT so far */
+  bool unwritten;        /* there is none: the group reads what it has not written */
 } ir_conflict;
 
 typedef enum { IR_READS, IR_WRITES, IR_ADDS } ir_doing; /* IR_ADDS: ATOMIC_ADD */
