@@ -164,6 +164,7 @@ static clb_status count(clb_cell_list *l, int64_t n_slots) {
                    *starts = &b[CLB_GRAPH_ROW_START].memory, *places = &l->memory[PLACES],
                    *wraps = &l->memory[WRAPS], *numbers = &l->memory[COUNTS];
   clb_status s = clb_graph_reserve(l->atoms, 0, n_slots, l->n);
+  for (int i = PLACES; i < BUFFERS; i++) clb_memory_discard(&l->memory[i]);
   if (!s) s = launch(l, CLB_CELL_SLOTS, lots(l, CLB_CELL_SLOTS, l->n), slots, 1, 0);
   if (!s) s = clb_graph_sort(l->atoms, 0, n_slots, l->n);
   if (!s)

@@ -63,6 +63,7 @@ static clb_status reserve(clb_graph *g) {
     s = clb_device_alloc(d, bytes ? bytes : 4, &b->memory);
     b->owned = s == CLB_OK;
   }
+  for (int i = 0; i < CLB_GRAPH_BUFFERS && !s; i++) clb_memory_discard(&g->buffer[i].memory);
   return s;
 }
 
@@ -171,6 +172,7 @@ static clb_status sort(clb_graph *g, int direction) {
   int64_t n = g->n_edges, n_rows = g->n_rows[direction], splits = clb_graph_used_splits(g),
           turns = 0;
   clb_status s = CLB_OK;
+  for (int i = CLB_GRAPH_PAIRS; i < CLB_GRAPH_BUFFERS; i++) clb_memory_discard(&b[i].memory);
   for (int digit = 0; digit < digits_of(g, n_rows) && !s; digit++) {
     clb_buffer *to = &b[CLB_GRAPH_PAIRS + digit % 2];
     if (n) s = sort_digit(g, digit, digit ? pairs : &b[CLB_GRAPH_RECEIVERS + direction], to);

@@ -97,7 +97,8 @@ clb_status clb_convolution_vectors_create(const clb_op *op, const clb_convolutio
   clb_spherical_harmonics_problem degrees = {0};
   clb_status s = read_degrees(ctx, &tp->y, &degrees);
   if (!s) s = clb_convolution_frames_create(op, p->accumulate, &v->frames);
-  if (!s && !all) s = create_harmonics(ctx, desc, p, p->accumulate, passes, tune, &v->harmonics);
+  if (!s && !all) /* where no gradient by vectors is wanted, it goes to rows that hold nothing */
+    s = create_harmonics(ctx, desc, p, wanted && p->accumulate, passes, tune, &v->harmonics);
   if (!s && wanted && along)
     s = create_harmonics(ctx, desc, p, 1, CLB_PASS_BIT(CLB_BACKWARD), tune, &v->adding);
   if (!s && wanted && along) s = create_first(ctx, desc, tune, &v->first);
