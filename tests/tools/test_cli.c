@@ -184,8 +184,11 @@ static void devices(void **state) {
   (void)state;
   json_t *found = array_of("devices --json", 0, device_keys), *d, *size;
   size_t i, j;
-  bool cpu = false;
+  bool cpu = false, runs = true;
   json_array_foreach(found, i, d) {
+    assert_true(runs || !json_is_true(json_object_get(d, "runs"))); /* what runs comes first */
+    runs = json_is_true(json_object_get(d, "runs"));
+    assert_int_equal(json_is_true(json_object_get(d, "default")), i == 0); /* the default before */
     assert_true(json_is_boolean(json_object_get(d, "runs")) &&
                 json_is_boolean(json_object_get(d, "f64")));
     assert_true(json_is_integer(json_object_get(d, "memory_bytes")));
@@ -199,6 +202,7 @@ static void devices(void **state) {
   run r = clebsch("devices");
   expect_status(&r, "devices", 0);
   json_array_foreach(found, i, d) assert_non_null(strstr(r.out, text(d, "name")));
+  assert_non_null(strstr(r.out, "  runs *  "));
   json_decref(found);
   forget(&r);
 }

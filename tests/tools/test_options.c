@@ -146,9 +146,39 @@ static void options_mean_one_thing(void **state) {
   assert_true(n > 60);
 }
 
+/* Tables are no wider than 100 columns, which is 100 characters of UTF-8. */
+static void fits_terminals(void **state) {
+  (void)state;
+  static const char *const tables[] = {
+      "devices",
+      "check --device cpu:interpreter --rows 4 --op convolution --part 7/40",
+      "check --device cpu:interpreter --rows 4 --op spherical_harmonics",
+      "bench spherical_harmonics --rows 50 --device cpu:interpreter",
+      "bench convolution --x 1x0e --y 0e --filter 0e --graph carbon:1 --pass forward --device "
+      "cpu:interpreter",
+      "tune spherical_harmonics --lmax 1 --device cpu:interpreter --pass forward",
+      "compare a.json b.json"};
+  const char *data = getenv("CLB_TEST_DATA");
+  char path[512];
+  assert_non_null(data);
+  for (int i = 0; i < 2; i++) {
+    snprintf(path, sizeof path, "%s/compare_%c.json", data, "ab"[i]);
+    assert_int_equal(symlink(path, i ? "b.json" : "a.json"), 0);
+  }
+  for (size_t i = 0; i < sizeof tables / sizeof *tables; i++) {
+    char *out = said_by(tables[i]), *rest = out;
+    for (char *line; (line = strtok_r(rest, "\n", &rest));) {
+      int columns = 0;
+      for (const char *c = line; *c; c++) columns += (*c & 0xc0) != 0x80;
+      if (columns > 100) fail_msg("%s: %d columns: %s", tables[i], columns, line);
+    }
+    free(out);
+  }
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(helps), cmocka_unit_test(meanings),
-                                     cmocka_unit_test(commands),
-                                     cmocka_unit_test(options_mean_one_thing)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(helps), cmocka_unit_test(meanings), cmocka_unit_test(commands),
+      cmocka_unit_test(options_mean_one_thing), cmocka_unit_test(fits_terminals)};
   return cmocka_run_group_tests(tests, make_work, remove_work);
 }

@@ -95,11 +95,10 @@ enum { BOUNDS = FLOPS + 1, COMPILE_COLUMNS = BOUNDS + BOUND_COLUMNS };
 /* Cores that share their arithmetic, or that the host takes away for a while, make times long. */
 static void host_line(const host_rates *h) {
   const bool shared = h->cores < 0.85 * h->threads;
-  printf("\nhost: reads %.1f GB/s; %d threads compute %.2f times as fast as one%s; one stood still "
-         "for "
-         "%.1f ms",
-         h->read * 1e-9, h->threads, h->cores,
-         shared ? " (cores are shared, or were taken away)" : "", h->gap * 1e3);
+  print_text("host: reads %.1f GB/s; %d threads compute %.2f times as fast as one%s; one stood "
+             "still for %.1f ms",
+             h->read * 1e-9, h->threads, h->cores,
+             shared ? " (cores are shared, or were taken away)" : "", h->gap * 1e3);
 }
 
 static void heading(bench *b, const clb_device_info *info, const device_peaks *top) {
@@ -122,14 +121,9 @@ static void heading(bench *b, const clb_device_info *info, const device_peaks *t
   for (int c = NS; info->runs && c <= GBS; c++) table_fit(&b->table, c, "1234.567");
   table_fit(&b->table, ERROR, "1.0e-07");
   progress(NULL);
-  printf("%s (%s): ", info->name, info->description);
-  if (info->runs)
-    printf("copies %.1f GB/s, multiply-adds %.1f Gflop/s in f32", top->copy * 1e-9,
-           top->fma[CLB_F32] * 1e-9);
-  else print_bound_heading(info->name);
-  if (info->runs && top->fma[CLB_F64] > 0) printf(", %.1f in f64", top->fma[CLB_F64] * 1e-9);
+  print_peaks(info, top, NAN);
   if (top->host.threads) host_line(&top->host);
-  printf("\n%s %s\n", b->request.op->name, problem);
+  print_text("%s %s", b->request.op->name, problem);
   table_titles(&b->table);
   fflush(stdout);
 }

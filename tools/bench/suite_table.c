@@ -49,14 +49,7 @@ void suite_table_start(table *t, const clb_device_info *info, const device_peaks
   if (info->runs) table_fit(t, ERROR, "1.0e-07");
   else table_fit(t, BOUNDS + BOUND_MS, "1234.567");
   progress(NULL);
-  printf("%s (%s): ", info->name, info->description);
-  if (info->runs)
-    printf("copies %.1f GB/s, multiply-adds %.1f Gflop/s in f32", top->copy * 1e-9,
-           top->fma[CLB_F32] * 1e-9);
-  else print_bound_heading(info->name);
-  if (info->runs && top->fma[CLB_F64] > 0) printf(", %.1f in f64", top->fma[CLB_F64] * 1e-9);
-  if (info->runs) printf(", launches in %.2f us", launch * 1e6);
-  putchar('\n');
+  print_peaks(info, top, launch);
   table_titles(t);
   fflush(stdout);
 }

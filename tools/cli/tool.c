@@ -166,42 +166,6 @@ int on_each_device(const device_options *devices,
   return worst;
 }
 
-/* ---- tables ---- */
-
-static int columns_of(const char *s) { /* columns of UTF-8 text */
-  int n = 0;
-  for (; *s; s++) n += (*s & 0xc0) != 0x80;
-  return n;
-}
-
-void table_fit(table *t, int column, const char *cell) {
-  int n = columns_of(cell);
-  if (n > t->width[column]) t->width[column] = n;
-}
-
-static void line(const table *t, const char *const cells[], int skip) {
-  int behind = 0; /* pending spaces: none are printed at the end of a line */
-  for (int i = 0; i < t->n; i++) {
-    bool right = t->titles[i][0] == '>';
-    const char *cell = cells[i] + (right ? skip : 0);
-    int pad = t->width[i] - columns_of(cell);
-    if (pad < 0) pad = 0;
-    if (*cell) printf("%*s%s", behind + (right ? pad : 0), "", cell);
-    behind = *cell ? (right ? 0 : pad) + 2 : behind + pad + 2;
-  }
-  putchar('\n');
-}
-
-void table_titles(table *t) {
-  for (int i = 0; i < t->n; i++) table_fit(t, i, t->titles[i] + (t->titles[i][0] == '>'));
-  line(t, t->titles, 1);
-}
-
-void table_line(const table *t, const char *const cells[]) {
-  line(t, cells, 0);
-  fflush(stdout);
-}
-
 /* ---- JSON ---- */
 
 /* jansson reports lack of memory as an error in the text, and silently drops characters of

@@ -10,6 +10,7 @@
 #include <stdio.h>
 
 #include "tools/cli/options.h"
+#include "tools/cli/text_table.h"
 
 enum { EXIT_GOOD, EXIT_FAILED, EXIT_USAGE }; /* of the command */
 
@@ -67,17 +68,6 @@ int on_each_device(const device_options *devices,
                    int (*use)(clb_context *ctx, const clb_device_info *info, const char *asked,
                               void *user),
                    void *user);
-
-/* ---- text tables: titles, then a line at a time ---- */
-enum { MAX_COLUMNS = 17 };
-typedef struct {
-  int n, width[MAX_COLUMNS];
-  const char *titles[MAX_COLUMNS]; /* a leading '>' aligns the column to the right */
-} table;
-void table_fit(table *t, int column, const char *cell); /* widens the column; call before the first
-                                                           line */
-void table_titles(table *t);
-void table_line(const table *t, const char *const cells[]);
 
 /* ---- JSON ---- */
 void json_fatal_without_memory(void); /* makes jansson exit if there is no memory; call once, before

@@ -40,12 +40,6 @@ void grid_free(grid *g) {
 
 /* ---- plain text ---- */
 
-static int width_of(const char *s) { /* of UTF-8 */
-  int n = 0;
-  for (; *s; s++) n += (*s & 0xc0) != 0x80;
-  return n;
-}
-
 /* One past the last column that shares column c's title above. */
 static int group_end(const grid *g, int c) {
   int end = c + 1;
@@ -54,63 +48,90 @@ static int group_end(const grid *g, int c) {
   return end;
 }
 
-static void fit(const grid *g, int width[]) {
-  for (int c = 0; c < g->n_columns; c++)
-    width[c] = g->columns[c].used ? width_of(g->columns[c].title) : -2;
-  for (int i = 0; i < g->n_cells; i++) {
-    const int n = width_of(g->cells[i]), c = i % g->n_columns;
-    if (n > width[c]) width[c] = g->columns[c].used ? n : -2;
-  }
-  for (int c = 0, end; c < g->n_columns; c = end) {
-    int all = -2, last = c;
-    end = group_end(g, c);
-    for (int k = c; k < end; k++) {
-      all += width[k] + 2;
-      if (g->columns[k].used) last = k;
-    }
-    const int lacks = g->columns[c].over ? width_of(g->columns[c].over) - all : 0;
-    if (lacks > 0 && g->columns[last].used) width[last] += lacks;
-  }
-}
-
+/* Where the columns are; those that are heads or not used have the width -1. */
 typedef struct {
   FILE *f;
-  int owed; /* pending spaces, which are not printed at the end of a line */
-} text_line;
+  const grid *g;
+  int *width, *unit, *line;
+} text_layout;
 
-static void text_cell(text_line *l, const char *text, int width, bool right) {
-  const int pad = width > width_of(text) ? width - width_of(text) : 0;
-  if (*text) fprintf(l->f, "%*s%s", l->owed + (right ? pad : 0), "", text);
-  l->owed = *text ? (right ? 0 : pad) + 2 : l->owed + pad + 2;
+static void fit(text_layout *t) {
+  const grid *g = t->g;
+  for (int c = 0; c < g->n_columns; c++)
+    t->width[c] = g->columns[c].used && c >= g->heads ? text_columns(g->columns[c].title) : -1;
+  for (int i = 0; i < g->n_cells; i++) {
+    const int n = text_columns(g->cells[i]), c = i % g->n_columns;
+    if (n > t->width[c] && t->width[c] >= 0 && n < TEXT_WIDTH / 2) t->width[c] = n;
+  }
+  for (int c = 0, end; c < g->n_columns; c = end) {
+    int all = -2, last = -1;
+    end = group_end(g, c);
+    for (int k = c; k < end; k++) {
+      t->unit[k] = c;
+      if (t->width[k] >= 0) all += t->width[k] + 2, last = k;
+    }
+    const int lacks = g->columns[c].over ? text_columns(g->columns[c].over) - all : 0;
+    if (lacks > 0 && last >= 0) t->width[last] += lacks;
+  }
+  fold_columns(g->n_columns, t->width, t->unit, t->line);
 }
 
-static void text_end(text_line *l) {
-  fputc('\n', l->f);
-  l->owed = 0;
+/* What one line of the columns says, if anything. */
+static void text_line(const text_layout *t, int line, const char *const *cells) {
+  int at = 0, begins = line ? TEXT_INDENT : 0;
+  bool said = false;
+  for (int c = 0; c < t->g->n_columns; c++) {
+    if (t->line[c] != line || t->width[c] < 0) continue;
+    const int n = text_columns(cells[c]), lacks = t->width[c] - n,
+              pad = t->g->columns[c].right && lacks > 0 ? lacks : 0;
+    if (n) {
+      fprintf(t->f, "%*s", begins + pad - at, "");
+      write_broken(t->f, cells[c], begins + pad, begins);
+      at = begins + pad + n;
+      said = true;
+    }
+    begins += t->width[c] + 2;
+  }
+  if (said) fputc('\n', t->f);
+}
+
+static void text_titles(const text_layout *t) {
+  const grid *g = t->g;
+  const char **cells = allocate((size_t)g->n_columns, sizeof *cells);
+  for (int line = 0; line <= t->line[g->n_columns - 1]; line++)
+    for (int over = 1; over >= 0; over--) {
+      for (int c = 0, end; c < g->n_columns; c = end) {
+        end = group_end(g, c);
+        for (int k = c; k < end; k++) cells[k] = over ? "" : g->columns[k].title;
+        if (over && g->columns[c].over) cells[c] = g->columns[c].over;
+      }
+      text_line(t, line, cells);
+    }
+  free(cells);
+}
+
+/* The heads of a row, unless they are those of the row before. */
+static void text_heads(const text_layout *t, char *const *cells, char *const *before) {
+  bool same = before != NULL;
+  for (int c = 0; c < t->g->heads && same; c++) same = !strcmp(cells[c], before[c]);
+  if (same) return;
+  for (int c = 0; c < t->g->heads; c++)
+    if (*cells[c]) fprintf(t->f, "%s%s", c ? " " : "", cells[c]);
+  if (t->g->heads) fputc('\n', t->f);
 }
 
 void grid_text(FILE *f, const grid *g) {
-  int *width = allocate((size_t)g->n_columns, sizeof *width);
-  text_line line = {.f = f};
-  bool over = false;
-  fit(g, width);
-  for (int c = 0; c < g->n_columns; c++) over |= g->columns[c].over && g->columns[c].used;
-  for (int c = 0, end; over && c < g->n_columns; c = end) {
-    int all = -2;
-    end = group_end(g, c);
-    for (int k = c; k < end; k++) all += width[k] + 2;
-    if (all > -2) text_cell(&line, g->columns[c].over ? g->columns[c].over : "", all, false);
+  const size_t n = (size_t)g->n_columns;
+  int *places = allocate(3 * n, sizeof *places);
+  text_layout t = {f, g, places, places + n, places + 2 * n};
+  fit(&t);
+  text_titles(&t);
+  for (int i = 0; i < g->n_cells; i += g->n_columns) {
+    char **row = g->cells + i;
+    text_heads(&t, row, i ? row - g->n_columns : NULL);
+    for (int line = 0; line <= t.line[n - 1]; line++) text_line(&t, line, (const char *const *)row);
   }
-  if (over) text_end(&line);
-  for (int c = 0; c < g->n_columns; c++)
-    if (g->columns[c].used) text_cell(&line, g->columns[c].title, width[c], g->columns[c].right);
-  text_end(&line);
-  for (int i = 0; i < g->n_cells; i++) {
-    const int c = i % g->n_columns;
-    if (g->columns[c].used) text_cell(&line, g->cells[i], width[c], g->columns[c].right);
-    if (c == g->n_columns - 1) text_end(&line);
-  }
-  free(width);
+  free(places);
 }
 
 /* ---- CSV, Markdown ---- */

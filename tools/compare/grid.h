@@ -13,6 +13,8 @@ typedef struct {
 
 typedef struct {
   int n_columns, n_cells, capacity;
+  int heads; /* in plain text so many columns on the left are a line of their own when they change
+              */
   grid_column *columns;
   char **cells; /* row by row */
 } grid;
@@ -23,8 +25,8 @@ void grid_add_column(grid *g, const char *over,
 void grid_add(grid *g, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void grid_free(grid *g);
 
-void grid_text(FILE *f, const grid *g);
-void grid_csv(FILE *f, const grid *g); /* RFC 4180, with line feeds; all columns */
+void grid_text(FILE *f, const grid *g); /* no wider than a terminal */
+void grid_csv(FILE *f, const grid *g);  /* RFC 4180, with line feeds; all columns */
 void grid_markdown(FILE *f, const grid *g);
 void grid_html(FILE *f, const grid *g); /* in a scrolling box */
 

@@ -113,6 +113,7 @@ static void add_work(grid *g, const compare_line *line) {
 
 grid results_table(const comparison *c) {
   grid g = names_of_work();
+  g.heads = 4;
   for (int d = 0; d < c->n_devices; d++) {
     const char *label = c->devices[d].label;
     if (!c->devices[d].n_results) continue;
@@ -159,7 +160,7 @@ static void add_means(grid *g, const comparison *c, int group) {
 }
 
 grid means_table(const comparison *c) {
-  grid g = {.n_columns = 0};
+  grid g = {.heads = 1};
   grid_add_column(&g, NULL, "op");
   grid_add_column(&g, NULL, "pass");
   grid_add_column(&g, NULL, "dtype");

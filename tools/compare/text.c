@@ -124,7 +124,10 @@ void compare_sentences(const comparison *c, void (*how)(void *user, const char *
 
 /* ---- formats ---- */
 
-static void print_sentence(void *f, const char *sentence) { fprintf(f, "%s\n", sentence); }
+static void print_sentence(void *f, const char *sentence) {
+  write_broken(f, sentence, 0, TEXT_INDENT);
+  fputc('\n', f);
+}
 
 static void print_item(void *f, const char *sentence) {
   fputs("- ", f);

@@ -75,14 +75,26 @@ void bound_cells(const result *r, char cells[BOUND_COLUMNS][24]) {
   snprintf(cells[7], 24, "%s", b.limited_by);
 }
 
-void print_bound_heading(const char *device) {
+static void print_bound_heading(const char *device) {
   const vendor_specs *p = vendor_specs_of(device, 0);
   if (!p) {
-    fputs("compiles only; published figures are unknown, so there are no bounds on times", stdout);
+    puts("published figures are unknown, so there are no bounds on times");
     return;
   }
-  printf("compiles only: times are bounds from the vendor's published figures, not "
-         "measurements\n%s: %.1f GB/s, %.1f Tflop/s in f32, %.1f in f64",
-         p->name, p->bytes_per_second * 1e-9, p->flops_per_second[CLB_F32] * 1e-12,
-         p->flops_per_second[CLB_F64] * 1e-12);
+  puts("times are bounds from the vendor's published figures, not measurements");
+  print_text("%s: %.1f GB/s, %.1f Tflop/s in f32, %.1f in f64", p->name, p->bytes_per_second * 1e-9,
+             p->flops_per_second[CLB_F32] * 1e-12, p->flops_per_second[CLB_F64] * 1e-12);
+}
+
+void print_peaks(const clb_device_info *info, const device_peaks *top, double launch) {
+  char f64[48] = "", launches[48] = "";
+  if (!info->runs) {
+    print_text("%s (%s): compiles only", info->name, info->description);
+    print_bound_heading(info->name);
+    return;
+  }
+  if (top->fma[CLB_F64] > 0) snprintf(f64, sizeof f64, ", %.1f in f64", top->fma[CLB_F64] * 1e-9);
+  if (isfinite(launch)) snprintf(launches, sizeof launches, ", launches in %.2f us", launch * 1e6);
+  print_text("%s (%s): copies %.1f GB/s, multiply-adds %.1f Gflop/s in f32%s%s", info->name,
+             info->description, top->copy * 1e-9, top->fma[CLB_F32] * 1e-9, f64, launches);
 }

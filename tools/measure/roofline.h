@@ -17,7 +17,8 @@ void add_vendor_specs(json_t *to, const char *device);
 enum { BOUND_MS = 6, BOUND_COLUMNS = 8 };
 extern const char *const bound_titles[BOUND_COLUMNS];
 void bound_cells(const result *r, char cells[BOUND_COLUMNS][24]);
-/* Prints that the numbers are bounds, and for which GPU. */
-void print_bound_heading(const char *device);
+/* Prints the peaks of a device and the seconds of a launch (NAN: not measured); or, if it only
+   compiles, that the numbers are bounds, and for which GPU. */
+void print_peaks(const clb_device_info *info, const device_peaks *top, double launch);
 
 #endif
