@@ -31,5 +31,11 @@ $clebsch md --model $files/sevennet.safetensors --structure "$gro" --dtype f32 -
 echo "== Water with a NequIP model"
 $clebsch convert "$pth" $files/water.safetensors
 $clebsch energy --model $files/water.safetensors --structure "$gro" --dtype f32 --knots 512
-echo "== Files; next: meson install -C build (as root), and docs/getting-started.md"
+echo "== Files"
 ls $files/*
+echo "== Next"
+echo "Atoms of your own, in an .xyz, .gro or .pdb file:"
+echo "  $clebsch md --model $files/sevennet.safetensors --structure FILE --dtype f32 --knots 512 --steps 1000 --dt 0.5 \\"
+echo "    --temperature 300 --trajectory trajectory.xyz"
+echo "All commands: $clebsch help. To install (as root): meson install -C build."
+echo "C and Fortran: docs/getting-started.md; Python and ASE: docs/python.md; LAMMPS: docs/lammps.md."

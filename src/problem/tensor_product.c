@@ -80,6 +80,11 @@ static clb_status check_choices(const clb_tensor_product_desc *desc, clb_error_s
         "incoming is %#x; it must be a sum of CLB_OPERAND_X, CLB_OPERAND_Y and CLB_OPERAND_W, or 0",
         desc->incoming);
   if (!desc->instructions) return clb_fail(error, CLB_ERROR_ARGUMENT, "instructions is NULL");
+  if (!desc->n_instructions)
+    return clb_fail(error, CLB_ERROR_ARGUMENT,
+                    "n_instructions is 0; it must be 1 ... %d: no path leads from '%s' and '%s' to "
+                    "the irreps of the output",
+                    CLB_MAX_PATHS, desc->irreps_x, desc->irreps_y);
   if (desc->n_instructions < 1 || desc->n_instructions > CLB_MAX_PATHS)
     return clb_fail(error, CLB_ERROR_ARGUMENT, "n_instructions is %d; it must be 1 ... %d",
                     desc->n_instructions, CLB_MAX_PATHS);

@@ -3,6 +3,8 @@
    nequix-mp-1.nqx. */
 #include "tests/dynamics/energy_json.h"
 
+#include <clebsch/clebsch.h>
+
 #include <math.h>
 
 static void has_fields(void **state) {
@@ -80,6 +82,63 @@ static void writes_forces(void **state) {
   json_t *again = json_of("energy --model model --structure forces.xyz --json");
   assert_true(number_of(again, "energy") == energy);
   json_decref(again);
+}
+
+static void expect_text(const json_t *o, const char *key, const char *value) {
+  const char *text = json_string_value(json_object_get(o, key));
+  if (!text || strcmp(text, value) != 0) fail_msg("%s is %s, not %s", key, text, value);
+}
+
+/* Which program, model and options the numbers are of, and their units. */
+static void says_what_they_are(void **state) {
+  (void)state;
+  static const char *const runs[] = {
+      "energy -m model -s atoms.xyz -j --dtype f32 --knots 64 --repeat 1",
+      "energy -m model -s atoms.xyz -j --dtype f32 --knots 64 --frames all --out f.xyz"};
+  for (int i = 0; i < 2; i++) {
+    json_t *o = json_of(runs[i]);
+    expect_text(o, "clebsch", CLB_VERSION);
+    expect_text(o, "model", "model");
+    expect_text(o, "architecture", "nequix");
+    expect_text(o, "structure", "atoms.xyz");
+    expect_text(o, "dtype", "f32");
+    assert_int_equal(json_integer_value(json_object_get(o, "knots")), 64);
+    assert_true(*json_string_value(json_object_get(o, "device")));
+    assert_true(*json_string_value(json_object_get(o, "driver")));
+    expect_text(json_object_get(o, "units"), "energy", "eV");
+    expect_text(json_object_get(o, "units"), "stress", "eV/Angstrom^3");
+    json_decref(o);
+  }
+}
+
+/* What a model is; one that is converted first may have any name. */
+static void tells_of_models(void **state) {
+  (void)state;
+  char arguments[512];
+  json_t *o = json_of("info --json model");
+  const json_t *elements = json_object_get(o, "elements");
+  expect_text(o, "architecture", "nequix");
+  expect_text(o, "dtype", "f64");
+  assert_int_equal(json_array_size(elements), 3);
+  assert_string_equal(json_string_value(json_array_get(elements, 2)), "O");
+  assert_true(json_integer_value(json_object_get(o, "bytes_per_edge")) > 40);
+  json_decref(o);
+  expect_clebsch("info", 2, "--model is missing");
+  expect_clebsch("info model model", 2, "one argument too many");
+  expect_clebsch("info atoms.xyz", 1, "atoms.xyz: not a safetensors file");
+  expect_clebsch("info nowhere", 1, "nowhere: No such file");
+  const char *water = water_model();
+  snprintf(arguments, sizeof arguments, "convert %s water", water);
+  expect_clebsch(arguments, 0, NULL);
+  char *out = get_text("out");
+  assert_string_equal(out, "water: nequip, 2 elements (H O), r_max 4 A, 0.623 MB\n");
+  free(out);
+  assert_int_equal(symlink(water, "nameless"), 0);
+  expect_clebsch("info nameless", 0, NULL);
+  out = get_text("out");
+  assert_non_null(strstr(out, "nameless: nequip, 154204 parameters\n"));
+  assert_non_null(strstr(out, "elements   2: H O\n"));
+  free(out);
 }
 
 /* Every frame as if it were alone in a file; what the file says of them is not carried over. */
@@ -257,11 +316,12 @@ static void computes_silicon(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(has_fields),       cmocka_unit_test(differentiates),
-      cmocka_unit_test(writes_forces),    cmocka_unit_test(takes_precision),
-      cmocka_unit_test(speaks_to_people), cmocka_unit_test(minds_its_arguments),
-      cmocka_unit_test(computes_water),   cmocka_unit_test(computes_silicon),
-      cmocka_unit_test(labels_frames),    cmocka_unit_test(labels_all_or_none),
+      cmocka_unit_test(has_fields),         cmocka_unit_test(differentiates),
+      cmocka_unit_test(writes_forces),      cmocka_unit_test(takes_precision),
+      cmocka_unit_test(speaks_to_people),   cmocka_unit_test(minds_its_arguments),
+      cmocka_unit_test(computes_water),     cmocka_unit_test(computes_silicon),
+      cmocka_unit_test(says_what_they_are), cmocka_unit_test(tells_of_models),
+      cmocka_unit_test(labels_frames),      cmocka_unit_test(labels_all_or_none),
   };
   return cmocka_run_group_tests(tests, make_work, remove_work);
 }

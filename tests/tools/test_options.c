@@ -56,6 +56,11 @@ static void meanings(void **state) {
       {"bench --suite quick --restart", 2, "did you mean --force?"},
       {"check --rosw 3", 2, "did you mean --rows?"},
       {"source convolutoin", 2, "no op 'convolutoin'; did you mean convolution?"},
+      {"source convolution --graph foo", 2, "there is no graph 'foo'; there are:"},
+      {"tune convolution --graph even:3", 2, "there is no graph 'even:3'; there are:"},
+      {"source tensor_product --x 4x0e --y 1o --filter 0e --device cpu:interpreter", 2,
+       "no path leads from '4x0e' and '1x1o' to the irreps of the output"},
+      {"source tensor_product --x 0e --y 0e --z 1e --device cpu:interpreter", 2, "no path leads"},
       {"check --zz\033z", 2,
        "clebsch check has no option '--zz\\x1bz'; `clebsch check --help` lists"}};
   expect_refusals("", unknown, sizeof unknown / sizeof *unknown);

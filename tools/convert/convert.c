@@ -107,13 +107,40 @@ static model *read_model(const char *from, const model_choice *choice) {
   return m;
 }
 
-void convert_file(const char *from, const model_choice *choice, const char *to) {
+bool convert_knows(const char *path) {
+  char head[9] = "";
+  FILE *f = fopen(path, "rbe");
+  const size_t n = f ? fread(head, 1, sizeof head, f) : 0;
+  if (f) fclose(f);
+  const bool own = n == sizeof head && head[8] == '{'; /* a length of 8 bytes, then JSON */
+  return n >= 4 && (!memcmp(head, "PK\3\4", 4) || (*head == '{' && !own));
+}
+
+/* What was written, in a line. */
+static void tell(const model *m, const char *to) {
+  const char *species = json_string_value(json_object_get(m->metadata, "species")),
+             *architecture = json_string_value(json_object_get(m->metadata, "architecture")),
+             *r_max = json_string_value(json_object_get(m->metadata, "r_max"));
+  int elements = 1;
+  struct stat about = {0};
+  for (const char *c = species; *c; c++) elements += *c == ' ';
+  stat(to, &about);
+  printf("%s: %s, %d element%s", to, architecture, elements, elements > 1 ? "s" : "");
+  if (elements <= 12) printf(" (%s)", species);
+  printf(", r_max %s A, %.3g MB\n", r_max, 1e-6 * (double)about.st_size);
+}
+
+static model *write_converted(const char *from, const model_choice *choice, const char *to) {
   const named_file files[] = {{"the file to convert", from, FILE_INPUT},
                               {"the model", to, FILE_WHOLE}};
   if (!outputs_ready(files, 2)) exit(EXIT_FAILED);
   model *m = read_model(from, choice);
   if (!file_replace(to, write_model, m)) exit(EXIT_FAILED);
-  free_model(m);
+  return m;
+}
+
+void convert_file(const char *from, const model_choice *choice, const char *to) {
+  free_model(write_converted(from, choice, to));
 }
 
 int convert_in_memory(const char *from, const model_choice *choice) {
@@ -171,6 +198,8 @@ int convert_main(int argc, char **argv) {
              "Weights keep their precision. An existing OUT is replaced only on success."};
   convert_arguments a = {0};
   parse_arguments(&argp, argc, argv, 0, &a);
-  convert_file(a.in, &a.choice, a.out);
+  model *m = write_converted(a.in, &a.choice, a.out);
+  tell(m, a.out);
+  free_model(m);
   return EXIT_GOOD;
 }

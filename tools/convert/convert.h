@@ -26,6 +26,8 @@ typedef struct {
 void refuse(const char *path, const char *format, ...)
     __attribute__((format(printf, 2, 3), noreturn));
 
+/* Whether a file begins like those that are converted, whatever its name. */
+bool convert_knows(const char *path);
 /* Writes the model in a file to the safetensors file `to`; exits (refuse) on failure. */
 void convert_file(const char *from, const model_choice *choice, const char *to);
 /* The same, to an unnamed file in memory that exists as long as its descriptor, which is

@@ -146,18 +146,40 @@ static bool compare_with_exact(const md_system *y, const energy_arguments *a, en
   return good;
 }
 
+/* ---- for scripts ---- */
+
+/* Which program, model, device and options the numbers are of, and their units. */
+static json_t *described(const md_system *y, const energy_arguments *a) {
+  static const char *const units[][2] = {{"length", "Angstrom"},
+                                         {"energy", "eV"},
+                                         {"force", "eV/Angstrom"},
+                                         {"stress", "eV/Angstrom^3"},
+                                         {"time", "s"}};
+  json_t *o = json_object(), *u = json_object();
+  json_add(o, "clebsch", json_text(CLB_VERSION));
+  json_add(o, "units", u);
+  for (size_t i = 0; i < sizeof units / sizeof *units; i++)
+    json_add(u, units[i][0], json_text(units[i][1]));
+  json_add(o, "model", json_text(a->choice.model));
+  json_add(o, "architecture", json_text(y->info.architecture));
+  json_add(o, "structure", json_text(a->choice.structure));
+  json_add(o, "device", json_text(y->device.name));
+  json_add(o, "description", json_text(y->device.description));
+  json_add(o, "driver", json_text(y->device.driver));
+  json_add(o, "dtype", json_text(dtype_names[a->choice.options.precision]));
+  json_add(o, "knots", json_count(a->choice.options.knots));
+  json_add(o, "atomics", json_boolean(a->choice.options.atomics));
+  return o;
+}
+
 /* ---- all frames ---- */
 
 static void print_labels(const md_system *y, const energy_arguments *a, const frame_labels *l) {
   if (a->json) {
-    json_t *o = json_object();
-    json_add(o, "model", json_text(a->choice.model));
-    json_add(o, "structure", json_text(a->choice.structure));
+    json_t *o = described(y, a);
     json_add(o, "out", json_text(a->out));
     json_add(o, "frames", json_count(l->frames));
     json_add(o, "atoms", json_count(l->atoms));
-    json_add(o, "device", json_text(y->device.name));
-    json_add(o, "dtype", json_text(dtype_names[a->choice.options.precision]));
     json_add(o, "seconds", json_number(l->seconds));
     json_print(o);
     return;
@@ -166,7 +188,7 @@ static void print_labels(const md_system *y, const energy_arguments *a, const fr
          (long long)l->frames, (long long)l->atoms, y->name, y->device.name, l->seconds);
 }
 
-/* ---- for scripts ---- */
+/* ---- one frame ---- */
 
 static json_t *numbers(const double *x, int64_t n) {
   json_t *list = json_array();
@@ -176,14 +198,10 @@ static json_t *numbers(const double *x, int64_t n) {
 
 static void print_json(const md_system *y, const energy_arguments *a, const energy_times *t,
                        const energy_extras *e) {
-  json_t *o = json_object(), *forces = json_array();
+  json_t *o = described(y, a), *forces = json_array();
   for (int64_t i = 0; i < y->atoms.n; i++) json_array_add(forces, numbers(y->forces + 3 * i, 3));
-  json_add(o, "model", json_text(a->choice.model));
-  json_add(o, "structure", json_text(a->choice.structure));
   json_add(o, "atoms", json_count(y->atoms.n));
   json_add(o, "edges", json_count(md_system_edges(y)));
-  json_add(o, "device", json_text(y->device.name));
-  json_add(o, "dtype", json_text(dtype_names[a->choice.options.precision]));
   json_add(o, "energy", json_number(y->energy));
   json_add(o, "atom_energies", numbers(y->e_atom, y->atoms.n));
   json_add(o, "forces", forces);

@@ -25,17 +25,10 @@ double real_number(const struct argp_state *state, const char *option, const cha
 
 enum { KEY_ATOMIC = 600, KEY_ELEMENTS };
 
-static error_t parse(int key, char *arg, struct argp_state *state) {
+static error_t parse_model(int key, char *arg, struct argp_state *state) {
   md_choice *c = state->input;
-  char wrong[256];
   switch (key) {
     case 'm': c->model = arg; return 0;
-    case 's': c->structure = arg; return 0;
-    case KEY_ELEMENTS:
-      if (!structure_elements_check(arg, wrong, sizeof wrong))
-        argp_error(state, "--elements: %s", wrong);
-      c->reading.elements = arg;
-      return 0;
     case 'd': c->device = arg; return 0;
     case 'M': c->part.modality = arg; return 0;
     case 'H': c->part.head = arg; return 0;
@@ -54,19 +47,13 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
   }
 }
 
-static const struct argp_option options[] = {
+static const struct argp_option model_options[] = {
     {"model", 'm', "FILE", 0,
      "Output of `clebsch convert`, or a .pth, .model or .nqx file that it can read", 0},
     {"modality", 'M', "NAME", 0,
      "Of a .pth file of a model trained on several kinds of data (SevenNet-MF-0: PBE or R2SCAN)",
      0},
     {"head", 'H', "NAME", 0, "Of a .pth or .model file of MACE with several heads", 0},
-    {"structure", 's', "FILE", 0,
-     "Atoms: extended XYZ (.xyz, .extxyz), GROMACS (.gro) or PDB (.pdb, .ent); the first frame", 0},
-    {"elements", KEY_ELEMENTS, "NAME=El,...", 0,
-     "Elements of atoms whose names do not tell them, such as CL1=Cl; RESIDUE:NAME=El for one kind "
-     "of residue",
-     0},
     {"device", 'd', "DEVICE", 0,
      "A name that `clebsch devices` shows (default: $CLB_DEVICE, else the first that opens)", 0},
     {"dtype", 't', "TYPE", 0, "Precision inside the model: f64 (default) or f32", 0},
@@ -79,7 +66,34 @@ static const struct argp_option options[] = {
      "run",
      0},
     {0}};
-const struct argp md_choice_argp = {.options = options, .parser = parse};
+const struct argp md_model_argp = {.options = model_options, .parser = parse_model};
+
+static error_t parse_choice(int key, char *arg, struct argp_state *state) {
+  md_choice *c = state->input;
+  char wrong[256];
+  switch (key) {
+    case 's': c->structure = arg; return 0;
+    case KEY_ELEMENTS:
+      if (!structure_elements_check(arg, wrong, sizeof wrong))
+        argp_error(state, "--elements: %s", wrong);
+      c->reading.elements = arg;
+      return 0;
+    case ARGP_KEY_INIT: state->child_inputs[0] = c; return 0;
+    default: return ARGP_ERR_UNKNOWN;
+  }
+}
+
+static const struct argp_option choice_options[] = {
+    {"structure", 's', "FILE", 0,
+     "Atoms: extended XYZ (.xyz, .extxyz), GROMACS (.gro) or PDB (.pdb, .ent); the first frame", 0},
+    {"elements", KEY_ELEMENTS, "NAME=El,...", 0,
+     "Elements of atoms whose names do not tell them, such as CL1=Cl; RESIDUE:NAME=El for one kind "
+     "of residue",
+     0},
+    {0}};
+static const struct argp_child choice_children[] = {{&md_model_argp, 0, NULL, 0}, {0}};
+const struct argp md_choice_argp = {
+    .options = choice_options, .parser = parse_choice, .children = choice_children};
 
 /* ---- the model ---- */
 
@@ -111,7 +125,7 @@ static bool open_model(md_system *y, const md_choice *choice, const char *path) 
 
 bool md_system_open(md_system *y, const md_choice *choice) {
   const bool foreign = ends_in(choice->model, ".pth") || ends_in(choice->model, ".model") ||
-                       ends_in(choice->model, ".nqx");
+                       ends_in(choice->model, ".nqx") || convert_knows(choice->model);
   const model_choice *part = &choice->part;
   char memory[40];
   y->name = choice->model;

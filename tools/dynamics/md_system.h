@@ -16,9 +16,10 @@ typedef struct {
   clb_model_options options;
   bool checksum; /* compute the checksum of the model file */
 } md_choice;
-extern const struct argp
-    md_choice_argp; /* --model, --modality, --head, --structure,
-                       --elements, --device, --dtype, --knots; input: md_choice */
+/* Of both the input is an md_choice. */
+extern const struct argp md_model_argp;  /* --model, --modality, --head, --device, --dtype, --knots,
+                                            --atomics */
+extern const struct argp md_choice_argp; /* these, --structure and --elements */
 
 /* A number in [low, high]; otherwise a usage error naming `option`. */
 double real_number(const struct argp_state *state, const char *option, const char *text, double low,

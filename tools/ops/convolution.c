@@ -5,9 +5,18 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tools/ops/graphs.h"
+
 /* ---- options ---- */
 
 enum { KEY_GRAPH = 340, KEY_WEIGHTS, KEY_VECTORS, KEY_ATOMIC, KEY_WORKSPACE };
+
+static void choose_graph(convolution_problem *p, const struct argp_state *state, const char *name) {
+  p->graph = name;
+  if (!strcmp(name, "help")) fputs(graph_names_help, stdout), exit(EXIT_GOOD);
+  if (!graph_known(name))
+    argp_error(state, "there is no graph '%s'; there are:\n%s", name, graph_names_help);
+}
 
 static error_t parse(int key, char *arg, struct argp_state *state) {
   convolution_problem *p = state->input;
@@ -16,7 +25,7 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
       state->child_inputs[0] = &p->product;
       p->graph = "carbon";
       return 0;
-    case KEY_GRAPH: p->graph = arg; return 0;
+    case KEY_GRAPH: choose_graph(p, state, arg); return 0;
     case KEY_WEIGHTS:
       p->table = !strcmp(arg, "table");
       if (!p->table && strcmp(arg, "edge"))

@@ -202,31 +202,39 @@ static bool make_flashtp(const maker *m) {
 
 /* ---- all graphs ---- */
 
+typedef struct {
+  const char *name;
+  bool (*make)(const maker *);
+  bool argument; /* an argument may follow after a colon */
+} graph_kind;
+
+static const graph_kind *kind_named(const char *name) {
+  static const graph_kind kinds[] = {{"carbon", make_carbon, true},
+                                     {"spike", make_spike, false},
+                                     {"dhfr-water", make_dhfr_water, false},
+                                     {"water-box", make_water_box, false},
+                                     {"hub", make_hub, true},
+                                     {"even", make_even, false},
+                                     {"flashtp", make_flashtp, false},
+                                     {"file", make_file, true}};
+  const size_t length = strcspn(name, ":");
+  for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+    if (strlen(kinds[i].name) == length && !strncmp(name, kinds[i].name, length) &&
+        (!name[length] || kinds[i].argument))
+      return &kinds[i];
+  return NULL;
+}
+
+bool graph_known(const char *name) { return kind_named(name) != NULL; }
+
 bool graph_make(const char *name, tool_graph *g, char *error, size_t size) {
-  static const struct {
-    const char *name;
-    bool (*make)(const maker *);
-    bool argument; /* an argument may follow after a colon */
-  } graphs[] = {{"carbon", make_carbon, true},
-                {"spike", make_spike, false},
-                {"dhfr-water", make_dhfr_water, false},
-                {"water-box", make_water_box, false},
-                {"hub", make_hub, true},
-                {"even", make_even, false},
-                {"flashtp", make_flashtp, false},
-                {"file", make_file, true}};
   const maker m = {.g = g, .name = name, .error = error, .size = size};
-  size_t length = strcspn(name, ":");
+  const graph_kind *kind = kind_named(name);
   *g = (tool_graph){0};
-  for (size_t i = 0; i < sizeof graphs / sizeof *graphs; i++) {
-    if (strlen(graphs[i].name) != length || strncmp(name, graphs[i].name, length) ||
-        (name[length] && !graphs[i].argument))
-      continue;
-    bool good = graphs[i].make(&m);
-    if (!good) graph_free(g);
-    return good;
-  }
-  return fail(&m, "there is no graph '%s'; there are:\n%s", name, graph_names_help);
+  if (!kind) return fail(&m, "there is no graph '%s'; there are:\n%s", name, graph_names_help);
+  const bool good = kind->make(&m);
+  if (!good) graph_free(g);
+  return good;
 }
 
 void graph_free(tool_graph *g) {

@@ -15,6 +15,8 @@ typedef struct {
 /* One line of help per name. */
 extern const char graph_names_help[];
 
+/* Whether there is a graph of that name; its file is not opened. */
+bool graph_known(const char *name);
 /* Makes the graph of that name. false: error (of size > 0) gives the reason, *g is empty. */
 bool graph_make(const char *name, tool_graph *g, char *error, size_t size);
 void graph_free(tool_graph *g);
