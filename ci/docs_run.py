@@ -5,7 +5,7 @@ README.md and then each page of docs/ (or PAGEs) runs from its first line to its
 copy of the tree, with an empty HOME, after `meson install` of BUILD.  Where the system lets us,
 that is into /usr/local of a root of our own (unshare, overlays), else into ~/clebsch, as getting
 started has it.  Code that a page names a file of is there.  LINES lists what does not run, and why;
-with --long all runs that can, the build included."""
+with --long all runs that can, in one copy for all pages, which README.md builds."""
 import json
 import os
 import pathlib
@@ -134,10 +134,9 @@ def run(page, folder, env, runs, used):
 
 
 def run_pages(wanted, scratch, build, own, long):
-    """What failed, and the rows of LINES that were met.  With --long the first page makes a build,
-    for the others, too."""
+    """What failed, and the rows of LINES that were met."""
     runs = {kind for kind, runs in ((LONG, long), (ROOTS, long and own)) if runs}
-    bad, used, first, home = [], set(), None, scratch / "home"
+    bad, used, home = [], set(), scratch / "home"
     home.mkdir()
     env = {key: value for key, value in os.environ.items() if key not in FOREIGN}
     if "CLB_TEST_SEVENNET" in env:
@@ -155,11 +154,11 @@ def run_pages(wanted, scratch, build, own, long):
     for page in wanted:
         if not any(language == "sh" for _, language, _, _ in blocks(page)):
             continue
-        folder = scratch / page.stem
-        copy(folder)
-        if first or not long:
-            (folder / "build").symlink_to(first / "build" if long else build)
-        first = first or folder
+        folder = scratch / ("all" if long else page.stem)
+        if not folder.exists():
+            copy(folder)
+        if not long:
+            (folder / "build").symlink_to(build)
         said = run(page, folder, env, runs, used)
         bad += [said] if said else []
     return bad, used
