@@ -113,7 +113,7 @@ static void says_where_it_is(void **state) {
   static const int at[] = {0, 3, 6, 7};
   for (int i = 0; i < 4; i++) {
     char *line = strtok_r(rest, "\n", &rest);
-    int step, end = 0, hours, minutes, seconds;
+    int step = 0, end = 0, hours, minutes, seconds;
     double energy, kelvin, rate;
     assert_true(line &&
                 sscanf(line, "step %d: %lf eV, %lf K%n", &step, &energy, &kelvin, &end) == 3);

@@ -159,8 +159,8 @@ static void fits_terminals(void **state) {
       "check --device cpu:interpreter --rows 4 --op convolution --part 7/40",
       "check --device cpu:interpreter --rows 4 --op spherical_harmonics",
       "bench spherical_harmonics --rows 50 --device cpu:interpreter",
-      "bench convolution --x 1x0e --y 0e --filter 0e --graph carbon:1 --pass forward --device "
-      "cpu:interpreter",
+      ("bench convolution --x 1x0e --y 0e --filter 0e --graph carbon:1 --pass forward --device "
+       "cpu:interpreter"),
       "tune spherical_harmonics --lmax 1 --device cpu:interpreter --pass forward",
       "compare a.json b.json"};
   const char *data = getenv("CLB_TEST_DATA");
