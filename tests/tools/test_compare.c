@@ -204,11 +204,29 @@ static void is_within(const char *page) {
   }
 }
 
+/* The dashed line at 1 crosses no label of a row, and no text is cut. */
+static void leaves_labels_whole(const char *page) {
+  lacks(page, "…");
+  int lines = 0;
+  for (const char *s = page; (s = strstr(s, "<path class=\"one\"")); s++, lines++) {
+    double y0, y1, y;
+    assert_int_equal(sscanf(s, "<path class=\"one\" d=\"M%*f %lfL%*f %lf", &y0, &y1), 2);
+    const char *svg = s, *end = strstr(s, "</svg>");
+    while (strncmp(svg, "<svg ", 5) != 0) svg--;
+    for (const char *t = svg; (t = strstr(t + 1, "<text x=\"4.0\"")) && t < end;)
+      if (sscanf(t, "<text x=\"4.0\" y=\"%lf", &y) == 1 && y > y0 + 4 && y - 8 < y1)
+        fail_msg("a line from %g to %g crosses %.80s", y0, y1, t);
+  }
+  assert_true(lines > 0);
+}
+
 static void writes_a_page(void **state) {
   (void)state;
   char *page = page_of("a.json b.json");
   is_well_formed(page);
   is_within(page);
+  leaves_labels_whole(page);
+  has(page, ">against cpu [a.json]<");
   has(page, "name=\"viewport\"");
   has(page, "prefers-color-scheme:dark");
   has(page, "4.12 times the speed of cpu [a.json] in the geometric mean of 4 results");
@@ -228,6 +246,31 @@ static void writes_a_page(void **state) {
   has(page, "Time of every problem");
   free(page);
   expect_clebsch("compare a.json --html nowhere/page.html", 1, "nowhere/page.html");
+}
+
+/* Long names go on in further lines; without --baseline speeds are against the CPU, or else
+   against what is the fastest most often. */
+static void chooses_a_baseline(void **state) {
+  (void)state;
+#define ROW_OF(device, seconds)                                                                    \
+  "{" SOME ",\"device\":\"" device "\",\"rows\":10,\"seconds\":" seconds "}"
+  put_text("slow.json", "[" ROW_OF("opencl:0:0", "4") "," ROW_OF("cpu", "2") "]");
+  expect_clebsch("compare slow.json", 0, NULL);
+  char *out = get_text("out");
+  has(out, "opencl:0:0 has 0.500 times the speed of cpu");
+  free(out);
+  put_text("slow.json", "[" ROW_OF("opencl:0:0", "4") "," ROW_OF("cuda:0", "1") "]");
+  expect_clebsch("compare slow.json", 0, NULL);
+  out = get_text("out");
+  has(out, "opencl:0:0 has 0.250 times the speed of cuda:0");
+  free(out);
+  put_text("results_of_a_machine_with_a_name_that_is_very_long_indeed.json",
+           "[" ROW_OF("opencl:0:0", "4") "," ROW_OF("cuda:0", "1") "]");
+  char *page = page_of("slow.json results_of_a_machine_with_a_name_that_is_very_long_indeed.json");
+  is_well_formed(page);
+  is_within(page);
+  leaves_labels_whole(page);
+  free(page);
 }
 
 static void escapes(void **state) {
@@ -403,11 +446,17 @@ static void survives(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(prints),          cmocka_unit_test(takes_a_baseline),
-      cmocka_unit_test(prints_markdown), cmocka_unit_test(keeps_rows_apart),
-      cmocka_unit_test(judges),          cmocka_unit_test(writes_a_page),
-      cmocka_unit_test(escapes),         cmocka_unit_test(draws_scaling),
-      cmocka_unit_test(refuses),         cmocka_unit_test(refuses_too_much),
+      cmocka_unit_test(prints),
+      cmocka_unit_test(takes_a_baseline),
+      cmocka_unit_test(prints_markdown),
+      cmocka_unit_test(keeps_rows_apart),
+      cmocka_unit_test(judges),
+      cmocka_unit_test(writes_a_page),
+      cmocka_unit_test(chooses_a_baseline),
+      cmocka_unit_test(escapes),
+      cmocka_unit_test(draws_scaling),
+      cmocka_unit_test(refuses),
+      cmocka_unit_test(refuses_too_much),
       cmocka_unit_test(survives),
   };
   return cmocka_run_group_tests(tests, make_folder, remove_work);

@@ -8,16 +8,7 @@
 
 #include "tools/compare/svg.h"
 
-enum {
-  LEFT = 26,
-  RIGHT = 66,
-  VALUES = 112,
-  TOP = 26,
-  LABEL = 19,
-  ROW = 16,
-  BETWEEN = 8,
-  BOTTOM = 44
-};
+enum { LEFT = 26, RIGHT = 66, VALUES = 124, LABEL = 19, ROW = 16, BETWEEN = 8, BOTTOM = 44 };
 
 static bool compared(const comparison *c, int d) {
   return d != c->baseline && mean_of(c, -1, d).n > 0;
@@ -92,8 +83,8 @@ static double speed_rows(FILE *f, const comparison *c, const char *op, const svg
     if (!n) continue;
     if (op) snprintf(text, sizeof text, "%s, %s", c->groups[g]->pass, c->groups[g]->dtype);
     else snprintf(text, sizeof text, "every op, pass and type");
-    if (f) svg_text(f, 4, y + 12, "label", "start", SVG_WIDTH, text);
-    y += LABEL;
+    y = svg_paragraph(f, 4, y + 12, "label", SVG_WIDTH - 8, text) + LABEL - 12;
+    if (f) svg_line(f, "one", svg_place(x, 1), y, svg_place(x, 1), y + n * ROW);
     for (int d = 0; d < c->n_devices; d++) {
       if (!compared(c, d) || !mean_of(c, g, d).n) continue;
       if (f) speed_marks(f, c, g, d, x, y + ROW / 2.);
@@ -105,20 +96,19 @@ static double speed_rows(FILE *f, const comparison *c, const char *op, const svg
 }
 
 static void speeds_of_op(FILE *f, const comparison *c, const char *op, double low, double high) {
-  const double top = device_legend(NULL, c, TOP + 12, false),
+  const char *title = op ? op : "All together";
+  char against[512];
+  snprintf(against, sizeof against, "against %s", c->devices[c->baseline].label);
+  const double legend = svg_heading(NULL, title, against),
+               top = device_legend(NULL, c, legend, false),
                bottom = speed_rows(NULL, c, op, NULL, top);
   const svg_axis x = svg_log_axis(low, high, LEFT, SVG_WIDTH - RIGHT);
-  char text[512];
   if (bottom == top) return;
   fputs("<figure>\n", f);
-  snprintf(text, sizeof text, "%s, against %s", op ? op : "All together",
-           c->devices[c->baseline].label);
-  svg_open(f, bottom + BOTTOM, text);
-  svg_text(f, 4, 15, "title", "start", SVG_TITLE, text);
-  device_legend(f, c, TOP + 12, false);
-  snprintf(text, sizeof text, "time of %s / time of the device", c->devices[c->baseline].label);
-  x_axis(f, &x, top - 6, bottom, text, "");
-  svg_line(f, "one", svg_place(&x, 1), top - 6, svg_place(&x, 1), bottom);
+  svg_open(f, bottom + BOTTOM, title);
+  svg_heading(f, title, against);
+  device_legend(f, c, legend, false);
+  x_axis(f, &x, top - 6, bottom, "time of the baseline / time of the device", "");
   speed_rows(f, c, op, &x, top);
   svg_close(f);
   fputs("</figure>\n", f);
@@ -204,8 +194,7 @@ static double time_rows(FILE *f, const comparison *c, int group, const svg_axis 
     const compare_line *line = &c->lines[c->order[k]];
     if (line->group != group || !largest(c, c->order[k])) continue;
     snprintf(text, sizeof text, "%s, %.0f rows", work_of(line->is, work, sizeof work), line->rows);
-    if (f) svg_text(f, 4, y + 12, "label", "start", SVG_WIDTH, text);
-    y += LABEL;
+    y = svg_paragraph(f, 4, y + 12, "label", SVG_WIDTH - 8, text) + LABEL - 12;
     for (int d = 0; d < c->n_devices; d++) {
       if (!line->cells[d] || (line->cells[d]->bound && !isfinite(time_of(line->cells[d]))))
         continue;
@@ -232,16 +221,16 @@ static void times_of_group(FILE *f, const comparison *c, int group) {
     }
   }
   if (!(high > 0)) return;
-  const double top = device_legend(NULL, c, TOP + 12, true),
-               bottom = time_rows(NULL, c, group, NULL, top);
-  const svg_axis x = svg_log_axis(low, high, LEFT, SVG_WIDTH - VALUES - 8);
   char title[512];
   snprintf(title, sizeof title, "%s, %s, %s", c->groups[group]->op, c->groups[group]->pass,
            c->groups[group]->dtype);
+  const double legend = svg_heading(NULL, title, NULL), top = device_legend(NULL, c, legend, true),
+               bottom = time_rows(NULL, c, group, NULL, top);
+  const svg_axis x = svg_log_axis(low, high, LEFT, SVG_WIDTH - VALUES - 8);
   fputs("<figure>\n", f);
   svg_open(f, bottom + BOTTOM, title);
-  svg_text(f, 4, 15, "title", "start", SVG_TITLE, title);
-  device_legend(f, c, TOP + 12, true);
+  svg_heading(f, title, NULL);
+  device_legend(f, c, legend, true);
   x_axis(f, &x, top - 6, bottom, "time of a launch", "s");
   time_rows(f, c, group, &x, top);
   svg_close(f);

@@ -58,7 +58,9 @@ int compare_main(int argc, char **argv) {
       {"format", FORMAT, "FORMAT", 0, "text, csv or markdown (default: text)", 0},
       {"html", HTML, "FILE", 0, "Also write a report with charts, as one self-contained file", 0},
       {"baseline", BASELINE, "DEVICE", 0,
-       "The device with which the others are compared (default: the first)", 0},
+       "The device with which the others are compared (default: cpu, else the one that is the "
+       "fastest most often)",
+       0},
       {0}};
   static const struct argp argp = {
       .options = options,

@@ -70,8 +70,9 @@ typedef struct {
 
 /* Adds the runs, devices and results of a file. false, after a message, on failure. */
 bool compare_read(comparison *c, const char *path);
-/* Makes the comparison of everything that was read; baseline: a device's name or label, NULL: the
-   first with results. Returns the exit status; prints a message on failure. */
+/* Makes the comparison of everything that was read; baseline: a device's name or label, NULL: cpu,
+   or else the device that is the fastest most often. Returns the exit status; prints a message on
+   failure. */
 int compare_make(comparison *c, const char *baseline);
 void compare_free(comparison *c);
 

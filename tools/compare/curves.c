@@ -7,7 +7,7 @@
 #include "tools/compare/grid.h"
 #include "tools/compare/svg.h"
 
-enum { LEFT = 62, RIGHT = 12, TOP = 38, PLOT = 230, BOTTOM = 46 };
+enum { LEFT = 62, RIGHT = 12, PLOT = 230, BOTTOM = 46 };
 
 typedef struct {
   svg_axis x, y;
@@ -123,19 +123,17 @@ static bool roofline(FILE *f, const comparison *c, int device, bool begun) {
           f);
   const int n = ops_of(c, ops);
   for (int i = 0; i < n; i++) series[i] = i;
-  const double above = svg_legend(NULL, TOP + 16, n, ops, series) + 14, bottom = above + PLOT;
+  const char *more = d->runs ? d->description : *d->sheet ? d->sheet : "compiles only";
+  const double legend = svg_heading(NULL, d->label, more),
+               above = svg_legend(NULL, legend, n, ops, series) + 14, bottom = above + PLOT;
   y_high = 2 * fmax(y_high, fmax(top->f32, isfinite(top->f64) ? top->f64 : 0));
   const axes a = {
       svg_log_axis(x_low, fmax(x_high, 2 * top->f32 / top->copy), LEFT, SVG_WIDTH - RIGHT),
       svg_log_axis(y_low, y_high, bottom, above)};
   fputs("<figure>\n", f);
   svg_open(f, bottom + BOTTOM, d->label);
-  svg_text(f, 4, 15, "title", "start", SVG_TITLE, d->label);
-  svg_text(f, 4, 33, "label", "start", SVG_WIDTH,
-           d->runs     ? d->description
-           : *d->sheet ? d->sheet
-                       : "compiles only");
-  svg_legend(f, TOP + 16, n, ops, series);
+  svg_heading(f, d->label, more);
+  svg_legend(f, legend, n, ops, series);
   svg_axes(f, &a.x, &a.y, "operations per byte (flop/B)", "operations per second (flop/s)", "", "");
   roof_lines(f, &a, top, top == &d->measured ? "roof" : "roof dashed");
   roof_points(f, c, device, ops, &a);
@@ -220,16 +218,16 @@ static void curves_write(FILE *f, const comparison *c, const curves *s) {
     if (points) names[n] = c->devices[d].label, series[n++] = d;
   }
   if (!n) return;
-  const double above = svg_legend(NULL, TOP + 16, n, names, series) + 14, bottom = above + PLOT,
+  const double legend = svg_heading(NULL, s->title, s->subtitle),
+               above = svg_legend(NULL, legend, n, names, series) + 14, bottom = above + PLOT,
                x0 = s->lines[0].x, x1 = s->lines[s->n - 1].x;
   const axes a = {s->x_log ? svg_log_axis(x0, x1, LEFT, SVG_WIDTH - RIGHT - 4)
                            : svg_linear_axis(x0 - 0.2, x1 + 0.2, LEFT, SVG_WIDTH - RIGHT),
                   svg_log_axis(low, high, bottom, above)};
   fputs("<figure>\n", f);
   svg_open(f, bottom + BOTTOM, s->title);
-  svg_text(f, 4, 15, "title", "start", SVG_TITLE, s->title);
-  svg_text(f, 4, 33, "label", "start", SVG_WIDTH, s->subtitle);
-  svg_legend(f, TOP + 16, n, names, series);
+  svg_heading(f, s->title, s->subtitle);
+  svg_legend(f, legend, n, names, series);
   svg_axes(f, &a.x, &a.y, s->x_title, s->y_title, s->x_unit, s->y_unit);
   for (int i = 0; i < n; i++) curve(f, c, s, series[i], &a);
   svg_close(f);

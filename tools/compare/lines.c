@@ -73,17 +73,46 @@ static void label(comparison *c, int d) {
   snprintf(is->label, size, n ? "%s [%s]" : "%s", is->name, file);
 }
 
+/* The fastest device of the most lines. */
+static int fastest_device(const comparison *c) {
+  int best = -1, most = 0;
+  for (int d = 0; d < c->n_devices; d++) {
+    int n = c->devices[d].n_times > 0;
+    for (int i = 0; i < c->n_lines; i++) {
+      const compare_result *r = c->lines[i].cells[d];
+      bool first = r && !r->bound && isfinite(time_of(r));
+      for (int e = 0; e < c->n_devices && first; e++) {
+        const compare_result *other = c->lines[i].cells[e];
+        first = !other || other->bound || !(time_of(other) / other->rows < time_of(r) / r->rows);
+      }
+      n += first;
+    }
+    if (n > most) most = n, best = d;
+  }
+  return best;
+}
+
+/* The CPU, the fastest, or the first with results. */
+static int usual_baseline(const comparison *c) {
+  const int fastest = fastest_device(c);
+  for (int d = 0; d < c->n_devices; d++)
+    if (!strcmp(c->devices[d].name, "cpu") && c->devices[d].n_times) return d;
+  for (int d = 0; d < c->n_devices && fastest < 0; d++)
+    if (c->devices[d].n_results) return d;
+  return fastest;
+}
+
 static bool choose_baseline(comparison *c, const char *name) {
   int found = 0;
   for (int d = c->n_devices - 1; d >= 0; d--) {
     if (!c->devices[d].n_results ||
-        (name && strcmp(name, c->devices[d].name) && strcmp(name, c->devices[d].label)))
+        (strcmp(name, c->devices[d].name) && strcmp(name, c->devices[d].label)))
       continue;
     c->baseline = d;
     found++;
-    if (name && !strcmp(name, c->devices[d].label)) return true;
+    if (!strcmp(name, c->devices[d].label)) return true;
   }
-  if (found && (found == 1 || !name)) return true;
+  if (found == 1) return true;
   warn("compare: --baseline %s: %s; the devices with results are:", name,
        found ? "several files have it" : "no such device");
   for (int d = 0; d < c->n_devices; d++)
@@ -260,8 +289,9 @@ static void make_lines(comparison *c) {
 
 int compare_make(comparison *c, const char *baseline) {
   for (int d = 0; d < c->n_devices; d++) label(c, d);
-  if (!choose_baseline(c, baseline)) return EXIT_USAGE;
   make_lines(c);
+  if (!baseline) c->baseline = usual_baseline(c);
+  else if (!choose_baseline(c, baseline)) return EXIT_USAGE;
   for (int i = 0; i < c->n_lines; i++) {
     compare_line *line = &c->lines[c->order[i]];
     line->rows = rows_of_line(c, line);

@@ -100,6 +100,33 @@ void svg_text(FILE *f, double x, double y, const char *classes, const char *anch
   fputs("</text>\n", f);
 }
 
+/* Bytes of the first line, broken behind a blank or hyphen if there is one. */
+static size_t first_line(const char *text, int n) {
+  const size_t fits = letters(text, n);
+  size_t end = fits;
+  if (!text[fits]) return fits;
+  while (end && !strchr(" -", text[end - 1]) && text[end] != ' ') end--;
+  return end ? end : fits;
+}
+
+double svg_paragraph(FILE *f, double x, double y, const char *classes, double capacity,
+                     const char *text) {
+  char line[512];
+  for (;; y += SVG_LINE) {
+    const size_t n = first_line(text, (int)(capacity / SVG_LETTER));
+    snprintf(line, sizeof line, "%.*s", (int)n, text);
+    if (f) svg_text(f, x, y, classes, "start", SVG_WIDTH, line);
+    text += n + strspn(text + n, " ");
+    if (!*text || !n) return y;
+  }
+}
+
+double svg_heading(FILE *f, const char *title, const char *more) {
+  double y = svg_paragraph(f, 4, 15, "title", SVG_TITLE, title);
+  if (more && *more) y = svg_paragraph(f, 4, y + SVG_LINE + 1, "label", SVG_WIDTH - 8, more);
+  return y + 22;
+}
+
 void svg_line(FILE *f, const char *classes, double x0, double y0, double x1, double y1) {
   fprintf(f, "<path class=\"%s\" d=\"M%.1f %.1fL%.1f %.1f\"/>\n", classes, x0, y0, x1, y1);
 }
@@ -158,7 +185,7 @@ double svg_legend(FILE *f, double y, int n, const char *const names[], const int
                  wide = fmin(max, SVG_LETTER * (double)length_of(names[i]) + 4);
     if (x > 10 && x + 14 + wide > SVG_WIDTH - 4) x = 10, y += 18;
     if (f) svg_mark(f, series[i], MARK_FULL, x + 2, y - 4, NULL);
-    if (f) svg_text(f, x + 12, y, "label", "start", max, names[i]);
+    y = svg_paragraph(f, x + 12, y, "label", max, names[i]);
     x += 14 + wide + 12;
   }
   return n ? y + 18 : y;

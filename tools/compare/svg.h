@@ -9,10 +9,12 @@
 /* User units; on a phone (360 pixels) a letter of a chart is about 11 pixels high. */
 enum {
   SVG_WIDTH = 400,
-  SVG_LETTER = 7 /* mean width */,
-  SVG_TITLE = 340 /* space for a title, whose letters are wider */,
+  SVG_TITLE = 320 /* space for a title, whose letters are wider */,
+  SVG_LINE = 17,
   SVG_TICKS = 16
 };
+
+#define SVG_LETTER 7.4 /* mean width, of wide fonts */
 
 typedef struct {
   double low, high, from, to; /* range of values (of their logarithms if `log`); range of
@@ -30,6 +32,13 @@ void svg_close(FILE *f);
 /* Text, cut with an ellipsis to fit into `room` units. */
 void svg_text(FILE *f, double x, double y, const char *classes, const char *anchor, double capacity,
               const char *text);
+/* Text in as many lines as it needs, the first at y; returns where the last one is. f NULL: only
+   computes that. */
+double svg_paragraph(FILE *f, double x, double y, const char *classes, double capacity,
+                     const char *text);
+/* A title and a line below it (NULL: none); returns where what follows may begin. f NULL: only
+   computes that. */
+double svg_heading(FILE *f, const char *title, const char *more);
 void svg_line(FILE *f, const char *classes, double x0, double y0, double x1, double y1);
 /* Grid lines, ticks and titles of both axes; y grows upwards. */
 void svg_axes(FILE *f, const svg_axis *x, const svg_axis *y, const char *x_title,

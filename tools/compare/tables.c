@@ -142,35 +142,26 @@ static bool any_mean(const comparison *c, int group) {
 }
 
 static void add_means(grid *g, const comparison *c, int group) {
-  char text[4][32];
-  if (!any_mean(c, group)) return;
-  grid_add(g, "%s", group < 0 ? "all" : c->groups[group]->op);
-  grid_add(g, "%s", group < 0 ? "" : c->groups[group]->pass);
-  grid_add(g, "%s", group < 0 ? "" : c->groups[group]->dtype);
+  char text[32];
   for (int d = 0; d < c->n_devices; d++) {
-    if (d == c->baseline || !c->devices[d].n_results) continue;
     const compare_mean m = mean_of(c, group, d);
-    const char *what = sign(m.upper_bound, m.lower_bound);
-    grid_add(g, m.n ? "%s%s" : "%s", what, figures(text[0], m.value, 3));
-    if (m.n) grid_add(g, "%s to %s", figures(text[1], m.low, 3), figures(text[2], m.high, 3));
-    else grid_add(g, "%s", "");
-    if (m.n) grid_add(g, "%d", m.n);
-    else grid_add(g, "%s", "");
+    if (d == c->baseline || !m.n) continue;
+    grid_add(g, "%s", group < 0 ? "all" : c->groups[group]->op);
+    grid_add(g, "%s", group < 0 ? "" : c->groups[group]->pass);
+    grid_add(g, "%s", group < 0 ? "" : c->groups[group]->dtype);
+    grid_add(g, "%s", c->devices[d].label);
+    grid_add(g, "%s%s", sign(m.upper_bound, m.lower_bound), figures(text, m.value, 3));
+    grid_add(g, "%s", figures(text, m.low, 3));
+    grid_add(g, "%s", figures(text, m.high, 3));
+    grid_add(g, "%d", m.n);
   }
 }
 
 grid means_table(const comparison *c) {
-  grid g = {.heads = 1};
-  grid_add_column(&g, NULL, "op");
-  grid_add_column(&g, NULL, "pass");
-  grid_add_column(&g, NULL, "dtype");
-  for (int d = 0; d < c->n_devices; d++) {
-    const char *label = c->devices[d].label;
-    if (d == c->baseline || !c->devices[d].n_results) continue;
-    grid_add_column(&g, label, ">mean speed");
-    grid_add_column(&g, label, ">range");
-    grid_add_column(&g, label, ">of");
-  }
+  static const char *const titles[] = {"op",          "pass",    "dtype",    "device",
+                                       ">mean speed", ">lowest", ">highest", ">of"};
+  grid g = {.heads = 3};
+  for (size_t i = 0; i < sizeof titles / sizeof *titles; i++) grid_add_column(&g, NULL, titles[i]);
   for (int group = 0; group < c->n_groups; group++) add_means(&g, c, group);
   add_means(&g, c, -1);
   return g;
