@@ -12,13 +12,12 @@
 /* ---- open ---- */
 
 static clb_status check_options(clb_context *ctx, const clb_model_options *o) {
-  if (o->precision != CLB_F64 && o->precision != CLB_F32)
+  if (o->dtype != CLB_F64 && o->dtype != CLB_F32)
     return clb_fail(&ctx->error, CLB_ERROR_ARGUMENT,
-                    "clb_model_open: precision is %d; it must be CLB_F64 or CLB_F32",
-                    (int)o->precision);
-  if (o->precision == CLB_F64 && !ctx->device->limits.f64)
+                    "clb_model_open: dtype is %d; it must be CLB_F64 or CLB_F32", (int)o->dtype);
+  if (o->dtype == CLB_F64 && !ctx->device->limits.f64)
     return clb_fail(&ctx->error, CLB_ERROR_UNSUPPORTED,
-                    "clb_model_open: precision is CLB_F64; %s has no double precision",
+                    "clb_model_open: dtype is CLB_F64; %s has no double precision",
                     ctx->device->info.name);
   if (o->knots && (o->knots < 4 || o->knots > 1 << 20))
     return clb_fail(&ctx->error, CLB_ERROR_ARGUMENT,
@@ -43,7 +42,7 @@ clb_status clb_model_open_sized(clb_context *ctx, const char *path,
   clb_model *m = *model = calloc(1, sizeof *m);
   if (!m) return clb_fail(&ctx->error, CLB_ERROR_MEMORY, "clb_model_open: no memory");
   *m = (clb_model){.ctx = clb_context_hold(ctx),
-                   .type = o.precision,
+                   .type = o.dtype,
                    .sum_type = clb_sum_type(ctx),
                    .listed.n = -1,
                    .options = o};

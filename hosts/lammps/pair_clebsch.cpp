@@ -81,7 +81,7 @@ static bool is_key(const std::string &s)
 void PairClebsch::settings(int narg, char **arg)
 {
   options = clb_model_options();
-  options.precision = CLB_F32;
+  options.dtype = CLB_F32;
   guarded = true;
   devices.clear();
   for (int i = 0; i < narg;) {
@@ -98,7 +98,7 @@ void PairClebsch::settings(int narg, char **arg)
     if (key == "knots") options.knots = utils::inumeric(FLERR, value, false, lmp);
     else if (key == "atomics" && answer) options.atomics = value == "yes";
     else if (key == "guard" && answer) guarded = value == "yes";
-    else if (key[0] != 'a' && key[0] != 'g' && type) options.precision = value == "f64" ? CLB_F64 : CLB_F32;
+    else if (key[0] != 'a' && key[0] != 'g' && type) options.dtype = value == "f64" ? CLB_F64 : CLB_F32;
     else error->all(FLERR, "Pair style clebsch: {}{} {}", usage, key, value);
     i++;
   }

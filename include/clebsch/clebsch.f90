@@ -124,7 +124,7 @@ module clebsch
   ! ---- model.h ----
 
   type, bind(c) :: clb_model_options
-    integer(c_int) :: precision = CLB_F32, knots = 0
+    integer(c_int) :: dtype = CLB_F32, knots = 0
     real(c_double) :: skin = 0
     integer(c_int64_t) :: workspace_bytes = 0_c_int64_t
     integer(c_int) :: atomics = 0

@@ -19,21 +19,21 @@ typedef struct clb_model clb_model;
 
 /* All zeros means defaults. */
 typedef struct {
-  clb_dtype precision; /* of features, weights and arithmetic: CLB_F32 or CLB_F64. Energies, forces
+  clb_dtype dtype; /* of features, weights and arithmetic: CLB_F32 or CLB_F64. Energies, forces
                           and the virial are summed in f64 where the device has it */
-  int knots;           /* 0: the radial network is computed at every edge, which takes `weights`
-                          numbers per edge (clb_model_info). 4 or more: it is replaced by cubic
-                          splines through its values at `knots` distances from r_max / 12 to r_max,
-                          closer where distances are small (clb_convolution_desc), computed when the
-                          model is opened: faster, and nothing is stored per edge. Atoms that are
-                          closer than r_max / 12 (0.5 Angstrom in Nequix) have the weights of that
-                          distance: energies stay finite and continuous. Forces are the derivatives
-                          of that energy; in Nequix's water, water with bonds of 0.82 Angstrom and
-                          hafnia they differ from the exact ones by at most 1e-5, 3e-5 and 1.4e-5 eV
-                          / Angstrom (256 knots) or 3e-6, 4e-6 and 1.3e-6 (512). Where the radial
-                          network depends on the species of both atoms (MACE with Agnesi's
-                          distances), each pair of species has splines of its own, computed when the
-                          two first occur together, and their values are stored per edge */
+  int knots;       /* 0: the radial network is computed at every edge, which takes `weights`
+                      numbers per edge (clb_model_info). 4 or more: it is replaced by cubic
+                      splines through its values at `knots` distances from r_max / 12 to r_max,
+                      closer where distances are small (clb_convolution_desc), computed when the
+                      model is opened: faster, and nothing is stored per edge. Atoms that are
+                      closer than r_max / 12 (0.5 Angstrom in Nequix) have the weights of that
+                      distance: energies stay finite and continuous. Forces are the derivatives
+                      of that energy; in Nequix's water, water with bonds of 0.82 Angstrom and
+                      hafnia they differ from the exact ones by at most 1e-5, 3e-5 and 1.4e-5 eV
+                      / Angstrom (256 knots) or 3e-6, 4e-6 and 1.3e-6 (512). Where the radial
+                      network depends on the species of both atoms (MACE with Agnesi's
+                      distances), each pair of species has splines of its own, computed when the
+                      two first occur together, and their values are stored per edge */
   double skin; /* clb_model_compute only: the neighbour list includes pairs within r_max + skin and
                   is rebuilt when an atom has moved by skin / 2 */
   uint64_t workspace_bytes; /* limit of the workspace for gradients of convolutions, raised to the

@@ -66,7 +66,7 @@ convolution_desc = _struct(
     *_each(c.c_int, "atomics knots"), *_each(c.c_double, "first_knot last_knot break_at"),
     *_each(c.c_int, "vectors normalization"))
 
-model_options = _struct("model_options", *_each(c.c_int, "precision knots"), ("skin", c.c_double),
+model_options = _struct("model_options", *_each(c.c_int, "dtype knots"), ("skin", c.c_double),
                         ("workspace_bytes", c.c_uint64), ("atomics", c.c_int))
 model_info = _struct(
     "model_info", ("architecture", c.c_char_p), ("r_max", c.c_double),

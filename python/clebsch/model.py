@@ -89,7 +89,7 @@ class Model:
         self.atomics = _checks.flag("atomics", atomics)
         self.head = _checks.word_or_none("head", head)
         self.modality = _checks.word_or_none("modality", modality)
-        options = s.model_options(precision=_checks.choice("dtype", dtype, DTYPES),
+        options = s.model_options(dtype=_checks.choice("dtype", dtype, DTYPES),
                                   knots=self.knots, skin=self.skin, atomics=int(self.atomics))
         self.context = device if isinstance(device, Context) else Context(device)
         with tempfile.TemporaryDirectory() as folder:

@@ -32,8 +32,8 @@ static void options(void **state) {
   for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
     REFUSED_AS(bad[i] ? bad[i] : "NULL", clb_model_open(t.ctx, bad[i], NULL, &made.model));
   REFUSED(clb_model_open(t.ctx, path, NULL, NULL));
-  OPEN(REFUSED, q.precision = CLB_BF16);
-  OPEN(REFUSED, q.precision = (clb_dtype)99);
+  OPEN(REFUSED, q.dtype = CLB_BF16);
+  OPEN(REFUSED, q.dtype = (clb_dtype)99);
   OPEN(REFUSED, q.knots = -1);
   OPEN(REFUSED, q.knots = INT_MAX);
   OPEN(REFUSED, q.skin = NAN);

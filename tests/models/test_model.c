@@ -3,7 +3,7 @@
 #include "models/layers/kinds.h"
 #include "tests/models/model_plain_mace.h"
 
-static const clb_model_options f64 = {.precision = CLB_F64}, f32 = {.precision = CLB_F32};
+static const clb_model_options f64 = {.dtype = CLB_F64}, f32 = {.dtype = CLB_F32};
 enum { SMALL = 5, MAX_DEVICES = 8 };
 
 static struct {
@@ -131,7 +131,7 @@ static void tables(void **state) {
     close_model(&o);
     for (int i = 0; i < 2; i++) {
       o = open_made("cpu:interpreter", which,
-                    &(clb_model_options){.precision = CLB_F64, .knots = i ? 400 : 100});
+                    &(clb_model_options){.dtype = CLB_F64, .knots = i ? 400 : 100});
       const computed c = compute_atoms(&o, &a);
       clb_model_info info;
       assert_int_equal(clb_model_describe(o.model, &info), CLB_OK);
@@ -141,7 +141,7 @@ static void tables(void **state) {
         off[i] = fmax(off[i], fabs(c.forces[k] - exact.forces[k]));
       opened skin =
           open_made("cpu:interpreter", which,
-                    &(clb_model_options){.precision = CLB_F64, .knots = i ? 400 : 100, .skin = 1});
+                    &(clb_model_options){.dtype = CLB_F64, .knots = i ? 400 : 100, .skin = 1});
       const computed wide = compute_atoms(&skin, &a);
       expect_same(&wide, &c, a.n, 1e-11);
       forces_are_differences(&o, a, 1e-4, 1e-6);
@@ -163,9 +163,8 @@ static void tables_everywhere(void **state) {
     for (int single = 0; single < 2; single++) {
       if (slow_to_compile(i)) continue;
       const atom_set a = random_atoms(7, made_models[0].n_species, true, 5);
-      opened o =
-          open_made(devices.name[i], 0,
-                    &(clb_model_options){.precision = single ? CLB_F32 : CLB_F64, .knots = 64});
+      opened o = open_made(devices.name[i], 0,
+                           &(clb_model_options){.dtype = single ? CLB_F32 : CLB_F64, .knots = 64});
       const computed c = compute_atoms(&o, &a);
       if (!i && !single) first = c;
       expect_same(&c, &first, a.n, single ? 3e-5 : 1e-11);
@@ -311,7 +310,7 @@ static void in_frames(void **state) {
   for (int which = 0; which < MADE_MODELS; which++)
     for (int i = 0; i < 4; i++) {
       const atom_set a = random_atoms(9, made_models[which].n_species, i % 2, 5);
-      const clb_model_options options = {.precision = i == 3 ? CLB_F32 : CLB_F64,
+      const clb_model_options options = {.dtype = i == 3 ? CLB_F32 : CLB_F64,
                                          .knots = i % 2 ? 64 : 0};
       opened plain = open_made("cpu:interpreter", which, &options),
              o = open_made_as("cpu:interpreter", &device_limits[gpus[i % 3]].limits, which,
@@ -339,7 +338,7 @@ static void through_spirv(void **state) {
   for (int k = 0; k < 6; k++) {
     const int which = few_models[k / 3], i = k % 3;
     const atom_set a = random_atoms(7, made_models[which].n_species, true, 5);
-    const clb_model_options options = {.precision = i ? CLB_F32 : CLB_F64, .knots = i > 1 ? 64 : 0};
+    const clb_model_options options = {.dtype = i ? CLB_F32 : CLB_F64, .knots = i > 1 ? 64 : 0};
     opened plain = open_made("cpu:interpreter", which, &options),
            o = open_made("level_zero", which, &options);
     const computed expected = compute_atoms(&plain, &a), c = compute_atoms(&o, &a);

@@ -5,7 +5,7 @@
 #include "tests/models/model_places.h"
 
 enum { MAX_EDGES = 4096, GHOSTS = 1024 };
-static const clb_model_options f64 = {.precision = CLB_F64};
+static const clb_model_options f64 = {.dtype = CLB_F64};
 
 /* Edges of a set of atoms; every edge from another image has a ghost of its own. */
 typedef struct {
@@ -116,7 +116,7 @@ static void edges(void **state) {
   for (int which = 0; which < MADE_MODELS; which++)
     for (int single = 0; single < 2; single++) {
       opened o = open_made("cpu:interpreter", which,
-                           &(clb_model_options){.precision = single ? CLB_F32 : CLB_F64});
+                           &(clb_model_options){.dtype = single ? CLB_F32 : CLB_F64});
       const atom_set a = random_atoms(6, made_models[which].n_species, true, 11);
       const computed wanted = compute_atoms(&o, &a);
       for (int way = 0; way < 3; way++) { /* no ghosts, rows on the host, rows on the device */
@@ -201,8 +201,7 @@ static void same_graph(void **state) {
 /* Atoms that have not moved, after as many but different edges. */
 static void turns(void **state) {
   (void)state;
-  opened o =
-      open_made("cpu:interpreter", 0, &(clb_model_options){.precision = CLB_F64, .skin = 0.2});
+  opened o = open_made("cpu:interpreter", 0, &(clb_model_options){.dtype = CLB_F64, .skin = 0.2});
   const atom_set a = random_atoms(6, 3, true, 13);
   edge_set e = edges_of(&a, 3.3, false);
   const clb_model_edges call = call_of(&e);
@@ -241,8 +240,7 @@ static void sizes(void **state) {
 static void workspaces(void **state) {
   (void)state;
   opened wide = open_made("cpu", 0, &f64),
-         narrow =
-             open_made("cpu", 0, &(clb_model_options){.precision = CLB_F64, .workspace_bytes = 1});
+         narrow = open_made("cpu", 0, &(clb_model_options){.dtype = CLB_F64, .workspace_bytes = 1});
   const atom_set a = random_atoms(90, 3, true, 18);
   const computed c = compute_atoms(&wide, &a), d = compute_atoms(&narrow, &a);
   assert_true(narrow.model->net.n_edges > 16384 &&
@@ -257,7 +255,7 @@ static void workspaces(void **state) {
 static void atomics(void **state) {
   (void)state;
   opened ordered = open_made("cpu", 0, &f64),
-         atomic = open_made("cpu", 0, &(clb_model_options){.precision = CLB_F64, .atomics = 1});
+         atomic = open_made("cpu", 0, &(clb_model_options){.dtype = CLB_F64, .atomics = 1});
   const atom_set a = random_atoms(90, 3, true, 19);
   const computed c = compute_atoms(&ordered, &a), d = compute_atoms(&atomic, &a);
   expect_same(&d, &c, a.n, 1e-10 * fabs(c.energy));
@@ -269,7 +267,7 @@ static void atomics(void **state) {
 static void defaults(void **state) {
   (void)state;
   const atom_set a = random_atoms(6, made_models[0].n_species, true, 5);
-  const clb_model_options *const options[] = {&(clb_model_options){.precision = CLB_F32}, NULL,
+  const clb_model_options *const options[] = {&(clb_model_options){.dtype = CLB_F32}, NULL,
                                               &(clb_model_options){0}, &f64};
   computed first = {0};
   for (int i = 0; i < 4; i++) {
@@ -350,7 +348,7 @@ static void bad_options(void **state) {
   const struct {
     clb_model_options options;
     const char *what;
-  } bad[] = {{{.precision = CLB_F16}, "precision"},
+  } bad[] = {{{.dtype = CLB_F16}, "dtype"},
              {{.knots = 1}, "knots"},
              {{.knots = -2}, "knots"},
              {{.skin = -1}, "skin"},

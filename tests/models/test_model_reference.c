@@ -104,7 +104,7 @@ static void expect_reference(opened *o, const char *name, const json_t *r, doubl
   assert_int_equal(clb_model_last_neighbours(o->model, &found), CLB_OK);
   if (found.n_edges != json_integer_value(json_object_get(r, "n_edges")))
     fail_msg("%s has %d edges", name, (int)found.n_edges);
-  const bool single = options->precision == CLB_F32;
+  const bool single = options->dtype == CLB_F32;
   const double strongest = largest(3 * a.n, wanted.forces),
                exact = 1e-8 + (options->knots ? 2e-6 * (1 + strongest) : 0);
   const double energy = single           ? 2e-6 * fabs(wanted.energy)
@@ -147,12 +147,12 @@ static void expect_references(const char *device, const clb_model_options *optio
 
 static void nequix_f64(void **state) {
   (void)state;
-  expect_references("", &(clb_model_options){.precision = CLB_F64});
+  expect_references("", &(clb_model_options){.dtype = CLB_F64});
 }
 
 static void nequix_f32(void **state) {
   (void)state;
-  expect_references("", &(clb_model_options){.precision = CLB_F32});
+  expect_references("", &(clb_model_options){.dtype = CLB_F32});
 }
 
 static void nequix_described(void **state) {
@@ -176,7 +176,7 @@ static void nequix_described(void **state) {
 
 static void nequix_tables(void **state) {
   (void)state;
-  expect_references("", &(clb_model_options){.precision = CLB_F64, .knots = 600});
+  expect_references("", &(clb_model_options){.dtype = CLB_F64, .knots = 600});
 }
 
 /* ---- SevenNet ---- */
@@ -195,20 +195,18 @@ static void expect_sevennets(const char *device, int first, int last, size_t mos
 
 static void sevennet_f64(void **state) {
   (void)state;
-  expect_sevennets("cpu", 0, SANITIZED ? 1 : SEVENNETS, 12,
-                   &(clb_model_options){.precision = CLB_F64});
+  expect_sevennets("cpu", 0, SANITIZED ? 1 : SEVENNETS, 12, &(clb_model_options){.dtype = CLB_F64});
 }
 
 static void sevennet_f32(void **state) {
   (void)state;
-  expect_sevennets("cpu", 0, 1, SANITIZED ? 3 : MAX_ATOMS,
-                   &(clb_model_options){.precision = CLB_F32});
+  expect_sevennets("cpu", 0, 1, SANITIZED ? 3 : MAX_ATOMS, &(clb_model_options){.dtype = CLB_F32});
 }
 
 /* With XPLOR, whose curvature jumps, splines break there. */
 static void sevennet_tables(void **state) {
   (void)state;
-  expect_sevennets("cpu", 0, 3, 12, &(clb_model_options){.precision = CLB_F64, .knots = 1000});
+  expect_sevennets("cpu", 0, 3, 12, &(clb_model_options){.dtype = CLB_F64, .knots = 1000});
 }
 
 /* On the drivers of OpenCL that are here; not under a sanitizer, with which Intel's does not start.
@@ -228,7 +226,7 @@ static void on_opencl(void (*expect)(const char *device)) {
 }
 
 static void expect_sevennet_0(const char *device) {
-  expect_sevennets(device, 0, 1, 3, &(clb_model_options){.precision = CLB_F64});
+  expect_sevennets(device, 0, 1, 3, &(clb_model_options){.dtype = CLB_F64});
 }
 static void sevennet_opencl(void **state) {
   (void)state;
@@ -237,7 +235,7 @@ static void sevennet_opencl(void **state) {
 
 static void sevennet_interpreter(void **state) {
   (void)state;
-  expect_sevennets("cpu:interpreter", 0, 2, 3, &(clb_model_options){.precision = CLB_F64});
+  expect_sevennets("cpu:interpreter", 0, 2, 3, &(clb_model_options){.dtype = CLB_F64});
 }
 
 static void expect_refused(const char *modality, const char *from, const char *what) {
@@ -273,19 +271,19 @@ static void expect_mace(const char *device, int i, size_t most, const clb_model_
 static void mace_f64(void **state) {
   (void)state;
   for (int i = 0; i < MACES; i++)
-    expect_mace("cpu", i, SANITIZED ? 3 : MAX_ATOMS, &(clb_model_options){.precision = CLB_F64});
+    expect_mace("cpu", i, SANITIZED ? 3 : MAX_ATOMS, &(clb_model_options){.dtype = CLB_F64});
 }
 
 static void mace_f32(void **state) {
   (void)state;
   for (int i = 0; i < MACES; i++)
-    expect_mace("cpu", i, SANITIZED ? 3 : MAX_ATOMS, &(clb_model_options){.precision = CLB_F32});
+    expect_mace("cpu", i, SANITIZED ? 3 : MAX_ATOMS, &(clb_model_options){.dtype = CLB_F32});
 }
 
 static void mace_tables(void **state) {
   (void)state;
   for (int i = 0; i < MACES; i++)
-    expect_mace("cpu", i, MAX_ATOMS, &(clb_model_options){.precision = CLB_F64, .knots = 1000});
+    expect_mace("cpu", i, MAX_ATOMS, &(clb_model_options){.dtype = CLB_F64, .knots = 1000});
 }
 
 /* Converted models of random weights, 10 KB each, whose originals have what the other four lack:
@@ -301,14 +299,13 @@ static void mace_kinds(void **state) {
     snprintf(path, sizeof path, "%s/mace/%s.safetensors", getenv("CLB_TEST_DATA"), name);
     for (int knots = 0; knots <= 1000; knots += 1000)
       expect_structures("cpu", path, structures, MAX_ATOMS, 1e-9,
-                        &(clb_model_options){.precision = CLB_F64, .knots = knots});
+                        &(clb_model_options){.dtype = CLB_F64, .knots = knots});
   }
   json_decref(all);
 }
 
 static void expect_each_mace(const char *device) {
-  for (int i = 0; i < MACES; i++)
-    expect_mace(device, i, 3, &(clb_model_options){.precision = CLB_F64});
+  for (int i = 0; i < MACES; i++) expect_mace(device, i, 3, &(clb_model_options){.dtype = CLB_F64});
 }
 static void mace_opencl(void **state) {
   (void)state;
@@ -346,7 +343,7 @@ static void water_energies(void **state) {
     skip_because("CLB_TEST_STRUCTURES does not name a folder with water96.extxyz");
   computed double_precision = {0};
   for (int single = 0; single < 2; single++) {
-    opened o = open_file("", water, &(clb_model_options){.precision = single ? CLB_F32 : CLB_F64});
+    opened o = open_file("", water, &(clb_model_options){.dtype = single ? CLB_F32 : CLB_F64});
     const atom_set a = water_box(o.model, path);
     const computed c = compute_atoms(&o, &a);
     close_to("energy", 1, &c.energy, &(double){-14983.5073}, single ? 2e-6 * 14984 : 1e-3);

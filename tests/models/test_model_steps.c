@@ -4,7 +4,7 @@
 
 #include "tests/models/model_places.h"
 
-static const clb_model_options f64 = {.precision = CLB_F64};
+static const clb_model_options f64 = {.dtype = CLB_F64};
 
 static void step(atom_set *a, int64_t t) {
   uint64_t seed = (uint64_t)t;
@@ -16,8 +16,8 @@ static void step(atom_set *a, int64_t t) {
 static void skins(void **state) {
   (void)state;
   opened bare = open_made("cpu:interpreter", 0, &f64),
-         skin = open_made("cpu:interpreter", 0,
-                          &(clb_model_options){.precision = CLB_F64, .skin = 0.15});
+         skin =
+             open_made("cpu:interpreter", 0, &(clb_model_options){.dtype = CLB_F64, .skin = 0.15});
   atom_set a = random_atoms(6, 3, true, 15);
   int64_t atom_capacity = 0, edge_capacity = 0;
   clb_model_neighbours found;
@@ -72,7 +72,7 @@ static void without_f64(void **state) {
     assert_int_equal(clb_context_create("cpu:interpreter", &o[i].ctx), CLB_OK);
     if (i) o[i].ctx->device->limits.f64 = false;
     assert_int_equal(
-        clb_model_open(o[i].ctx, path, &(clb_model_options){.precision = CLB_F32}, &o[i].model),
+        clb_model_open(o[i].ctx, path, &(clb_model_options){.dtype = CLB_F32}, &o[i].model),
         CLB_OK);
     assert_true(!o[i].model->edge_vectors == (i == 1));
     c[i] = compute_atoms(&o[i], &a);
@@ -155,7 +155,7 @@ static void one_wait(void **state) {
   (void)state;
   for (int knots = 0; knots <= 16; knots += 16) {
     opened o = open_made("cpu:interpreter", 0,
-                         &(clb_model_options){.precision = CLB_F64, .skin = 1, .knots = knots});
+                         &(clb_model_options){.dtype = CLB_F64, .skin = 1, .knots = knots});
     atom_set a = random_atoms(6, 3, true, 23);
     count_calls(o.ctx->device);
     compute_atoms(&o, &a);

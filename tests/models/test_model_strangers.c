@@ -35,7 +35,7 @@ static void expect_end(const char *what, clb_dtype precision, const char *said) 
   const atom_set a = random_atoms(5, 2, true, 3);
   const clb_model_atoms atoms = {a.n, a.species, a.positions, a.cell, {1, 1, 1}};
   const char *place = path;
-  clb_status s = clb_model_open(ctx, path, &(clb_model_options){.precision = precision}, &m);
+  clb_status s = clb_model_open(ctx, path, &(clb_model_options){.dtype = precision}, &m);
   if (!s) {
     place = "["; /* of an array, or an atom */
     s = clb_model_compute(m, &atoms, &(clb_model_results){&c.energy, c.e_atom, c.forces, c.stress});
@@ -223,7 +223,7 @@ static void vectors(void **state) {
     for (int knots = 0; knots < 64; knots += 32) {
       opened o =
           open_file("cpu:interpreter", path,
-                    &(clb_model_options){.precision = single ? CLB_F32 : CLB_F64, .knots = knots});
+                    &(clb_model_options){.dtype = single ? CLB_F32 : CLB_F64, .knots = knots});
       double alone = 0;
       for (size_t i = 0; i < 2 * sizeof all / sizeof *all; i++) {
         const double x = all[i / 2].x, v[6] = {i % 2 ? 1 : x, 0, 0, -x, 0, 0};

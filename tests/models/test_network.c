@@ -97,7 +97,7 @@ static void steps(void **state) {
     for (int i = 0; i < 4; i++) {
       opened o =
           open_made_as("cpu:interpreter", i % 2 ? &device_limits[LIMITS_NVIDIA].limits : NULL,
-                       which, &(clb_model_options){.precision = CLB_F64, .knots = i / 2 * 16});
+                       which, &(clb_model_options){.dtype = CLB_F64, .knots = i / 2 * 16});
       const clb_network *n = &o.model->net;
       int again = 0;
       assert_true(n->n_arrays <= MOST && n->n_layers <= MOST);

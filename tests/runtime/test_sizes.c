@@ -39,7 +39,7 @@ static const clb_symmetric_contraction_desc contraction = {.ell = 1,
                                                            .channels = 1,
                                                            .n_species = 1,
                                                            .passes = CLB_PASS_BIT(CLB_FORWARD)};
-static const clb_model_options in_f64 = {.precision = CLB_F64};
+static const clb_model_options in_f64 = {.dtype = CLB_F64};
 static const int32_t species[] = {0, 1}, senders[] = {0, 1}, receivers[] = {1, 0};
 static const double places[] = {0, 0, 0, 1, 0.5, 0}, vectors[] = {-1, -0.5, 0, 1, 0.5, 0};
 static const clb_model_atoms atoms = {.n = 2, .species = species, .positions = places};
@@ -181,9 +181,9 @@ static void shorter(void **state) {
   exact = energy;
   char options[sizeof in_f64];
   memset(options, 255, sizeof options);
-  memcpy(options, &in_f64, sizeof in_f64.precision);
+  memcpy(options, &in_f64, sizeof in_f64.dtype);
   clb_model *m;
-  OK(ctx, clb_model_open_sized(ctx, path, (const void *)options, &m, sizeof in_f64.precision));
+  OK(ctx, clb_model_open_sized(ctx, path, (const void *)options, &m, sizeof in_f64.dtype));
   void *a = cut(&atoms, offsetof(clb_model_atoms, cell)),
        *r = cut(&results, offsetof(clb_model_results, e_atom));
   energy = e_atom[0] = NAN;

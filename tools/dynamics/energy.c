@@ -166,7 +166,7 @@ static json_t *described(const md_system *y, const energy_arguments *a) {
   json_add(o, "device", json_text(y->device.name));
   json_add(o, "description", json_text(y->device.description));
   json_add(o, "driver", json_text(y->device.driver));
-  json_add(o, "dtype", json_text(dtype_names[a->choice.options.precision]));
+  json_add(o, "dtype", json_text(dtype_names[a->choice.options.dtype]));
   json_add(o, "knots", json_count(a->choice.options.knots));
   json_add(o, "atomics", json_boolean(a->choice.options.atomics));
   return o;
@@ -243,7 +243,7 @@ static void print_system(const md_system *y, const energy_arguments *a) {
          y->info.architecture, y->info.n_layers, y->info.l_max, y->info.r_max,
          (long long)y->info.parameters);
   printf("device     %s: %s; %s", y->device.name, y->device.description,
-         dtype_names[a->choice.options.precision]);
+         dtype_names[a->choice.options.dtype]);
   if (a->choice.options.knots)
     printf(", splines of %d knots, off by at most %.2g of the largest weight, their slopes by %.2g "
            "per A",

@@ -37,9 +37,9 @@ static error_t parse_model(int key, char *arg, struct argp_state *state) {
     case 't':
       if (strcmp(arg, "f64") != 0 && strcmp(arg, "f32") != 0)
         argp_error(state, "--dtype is f64 or f32, not '%s'", arg);
-      c->options.precision = arg[1] == '6' ? CLB_F64 : CLB_F32;
+      c->options.dtype = arg[1] == '6' ? CLB_F64 : CLB_F32;
       return 0;
-    case ARGP_KEY_INIT: c->options.precision = CLB_F64; return 0;
+    case ARGP_KEY_INIT: c->options.dtype = CLB_F64; return 0;
     case ARGP_KEY_END:
       if (!c->model) argp_error(state, "--model is missing");
       return 0;

@@ -73,7 +73,7 @@ int info_main(int argc, char **argv) {
   const bool good = md_system_open(&y, &a.choice);
   if (good)
     (a.json ? print_json : print)(&y.info, y.name, y.device.name,
-                                  dtype_names[a.choice.options.precision]);
+                                  dtype_names[a.choice.options.dtype]);
   md_system_close(&y);
   return good ? EXIT_GOOD : EXIT_FAILED;
 }
