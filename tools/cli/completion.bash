@@ -7,7 +7,7 @@ _clebsch() {
     words=$(clebsch "${COMP_WORDS[@]:1:COMP_CWORD-1}" --help 2>/dev/null |
       sed -n 's/^\(  -., \|      \)\(--[a-z-]*\).*/\2/p')
   else
-    return
+    return 0
   fi
   mapfile -t COMPREPLY < <(compgen -W "$words" -- "$word")
 }
