@@ -274,7 +274,7 @@ clb_status clb_column_sum_run(clb_op *op, int64_t rows, const clb_memory *in, in
     return clb_fail(e, CLB_ERROR_UNSUPPORTED, "%s only compiles; nothing runs on it",
                     op->ctx->device->info.name);
   place sums = {&op->workspace, 0, c->columns};
-  clb_memory_discard(&op->workspace);
+  clb_workspace_discard(op->ctx, &op->workspace);
   int64_t block_rows = rows ? parts_of(rows, count_blocks(rows, c->columns)) : 1,
           blocks = parts_of(rows, block_rows);
   if (rows) s = launch_sums(op, 0, (place){in, offset, stride}, rows, block_rows, sums, false);

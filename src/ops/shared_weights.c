@@ -453,7 +453,7 @@ static clb_status run_products(clb_op *op, clb_pass pass, int64_t n, const clb_o
   if (!s && w->rest) s = run_summed(w->rest, pass, n, operands, n_operands);
   for (int64_t first = 0; (first < n || !first) && !s; first += chunk) {
     run r = {op, w, n - first < chunk ? n - first : chunk};
-    for (int i = 0; i < 4 && w->t[i]; i++) clb_memory_discard(&w->t[i]->memory);
+    for (int i = 0; i < 4 && w->t[i]; i++) clb_workspace_discard(op->ctx, &w->t[i]->memory);
     for (int i = 0; i < n_operands; i++) part[i] = rows_from(&operands[i], first);
     if (pass == CLB_FORWARD) s = forward(&r, part, add);
     else s = (pass == CLB_BACKWARD ? backward : double_backward)(&r, part, add, add || first);

@@ -208,8 +208,8 @@ static clb_status run_weights(clb_op *op, clb_pass pass, int64_t n, const clb_op
   if (!op->ctx->device->info.runs)
     return clb_fail(&op->ctx->error, CLB_ERROR_UNSUPPORTED, "%s only compiles; nothing runs on it",
                     op->ctx->device->info.name);
-  clb_memory_discard(&own->partial->memory);
-  clb_memory_discard(&own->present->memory);
+  clb_workspace_discard(op->ctx, &own->partial->memory);
+  clb_workspace_discard(op->ctx, &own->present->memory);
   if (n) s = launch_sums(op, pass, n, operands, n_operands, &blocks);
   clb_arg args[6] = {{.type = IR_VOID, .memory = &own->partial->memory},
                      {.type = IR_VOID, .memory = &own->present->memory},

@@ -104,6 +104,11 @@ double clb_seconds_now(void); /* of a monotonic clock */
 clb_status clb_recording_keep(clb_recording *recording, const clb_work *work);
 /* Frees device memory; recordings that use it can no longer be replayed. */
 void clb_memory_free(clb_context *ctx, clb_memory *memory);
+/* At the start of a run that uses a workspace; nothing is there yet. While recording, nothing runs.
+ */
+static inline void clb_workspace_discard(const clb_context *ctx, const clb_memory *workspace) {
+  if (!ctx->recording) clb_memory_discard(workspace);
+}
 /* Refuses a call that needs the device immediately while a recording is being made. */
 clb_status clb_not_recording(clb_context *ctx, const char *call);
 

@@ -175,15 +175,12 @@ static void locals(const builder *b, bool group) {
     ir_copy_wait(k, 0);
     ir_barrier(k, group);
     put(b, out, 0, ir_load(k, one, other, IR_NONE));
-    ir_val v[3];
-    ir_load_wide(k, many, ir_mul(k, other, ir_int(k, IR_I32, 3)), b->inside, 3, v);
+    ir_val v[3],
+        copied = ir_2(k, IR_LT, ir_add(k, b->row, ir_int(k, IR_I32, 8)), ir_int(k, IR_I32, 2 * n));
+    ir_load_wide(k, many, ir_mul(k, other, ir_int(k, IR_I32, 3)),
+                 t & 1 ? ir_2(k, IR_AND, b->inside, copied) : b->inside, 3, v);
     for (int j = 0; j < 3; j++)
-      put(b, out, 1 + j,
-          t & 1 ? ir_select(k,
-                            ir_2(k, IR_LT, ir_add(k, b->row, ir_int(k, IR_I32, 8)),
-                                 ir_int(k, IR_I32, 2 * n)),
-                            v[j], get(b, in, j))
-                : v[j]);
+      put(b, out, 1 + j, t & 1 ? ir_select(k, copied, v[j], get(b, in, j)) : v[j]);
     ir_barrier(k, group);
     put(b, out, 4, kept);
   }

@@ -146,10 +146,11 @@ static clb_recording *record(const scene *s, const set *on) {
 static void expect_same(const scene *s, const set *a, const set *b, bool differ) {
   int other = 0;
   for (int i = 0; i < BUFFERS; i++) {
+    if (i == WORK) continue;
     char *x = malloc(s->bytes[i] + 1), *y = malloc(s->bytes[i] + 1);
     OK(s->ctx, clb_buffer_read(a->b[i], 0, x, s->bytes[i]));
     OK(s->ctx, clb_buffer_read(b->b[i], 0, y, s->bytes[i]));
-    bool same = i == WORK || !memcmp(x, y, s->bytes[i]);
+    bool same = !memcmp(x, y, s->bytes[i]);
     other += !same;
     if (!same && !differ) fail_msg("buffer %d differs", i);
     free(x);

@@ -124,9 +124,13 @@ static bool inside(const ir_machine *m, ir_val array, int64_t at, int32_t width)
 }
 
 static bool leaves(const ir_machine *m, int32_t v, int32_t lane, ir_val array, int64_t at) {
+  const bool local = m->k->ins[array].op == IR_LOCAL;
   return ir_machine_wrong(m, v,
-                          "index %" PRId64 " of lane %d leaves the array %%%d of group %" PRId64,
-                          at, (int)lane, (int)array, m->group);
+                          "index %" PRId64 " of lane %d leaves the array %%%d, %s %d of %" PRIu64
+                          " bytes, in group %" PRId64,
+                          at, (int)lane, (int)array, local ? "local memory" : "argument",
+                          local ? (int)array : argument(m, array), m->memory[array].bytes,
+                          m->group);
 }
 
 /* Fills m->at for `width` elements of an array. */

@@ -321,7 +321,7 @@ static clb_status check_workspace(call *c, const clb_buffer *workspace) {
         &c->op->ctx->error, CLB_ERROR_ARGUMENT,
         "convolution: workspace has %llu bytes; clb_convolution_workspace asks for %llu at least",
         (unsigned long long)(workspace ? workspace->memory.bytes : 0), (unsigned long long)min);
-  if (min) clb_memory_discard(&workspace->memory);
+  if (min) clb_workspace_discard(c->op->ctx, &workspace->memory);
   c->workspace = workspace ? workspace->memory : c->graph->buffer[CLB_GRAPH_EDGE].memory;
   return CLB_OK;
 }

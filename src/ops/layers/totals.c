@@ -94,7 +94,7 @@ static clb_status launch_totals(clb_layer_call *c, clb_rows total) {
     clb_call_i64(c, 0);
     clb_call_i64(c, columns_of(op));
   }
-  clb_memory_discard(&op->workspace);
+  clb_workspace_discard(op->ctx, &op->workspace);
   clb_layer_call sum = clb_call_begin(op, CLB_TOTALS, c->n, columns_of(op));
   clb_call_memory(&sum, &op->workspace);
   if (!single) call_total(&sum, total);
