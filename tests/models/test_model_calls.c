@@ -216,12 +216,12 @@ static void turns(void **state) {
 /* ---- sizes ---- */
 
 /* A small system, a larger one, an empty one, and one atom without neighbours, whose energy is
-   known by then. */
-static void sizes(void **state) {
-  (void)state;
-  opened o = open_made("cpu:interpreter", 2, &f64);
-  const atom_set small = random_atoms(3, 2, false, 16), large = random_atoms(40, 2, true, 17),
-                 none = {.n = 0};
+   known by then: nothing is read that an earlier system left. */
+static void sizes_of(int which, const clb_limits *limits) {
+  opened o = open_made_as("cpu:interpreter", limits, which, &f64);
+  const int n_species = made_models[which].n_species;
+  const atom_set small = random_atoms(3, n_species, false, 16),
+                 large = random_atoms(40, n_species, true, 17), none = {.n = 0};
   const computed first = compute_atoms(&o, &small);
   compute_atoms(&o, &large);
   const computed nothing = compute_atoms(&o, &none), again = compute_atoms(&o, &small);
@@ -234,6 +234,14 @@ static void sizes(void **state) {
   assert_true(one.energy == both.e_atom[0] && both.energy == both.e_atom[0] + both.e_atom[1]);
   assert_true(largest(6, both.forces) == 0);
   close_model(&o);
+}
+
+static void sizes(void **state) {
+  static const int gpus[] = {LIMITS_NVIDIA, LIMITS_AMD, LIMITS_INTEL, LIMITS_NO_SUBGROUPS};
+  (void)state;
+  sizes_of(2, NULL);
+  for (int which = 0; which < MADE_MODELS; which++)
+    sizes_of(which, &device_limits[gpus[which % 4]].limits);
 }
 
 /* The smallest workspace, for some of the edges at a time, gives the same results. */

@@ -183,7 +183,8 @@ clb_status clb_convolution_vectors_before(const clb_convolution_vectors *v, clb_
   *kept = (clb_convolution_vector_rows){.vector = o[Y_AT].rows,
                                         .rows = {.ctx = c->op->ctx, .memory = c->workspace}};
   if (!n) return CLB_OK;
-  c->workspace.bytes = (c->workspace.bytes - (uint64_t)bytes) / CLB_LINE * CLB_LINE;
+  if (bytes) /* rows that start at a multiple of CLB_LINE */
+    c->workspace.bytes = (c->workspace.bytes - (uint64_t)bytes) / CLB_LINE * CLB_LINE;
   if (clb_convolution_in_frame(v->op, c->pass)) return make_frames(v, c, kept, g);
   if (shared_in(v, c->pass)) { /* forward */
     put(&o[Y_AT], v->shared->harmonics, v->dim);
