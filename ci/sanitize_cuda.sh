@@ -1,6 +1,6 @@
 #!/bin/sh
 # Runs every op and whole models under NVIDIA's compute-sanitizer:  ci/sanitize_cuda.sh [BUILD [LOGS [TOOL...]]]
-# BUILD: a build folder (build), of which it takes tools/clebsch, libclebsch.so.0 and tests/make_model.  LOGS: where each part's output goes
+# BUILD: a build folder (build), of which it takes tools/clebsch, libclebsch.so* and tests/make_model.  LOGS: where each part's output goes
 # (sanitize).  TOOL: racecheck, synccheck, initcheck, memcheck (all).
 # Models find their neighbours on the GPU: `energy` of frames that grow and shrink, and `md` with a list that is made anew at every step. They are
 # a made one, those of tests/data/mace, and, where they are there: NequIP's water.pth (CLB_TEST_NEQUIP, else Debian's cp2k-data), Nequix
@@ -45,7 +45,7 @@ frame 2 2 2 "$box" > "$logs/box.xyz"
 { frame 2 1 1; cat "$logs/box.xyz"; printf '1\n\nO 0 0 0\n'; frame 4 3 3; frame 2 2 1 "$slab"; frame 2 1 1; } > "$logs/frames.xyz"
 
 models=
-if [ -x "$build/tests/make_model" ]; then "$build/tests/make_model" "$logs/made.safetensors"; models=$logs/made.safetensors; fi
+if "$build/tests/make_model" "$logs/made.safetensors"; then models=$logs/made.safetensors; else echo "without   a made model"; fi
 for file in "$here"/tests/data/mace/*.safetensors "${CLB_TEST_NEQUIP:-/usr/share/cp2k/NequIP/water.pth}" "${CLB_TEST_NEQUIX:-}" \
   "${CLB_TEST_SEVENNET:-}/SevenNet_0__11Jul2024/checkpoint_sevennet_0.pth"; do
   if [ -f "$file" ]; then models="$models $file"; else echo "without   $file, which is not there"; fi
@@ -84,7 +84,7 @@ all() { # SECONDS PREFIX COMMAND...: runs every part of `clebsch check`, and the
   for model in $models; do
     name=$(basename "${model%.*}")
     begin "$seconds" "$prefix energy $name" "$@" "$clebsch" energy --device cuda --model "$model" --structure "$logs/frames.xyz" \
-      --frames all --out "$logs/$name-$prefix.xyz"
+      --dtype f64 --frames all --out "$logs/$name-$prefix.xyz"
     begin "$seconds" "$prefix md $name" "$@" "$clebsch" md --device cuda --model "$model" --structure "$logs/box.xyz" --dtype f32 --knots 64 \
       --skin 0 --temperature 300 --dt 0.02 --steps 4
   done
