@@ -20,17 +20,17 @@ pth=$(dpkg -L cp2k-data | grep '/NequIP/water\.pth$')
 echo "== SevenNet-0"
 $clebsch convert "$(ci/sevennet.sh)/SevenNet_0__11Jul2024/checkpoint_sevennet_0.pth" $files/sevennet.safetensors
 echo "== Water: 216 molecules"
-$clebsch energy --model $files/sevennet.safetensors --structure "$gro" --dtype f32 --out $files/forces.xyz
-echo "== The same with splines instead of radial networks"
-$clebsch energy --model $files/sevennet.safetensors --structure "$gro" --dtype f32 --knots 512
+$clebsch energy --model $files/sevennet.safetensors --structure "$gro" --out $files/forces.xyz
+echo "== The same as a reference: double precision, radial networks instead of splines"
+$clebsch energy --model $files/sevennet.safetensors --structure "$gro" --exact
 echo "== A crystal: salt"
-$clebsch energy --model $files/sevennet.safetensors --structure examples/salt.xyz --dtype f32 --out $files/salt.xyz
+$clebsch energy --model $files/sevennet.safetensors --structure examples/salt.xyz --out $files/salt.xyz
 echo "== Water: 100 steps at constant energy"
-$clebsch md --model $files/sevennet.safetensors --structure "$gro" --dtype f32 --knots 512 --steps 100 --dt 0.5 --temperature 300 \
+$clebsch md --model $files/sevennet.safetensors --structure "$gro" --steps 100 --dt 0.5 --temperature 300 \
   --csv $files/energies.csv --trajectory $files/trajectory.xyz --plot $files/energies.svg --restart $files/restart --force
 echo "== Water with a NequIP model"
 $clebsch convert "$pth" $files/water.safetensors
-$clebsch energy --model $files/water.safetensors --structure "$gro" --dtype f32 --knots 512
+$clebsch energy --model $files/water.safetensors --structure "$gro"
 echo "== Files"
 ls $files/*
 echo "== Next"

@@ -37,7 +37,7 @@ sevennet=$(ci/sevennet.sh) || sevennet="" # before the path of Intel's libraries
 python=$(ci/python.sh) || python=""
 . "$(ci/intel_cpu.sh)"
 models=${CLB_TEST_MODELS:-../shared}
-of_models='computes_silicon|converts_nequix_mp|dhfr_water|nequix_(described|f32|f64|tables)|spike|water_energies'
+of_models='chosen_knots|computes_silicon|converts_nequix_mp|dhfr_water|nequix_(described|f32|f64|tables)|spike|water_energies'
 if [ -e "$models/models/nequix-mp-1.nqx" ] && [ -d "$models/structures" ]; then
   models=$(cd "$models" && pwd)
   export CLB_TEST_NEQUIX="$models/models/nequix-mp-1.nqx" CLB_TEST_STRUCTURES="$models/structures" CLB_STRUCTURES="$models/structures"

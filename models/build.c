@@ -50,6 +50,7 @@ static void set_info(clb_model *m) {
                        .bytes_per_edge = 40 + (f64 ? sizeof(int32_t) : 0),
                        .bytes_per_atom = 56 + 4 * (uint64_t)clb_dtype_bytes((int32_t)m->sum_type) +
                                          2 * sizeof(int32_t) + (f64 ? 3 * sizeof(double) : 0),
+                       .knots = n->knots,
                        .table_error = n->table_error,
                        .table_slope_error = n->table_slope_error};
   for (int l = 0; l < n->n_layers; l++)
@@ -70,7 +71,6 @@ clb_status clb_model_build(clb_model *m) {
   clb_network *n = &m->net;
   n->ctx = m->ctx;
   n->type = m->type;
-  n->knots = m->options.knots;
   n->atomics = m->options.atomics != 0;
   n->n_edges = -1;
   clb_status s = clb_pass_tables(n);

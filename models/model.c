@@ -11,53 +11,18 @@
 
 /* ---- open ---- */
 
-static clb_status check_options(clb_context *ctx, const clb_model_options *o) {
-  if (o->dtype != CLB_F64 && o->dtype != CLB_F32)
-    return clb_fail(&ctx->error, CLB_ERROR_ARGUMENT,
-                    "clb_model_open: dtype is %d; it must be CLB_F64 or CLB_F32", (int)o->dtype);
-  if (o->dtype == CLB_F64 && !ctx->device->limits.f64)
-    return clb_fail(&ctx->error, CLB_ERROR_UNSUPPORTED,
-                    "clb_model_open: dtype is CLB_F64; %s has no double precision",
-                    ctx->device->info.name);
-  if (o->knots && (o->knots < 4 || o->knots > 1 << 20))
-    return clb_fail(&ctx->error, CLB_ERROR_ARGUMENT,
-                    "clb_model_open: knots is %d; it must be 0, or 4 ... %d", o->knots, 1 << 20);
-  if (!(o->skin >= 0 && isfinite(o->skin)))
-    return clb_fail(&ctx->error, CLB_ERROR_ARGUMENT,
-                    "clb_model_open: skin is %g; it must be 0 or positive", o->skin);
-  return CLB_OK;
-}
-
-clb_status clb_model_open_sized(clb_context *ctx, const char *path,
-                                const clb_model_options *options, clb_model **model, size_t size) {
-  clb_status s = clb_context_check(ctx, __func__);
-  clb_model_options o;
-  if (model) *model = NULL;
-  if (s) return s;
-  if (!path || !model)
-    return clb_fail(&ctx->error, CLB_ERROR_ARGUMENT, "clb_model_open: %s is NULL",
-                    path ? "model" : "path");
-  s = clb_take_struct(&ctx->error, "clb_model_options", &o, sizeof o, options, size);
-  if (s || (s = check_options(ctx, &o))) return s;
-  clb_model *m = *model = calloc(1, sizeof *m);
-  if (!m) return clb_fail(&ctx->error, CLB_ERROR_MEMORY, "clb_model_open: no memory");
-  *m = (clb_model){.ctx = clb_context_hold(ctx),
-                   .type = o.dtype,
-                   .sum_type = clb_sum_type(ctx),
-                   .listed.n = -1,
-                   .options = o};
-  s = clb_model_read(&ctx->error, path, &m->net);
-  if (!s) m->neighbours.cutoff = m->net.r_max, m->neighbours.skin = o.skin;
+clb_status clb_model_load(clb_model *m, const char *path, int knots) {
+  clb_context *ctx = m->ctx;
+  clb_status s = clb_model_read(&ctx->error, path, &m->net);
+  m->net.knots = knots;
+  m->neighbours.cutoff = m->net.r_max;
+  m->neighbours.skin = m->options.skin;
   if (!s && (s = clb_model_build(m)))
     clb_fail(&ctx->error, s, "%s: %s", path, ctx->error.text.s ? ctx->error.text.s : "no memory");
-  if (s) clb_model_destroy(model);
   return s;
 }
 
-void clb_model_destroy(clb_model **model) {
-  if (!model || !*model) return;
-  clb_model *m = *model;
-  clb_context *ctx = m->ctx;
+void clb_model_unload(clb_model *m) {
   clb_op **ops[] = {&m->edge_vectors, &m->virial, &m->forces};
   clb_buffer **buffers[] = {&m->positions, &m->shifts, &m->species_of, &m->results, &m->v_atom};
   for (size_t i = 0; i < sizeof ops / sizeof *ops; i++) clb_op_destroy(ops[i]);
@@ -68,7 +33,18 @@ void clb_model_destroy(clb_model **model) {
   clb_listed_free(&m->listed);
   free(m->species);
   free(m->vectors);
-  free(m);
+  *m = (clb_model){.ctx = m->ctx,
+                   .type = m->type,
+                   .sum_type = m->sum_type,
+                   .listed.n = -1,
+                   .options = m->options};
+}
+
+void clb_model_destroy(clb_model **model) {
+  if (!model || !*model) return;
+  clb_context *ctx = (*model)->ctx;
+  clb_model_unload(*model);
+  free(*model);
   *model = NULL;
   clb_context_release(ctx);
 }

@@ -60,6 +60,12 @@ static inline clb_rows clb_model_result(const clb_model *m, int64_t place) {
   return (clb_rows){m->results, place, CLB_DENSE, NULL};
 }
 
+/* Reads and builds the network, with so many knots (0: without tables). clb_model_unload undoes it,
+   also where it failed. */
+clb_status clb_model_load(clb_model *m, const char *path, int knots);
+void clb_model_unload(clb_model *m);
+/* The same with as many knots as accurate forces need. */
+clb_status clb_model_choose_knots(clb_model *m, const char *path);
 /* Creates ops, tables and weights for the network that was read. */
 clb_status clb_model_build(clb_model *m);
 

@@ -95,7 +95,10 @@ void PairClebsch::settings(int narg, char **arg)
       continue;
     }
     const bool answer = value == "yes" || value == "no", type = value == "f32" || value == "f64";
-    if (key == "knots") options.knots = utils::inumeric(FLERR, value, false, lmp);
+    if (key == "knots") {
+      options.knots = utils::inumeric(FLERR, value, false, lmp);
+      if (options.knots == 0) options.knots = CLB_NO_KNOTS;
+    }
     else if (key == "atomics" && answer) options.atomics = value == "yes";
     else if (key == "guard" && answer) guarded = value == "yes";
     else if (key[0] != 'a' && key[0] != 'g' && type) options.dtype = value == "f64" ? CLB_F64 : CLB_F32;

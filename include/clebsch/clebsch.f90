@@ -23,6 +23,7 @@ module clebsch
   integer(c_int), parameter :: CLB_MAX_INSTRUCTIONS = 512, CLB_IRREPS_BYTES = 8192
   integer(c_int), parameter :: CLB_I32 = 0, CLB_I64 = 1
   integer(c_int), parameter :: CLB_BY_RECEIVER = 0, CLB_BY_SENDER = 1
+  integer(c_int), parameter :: CLB_NO_KNOTS = -1
   integer(c_int64_t), parameter :: CLB_SAME_ROW = -1_c_int64_t, CLB_DENSE = 0_c_int64_t
 
   type, bind(c) :: clb_native
@@ -140,6 +141,8 @@ module clebsch
     integer(c_int) :: exchanges
     integer(c_int64_t) :: exchange_columns
     real(c_double) :: table_error, table_slope_error
+    integer(c_int) :: knots
+    real(c_double) :: table_force_error
   end type
 
   ! Pointers are c_loc of arrays: species c_int32_t, periodic directions 1 or 0, all others c_double.

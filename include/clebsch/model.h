@@ -17,23 +17,25 @@ extern "C" {
 
 typedef struct clb_model clb_model;
 
+enum { CLB_NO_KNOTS = -1 };
+
 /* All zeros means defaults. */
 typedef struct {
   clb_dtype dtype; /* of features, weights and arithmetic: CLB_F32 or CLB_F64. Energies, forces
                           and the virial are summed in f64 where the device has it */
-  int knots;       /* 0: the radial network is computed at every edge, which takes `weights`
-                      numbers per edge (clb_model_info). 4 or more: it is replaced by cubic
-                      splines through its values at `knots` distances from r_max / 12 to r_max,
-                      closer where distances are small (clb_convolution_desc), computed when the
-                      model is opened: faster, and nothing is stored per edge. Atoms that are
-                      closer than r_max / 12 (0.5 Angstrom in Nequix) have the weights of that
-                      distance: energies stay finite and continuous. Forces are the derivatives
-                      of that energy; in Nequix's water, water with bonds of 0.82 Angstrom and
-                      hafnia they differ from the exact ones by at most 1e-5, 3e-5 and 1.4e-5 eV
-                      / Angstrom (256 knots) or 3e-6, 4e-6 and 1.3e-6 (512). Where the radial
-                      network depends on the species of both atoms (MACE with Agnesi's
+  int knots;       /* Radial networks are replaced by cubic splines through their values at so
+                      many distances from r_max / 12 to r_max, closer where distances are small
+                      (clb_convolution_desc), computed when the model is opened: faster, and
+                      nothing is stored per edge. Atoms that are closer than r_max / 12 (0.5
+                      Angstrom in Nequix) have the weights of that distance: energies stay finite
+                      and continuous, and forces are the derivatives of that energy. Where the
+                      radial network depends on the species of both atoms (MACE with Agnesi's
                       distances), each pair of species has splines of its own, computed when the
-                      two first occur together, and their values are stored per edge */
+                      two first occur together, and their values are stored per edge.
+                      0: so many that forces are within 1e-5 (eV / Angstrom) of the networks'
+                      (clb_model_info.table_force_error); 4 or more: that many; CLB_NO_KNOTS:
+                      the networks themselves are computed at every edge, which takes `weights`
+                      numbers per edge (clb_model_info) */
   double skin; /* clb_model_compute only: the neighbour list includes pairs within r_max + skin and
                   is rebuilt when an atom has moved by skin / 2 */
   uint64_t workspace_bytes; /* limit of the workspace for gradients of convolutions, raised to the
@@ -68,6 +70,10 @@ typedef struct {
                          Angstrom), at the worst places of every interval, relative to the layer's
                          largest weight; 0 without knots. Of splines for pairs of species: of the
                          pairs that have occurred so far */
+  int knots;                             /* of the splines; 0: there are none */
+  double table_force_error; /* where the library chose the knots: how far forces are from the
+                               networks', in eV / Angstrom (of forces above 1: relative), estimated
+                               on a cluster of 64 atoms of the model's elements; else 0 */
 } clb_model_info;
 /* The strings and arrays are valid as long as the model. */
 CLB_SIZED clb_status clb_model_describe(const clb_model *model, clb_model_info *info);
@@ -123,7 +129,7 @@ CLB_SIZED clb_status clb_model_last_neighbours(const clb_model *model,
 
 /* Called clb_model_info.exchanges times forward (backward = 0) and, if derivatives are wanted, as
    often backward (backward = 1), also where n_send and n_receive are 0, with rows of `columns`
-   numbers of `type`, the model's precision, one after the other:
+   numbers of `type`, the model's dtype, one after the other:
      forward   from[n_send]: rows of atoms `send`; fill to[n_receive], the rows of ghosts `receive`;
      backward  from[n_receive]: gradients of ghosts `receive`; fill to[n_send], the gradients that
                the receivers of rows `send` had: they are added to these atoms'.
@@ -156,7 +162,7 @@ typedef struct {
   clb_index_list senders;   /* int32[n_edges], in any order: 0 ... n_total - 1 */
   clb_index_list receivers; /* int32[n_edges]: 0 ... n_local - 1 */
   /* [n_edges][3]: position of the sender minus that of the receiver. Edges of length r_max or more
-     contribute nothing. In host memory, or in a buffer (in the model's precision, contiguous from
+     contribute nothing. In host memory, or in a buffer (in the model's dtype, contiguous from
      its start); the other pointer is NULL. */
   const double *vectors;
   clb_buffer *vectors_buffer;
@@ -180,7 +186,7 @@ typedef struct {
   double *energy;               /* [1]: of local atoms */
   double *e_atom;               /* [n_local]; 0 where it does not count */
   double *d_vectors;            /* [n_edges][3]: dE/dvectors, in host memory */
-  clb_buffer *d_vectors_buffer; /* the same in a buffer (of the model's precision), instead */
+  clb_buffer *d_vectors_buffer; /* the same in a buffer (of the model's dtype), instead */
   double *forces; /* [n_total][3]: -dE/dposition; those of ghosts belong to their owners, who add
                      them to their own. With vectors, of positions that have such vectors */
   clb_buffer *forces_buffer; /* the same in a buffer of doubles (floats where clb_device_info.f64 is

@@ -247,7 +247,10 @@ void clb_batch_find_last_slot(clb_batch *b, const clb_convolution *c) {
   ir_val entry[3];
   ir_load_wide(k, c->walk.list, ir_mul(k, ir_sub(k, c->f.n, i64(c, 1)), i64(c, 3)), IR_NONE, 3,
                entry);
-  b->last_slot = ir_sub(k, ir_2(k, IR_MAX, c->walk.last, ir_add(k, entry[1], entry[2])), i32(c, 1));
+  /* An entry without edges, as a list of splits may end with, may begin behind all of them. */
+  ir_val end =
+      ir_select(k, ir_2(k, IR_LT, i32(c, 0), entry[2]), ir_add(k, entry[1], entry[2]), i32(c, 0));
+  b->last_slot = ir_sub(k, ir_2(k, IR_MAX, c->walk.last, end), i32(c, 1));
 }
 
 /* Prefetches this block's share of `n` elements from index `row` on: whole cache lines, the share

@@ -55,13 +55,17 @@ static clb_status set_table(clb_network *n, const clb_convolution *p) {
   return s;
 }
 
+static clb_status tables(clb_network *n, clb_layer *y) {
+  return tabulated(y) ? set_table(n, y->parameters) : CLB_OK;
+}
+
 static clb_status build(clb_network *n, clb_layer *y) {
   clb_convolution *p = y->parameters;
   clb_text text[CLB_CONVOLUTION_TEXTS] = {{0}};
   clb_convolution_desc d;
   clb_status s = clb_convolution_describe(n, y, text, &d);
   if (!s) s = clb_convolution_create(n->ctx, &d, &p->op);
-  if (!s && tabulated(y)) s = set_table(n, p);
+  if (!s) s = tables(n, y);
   for (int i = 0; i < CLB_CONVOLUTION_TEXTS; i++) clb_text_free(&text[i]);
   if (!s && p->framed) {
     s = clb_convolution_share(p->op, &p->shared, clb_network_adds(n, y, CLB_CONVOLUTION_VECTORS));
@@ -173,6 +177,7 @@ const clb_layer_kind clb_convolution_kind = {.reads_in = ALL,
                                              .reads_out = MADE,
                                              .overwrites = ALL & ~VECTORS,
                                              .build = build,
+                                             .tables = tables,
                                              .forward = forward,
                                              .backward = backward,
                                              .workspace = workspace,

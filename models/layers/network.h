@@ -81,6 +81,8 @@ typedef struct {
   /* Prepares for atoms of these of the network's species, while nothing runs; NULL: nothing to do.
    */
   clb_status (*species)(clb_network *n, clb_layer *y, const bool *occurs);
+  /* Makes its tables anew, or forgets them until `species`; NULL: it never has any. */
+  clb_status (*tables)(clb_network *n, clb_layer *y);
   /* adds: bits of outputs (backward: of inputs) to whose values (gradients) it adds; it overwrites
      others. Only gradients of inputs in y->gradients that have_gradient are wanted. */
   clb_status (*forward)(clb_network *n, clb_layer *y, unsigned adds);
@@ -160,6 +162,7 @@ struct clb_network {
   clb_buffer *device_weights;            /* `weights` in `type` */
   clb_buffer *workspace;                 /* free for use within a step */
   int knots;                             /* of tables; 0: there are none */
+  bool halved;                           /* tables are made of every second knot */
   bool atomics;                          /* gradients by features are added up with atomics */
   double table_error, table_slope_error; /* as in clb_model_info */
 

@@ -89,6 +89,13 @@ static clb_status species(clb_network *n, clb_layer *y, const bool *occurs) {
            : CLB_OK;
 }
 
+static clb_status tables(clb_network *n, clb_layer *y) {
+  clb_pair_table *p = y->parameters;
+  p->n_tables = 0;
+  memset(p->table_of, -1, (size_t)pairs_of(n) * sizeof *p->table_of);
+  return CLB_OK;
+}
+
 /* ---- runs ---- */
 
 static clb_status forward(clb_network *n, clb_layer *y, unsigned adds) {
@@ -116,6 +123,7 @@ const clb_layer_kind clb_pair_table_kind = {.reads_in = 1,
                                             .again = true,
                                             .build = build,
                                             .species = species,
+                                            .tables = tables,
                                             .forward = forward,
                                             .backward = backward,
                                             .free_ops = free_ops};

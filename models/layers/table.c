@@ -2,6 +2,7 @@
    radial network. */
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "models/layers/kinds.h"
 
@@ -58,6 +59,27 @@ static clb_status find_error(clb_network *n, const clb_radial_function *f,
   return s;
 }
 
+/* Replaces values[knots][W] at every second knot by those of the splines through the others, which
+   are splines on all knots, too: the table of half as many knots, in the place of this one. w: 2 W
+   + knots numbers. */
+static clb_status halve(clb_network *n, const clb_convolution_table *t, int64_t width,
+                        double *values, double *w) {
+  clb_convolution_table half = *t;
+  half.knots = (t->knots + 1) / 2;
+  half.split = t->split / 2;
+  const int64_t rows = clb_convolution_table_rows(&half);
+  double *x = malloc((size_t)((half.knots + rows) * width) * sizeof *x);
+  if (!x) return clb_network_no_memory(n);
+  for (int k = 0; k < half.knots; k++)
+    memcpy(x + k * width, values + 2 * k * width, (size_t)width * sizeof *x);
+  double *coefficients = x + half.knots * width;
+  clb_convolution_table_solve(&half, width, x, coefficients, w + 2 * width);
+  for (int k = 1; k < t->knots; k += 2)
+    clb_convolution_table_at(&half, width, coefficients, k / 2.0, values + k * width, w);
+  free(x);
+  return CLB_OK;
+}
+
 clb_status clb_radial_table(clb_network *n, const clb_radial_function *f,
                             const clb_convolution_table *t, double r_0, double *values,
                             double *coefficients) {
@@ -67,7 +89,10 @@ clb_status clb_radial_table(clb_network *n, const clb_radial_function *f,
   for (int k = 0; k < knots && !s; k++)
     s = weights_at(n, f, r_0, clb_convolution_table_knot(t, k), values + k * width, w);
   for (int64_t i = 0; i < knots * width && !s; i++) max = fmax(max, fabs(values[i]));
-  if (!s) {
+  if (!s && n->halved) {
+    s = halve(n, t, width, values, w);
+    if (!s) clb_convolution_table_solve(t, width, values, coefficients, w + 4 * width);
+  } else if (!s) {
     clb_convolution_table_solve(t, width, values, coefficients, w + 4 * width);
     s = find_error(n, f, t, r_0, coefficients, max, w);
   }

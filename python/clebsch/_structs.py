@@ -73,7 +73,8 @@ model_info = _struct(
     *_each(c.c_int, "n_layers l_max n_species"), ("symbols", c.POINTER(c.c_char_p)),
     ("atomic_numbers", c.POINTER(c.c_int)), *_each(c.c_int64, "parameters weights"),
     *_each(c.c_uint64, "bytes_per_edge bytes_per_atom"), ("exchanges", c.c_int),
-    ("exchange_columns", c.c_int64), *_each(c.c_double, "table_error table_slope_error"))
+    ("exchange_columns", c.c_int64), *_each(c.c_double, "table_error table_slope_error"),
+    ("knots", c.c_int), ("table_force_error", c.c_double))
 model_atoms = _struct("model_atoms", ("n", c.c_int64),
                       *_each(c.c_void_p, "species positions cell"), ("periodic", c.c_int * 3))
 model_results = _struct("model_results", *_each(c.c_void_p, "energy e_atom forces stress"))

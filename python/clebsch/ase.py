@@ -31,15 +31,17 @@ class Calculator(Base):
     ignored_changes = {"initial_charges", "initial_magmoms"}
 
     @_checks.exact_keywords
-    def __init__(self, model: Path, device: Union[str, Context] = "", dtype: str = "f64",
-                 knots: int = 0, skin: float = 0.3, atomics: bool = False,
-                 head: Optional[str] = None, modality: Optional[str] = None) -> None:
+    def __init__(self, model: Path, device: Union[str, Context] = "",
+                 dtype: Optional[str] = None, knots: Optional[int] = None, skin: float = 0.5,
+                 atomics: bool = False, head: Optional[str] = None,
+                 modality: Optional[str] = None, exact: bool = False) -> None:
         super().__init__()
         file = os.path.abspath(file_name(model))
         self._settings = {"model": file, "device": device, "dtype": dtype, "knots": knots,
-                          "skin": skin, "atomics": atomics, "head": head, "modality": modality}
+                          "skin": skin, "atomics": atomics, "head": head, "modality": modality,
+                          "exact": exact}
         self._state = file_state(file)
-        self.model = Model(model, device, dtype, knots, skin, atomics, head, modality)
+        self.model = Model(model, device, dtype, knots, skin, atomics, head, modality, exact)
         self.parameters.update(
             model=file, model_sha256=sha256(file), architecture=self.model.architecture,
             device=self.model.context.name, device_description=self.model.context.description,

@@ -74,23 +74,30 @@ class Model:
     """A model on a device.
 
     path: any file that `clebsch energy` takes.  device: a name that `clebsch devices` shows ("":
-    $CLB_DEVICE, else the first that opens), or a Context.  dtype: "f64" or "f32", of features,
-    weights and arithmetic; results are f64.  knots: 0, or the number of knots of splines that
-    replace radial networks.  skin (Angstrom): neighbour lists are kept until an atom has moved by
-    half of it.  atomics: gradients are added up faster, but the last digits of forces differ from
-    call to call.  head, modality: as for convert."""
+    $CLB_DEVICE, else the first that opens), or a Context.  dtype: "f32" (default) or "f64", of
+    features, weights and arithmetic; results are f64.  knots: of the splines that replace radial
+    networks; None: as many as keep forces within 1e-5 (eV/Angstrom) of the networks' (the attributes
+    knots and force_error say how many, and how near by an estimate); 0: the networks.  exact: f64
+    and the networks, for references.  skin (Angstrom): neighbour lists are kept until an atom has
+    moved by half of it.  atomics: gradients are added up faster, but the last digits of forces
+    differ from call to call.  head, modality: as for convert."""
 
     @_checks.exact_keywords
-    def __init__(self, path: Path, device: Union[str, Context] = "", dtype: str = "f64",
-                 knots: int = 0, skin: float = 0.0, atomics: bool = False,
-                 head: Optional[str] = None, modality: Optional[str] = None) -> None:
-        self.path, self.dtype = file_name(path), dtype
-        self.knots, self.skin = _checks.count("knots", knots), _checks.number("skin", skin, 0)
+    def __init__(self, path: Path, device: Union[str, Context] = "",
+                 dtype: Optional[str] = None, knots: Optional[int] = None, skin: float = 0.0,
+                 atomics: bool = False, head: Optional[str] = None,
+                 modality: Optional[str] = None, exact: bool = False) -> None:
+        if _checks.flag("exact", exact) and (dtype, knots) != (None, None):
+            raise ValueError("exact: it means dtype 'f64' and knots 0, so that neither is given")
+        self.path = file_name(path)
+        self.dtype = dtype if dtype is not None else "f64" if exact else "f32"
+        chosen = -1 if exact else 0 if knots is None else _checks.count("knots", knots) or -1
+        self.skin = _checks.number("skin", skin, 0)
         self.atomics = _checks.flag("atomics", atomics)
         self.head = _checks.word_or_none("head", head)
         self.modality = _checks.word_or_none("modality", modality)
-        options = s.model_options(dtype=_checks.choice("dtype", dtype, DTYPES),
-                                  knots=self.knots, skin=self.skin, atomics=int(self.atomics))
+        options = s.model_options(dtype=_checks.choice("dtype", self.dtype, DTYPES), knots=chosen,
+                                  skin=self.skin, atomics=int(self.atomics))
         self.context = device if isinstance(device, Context) else Context(device)
         with tempfile.TemporaryDirectory() as folder:
             file = self.path
@@ -107,6 +114,7 @@ class Model:
         self.architecture: str = info.architecture.decode()
         self.r_max: float = info.r_max
         self.n_layers, self.l_max, self.parameters = info.n_layers, info.l_max, info.parameters
+        self.knots, self.force_error = info.knots, info.table_force_error
         self.table_error, self.table_slope_error = info.table_error, info.table_slope_error
         self.symbols = [symbol.decode() for symbol in info.symbols[:info.n_species]]
         self.numbers = list(info.atomic_numbers[:info.n_species])

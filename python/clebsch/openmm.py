@@ -40,9 +40,10 @@ class Computation:
 
 @_checks.exact_keywords
 def force(model: Path, atoms: Any, particles: Optional[Sequence[int]] = None,
-          periodic: Optional[bool] = None, device: Union[str, Context] = "", dtype: str = "f64",
-          knots: int = 0, skin: float = 0.3, atomics: bool = False, head: Optional[str] = None,
-          modality: Optional[str] = None) -> PythonForce:
+          periodic: Optional[bool] = None, device: Union[str, Context] = "",
+          dtype: Optional[str] = None, knots: Optional[int] = None, skin: float = 0.5,
+          atomics: bool = False, head: Optional[str] = None,
+          modality: Optional[str] = None, exact: bool = False) -> PythonForce:
     """A force for all particles of a system, or for some.
 
     atoms: the system's openmm.app.Topology, or its particles' atomic numbers.  particles: indices
@@ -58,7 +59,7 @@ def force(model: Path, atoms: Any, particles: Optional[Sequence[int]] = None,
     computation = Computation(numbers[some] if some else numbers, periodic,
                               path=os.path.abspath(file_name(model)), device=device,
                               dtype=dtype, knots=knots, skin=skin, atomics=atomics, head=head,
-                              modality=modality)
+                              modality=modality, exact=exact)
     made = PythonForce(computation)
     made.setUsesPeriodicBoundaryConditions(periodic)
     made.setParticles(some)

@@ -9,7 +9,7 @@
 
 static void has_fields(void **state) {
   (void)state;
-  json_t *o = json_of("energy --model model --structure atoms.xyz --json --repeat 2");
+  json_t *o = json_of("energy --model model --structure atoms.xyz --json --repeat 2 --exact");
   const json_t *e = json_object_get(o, "atom_energies"), *f = json_object_get(o, "forces"),
                *s = json_object_get(o, "stress");
   double sum = 0, total[3] = {0};
@@ -36,7 +36,7 @@ static void has_fields(void **state) {
 /* The forces are the derivative: the file has the right sign, order and unit. */
 static void differentiates(void **state) {
   (void)state;
-  json_t *here = json_of("energy --model model --structure pair.xyz --json");
+  json_t *here = json_of("energy --model model --structure pair.xyz --json --exact");
   assert_true(json_is_null(json_object_get(here, "stress")));
   double energy[2];
   for (int i = 0; i < 2; i++) {
@@ -44,7 +44,7 @@ static void differentiates(void **state) {
     snprintf(text, sizeof text, "2\nProperties=species:S:1:pos:R:3\nO 0 0 0\nH 0 0 %.6f\n",
              1.1 + (i ? 1e-4 : -1e-4));
     put_text("moved.xyz", text);
-    json_t *o = json_of("energy --model model --structure moved.xyz --json");
+    json_t *o = json_of("energy --model model --structure moved.xyz --json --exact");
     energy[i] = number_of(o, "energy");
     json_decref(o);
   }
@@ -118,7 +118,7 @@ static void tells_of_models(void **state) {
   json_t *o = json_of("info --json model");
   const json_t *elements = json_object_get(o, "elements");
   expect_text(o, "architecture", "nequix");
-  expect_text(o, "dtype", "f64");
+  expect_text(o, "dtype", "f32");
   assert_int_equal(json_array_size(elements), 3);
   assert_string_equal(json_string_value(json_array_get(elements, 2)), "O");
   assert_true(json_integer_value(json_object_get(o, "bytes_per_edge")) > 40);
@@ -214,8 +214,8 @@ static void labels_all_or_none(void **state) {
 
 static void takes_precision(void **state) {
   (void)state;
-  json_t *wide = json_of("energy --model model --structure atoms.xyz --json"),
-         *single = json_of("energy --model model --structure atoms.xyz --json --dtype f32");
+  json_t *wide = json_of("energy --model model --structure atoms.xyz --json --exact"),
+         *single = json_of("energy --model model --structure atoms.xyz --json");
   json_t *splines = json_of("energy --model model --structure atoms.xyz --json --knots 400");
   const double e = number_of(wide, "energy");
   assert_string_equal(json_string_value(json_object_get(single, "dtype")), "f32");
@@ -274,7 +274,7 @@ static void minds_its_arguments(void **state) {
       {"energy --model model --structure atoms.xyz --forces f.xyz", 2,
        "clebsch energy has no option '--forces'; did you mean --out?"},
       {"energy --model model --structure atoms.xyz --frames all --out f.xyz --repeat 3", 2,
-       "--repeat, --profile and --exact are of one frame: no --frames"},
+       "--repeat, --profile and --compare-networks are of one frame: no --frames"},
       {"energy --model model --structure atoms.xyz --frames all --out atoms.xyz", 1,
        "atoms.xyz: is the structure (--structure), too"},
   };

@@ -3,7 +3,7 @@
 #include "tests/dynamics/energy_json.h"
 #include "tests/dynamics/serve_runner.h"
 
-static const char *const served = "serve --model model --structure ";
+static const char *const served = "serve --model model --exact --structure ";
 
 /* The atoms of atoms.xyz. */
 static const sent_atoms box = {6,
@@ -40,7 +40,8 @@ static double volume_of(const sent_atoms *a) {
 /* The same energy, forces and stress as those of `clebsch energy`. */
 static void expect_like_energy(const char *structure, const sent_atoms *a, const got_force *f) {
   char arguments[256];
-  snprintf(arguments, sizeof arguments, "energy --model model --json --structure %s", structure);
+  snprintf(arguments, sizeof arguments, "energy --model model --exact --json --structure %s",
+           structure);
   json_t *o = json_of(arguments);
   const json_t *forces = json_object_get(o, "forces"), *stress = json_object_get(o, "stress");
   near_to("the energy", f->energy, number_of(o, "energy"), 1e-10);

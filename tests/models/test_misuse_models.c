@@ -34,7 +34,7 @@ static void options(void **state) {
   REFUSED(clb_model_open(t.ctx, path, NULL, NULL));
   OPEN(REFUSED, q.dtype = CLB_BF16);
   OPEN(REFUSED, q.dtype = (clb_dtype)99);
-  OPEN(REFUSED, q.knots = -1);
+  OPEN(REFUSED, q.knots = -2);
   OPEN(REFUSED, q.knots = INT_MAX);
   OPEN(REFUSED, q.skin = NAN);
   OPEN(REFUSED, q.skin = -1);

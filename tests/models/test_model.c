@@ -3,7 +3,8 @@
 #include "models/layers/kinds.h"
 #include "tests/models/model_plain_mace.h"
 
-static const clb_model_options f64 = {.dtype = CLB_F64}, f32 = {.dtype = CLB_F32};
+static const clb_model_options f64 = {.dtype = CLB_F64, .knots = CLB_NO_KNOTS},
+                               f32 = {.dtype = CLB_F32, .knots = CLB_NO_KNOTS};
 enum { SMALL = 5, MAX_DEVICES = 8 };
 
 static struct {
@@ -266,6 +267,33 @@ static void few_atoms(void **state) {
   }
 }
 
+/* Without a number of knots the library takes as many as its own estimate asks for, and calls as
+   before give the same bits: no trace of that estimate is left. */
+static void chooses_knots(void **state) {
+  (void)state;
+  for (int which = 0; which < MADE_MODELS; which++) {
+    opened o = open_made("cpu", which, &(clb_model_options){.dtype = CLB_F64});
+    clb_model_info info;
+    clb_model_neighbours neighbours;
+    assert_int_equal(clb_model_describe(o.model, &info), CLB_OK);
+    assert_int_equal(clb_model_last_neighbours(o.model, &neighbours), CLB_OK);
+    assert_int_equal(neighbours.rebuilds, 0);
+    if (!info.knots) { /* the networks: no splines are good enough */
+      assert_true(info.table_force_error == 0);
+      close_model(&o);
+      continue;
+    }
+    assert_true(info.table_force_error > 0 && info.table_force_error <= 1e-5);
+    opened given =
+        open_made("cpu", which, &(clb_model_options){.dtype = CLB_F64, .knots = info.knots});
+    const atom_set a = random_atoms(7, made_models[which].n_species, true, 5);
+    const computed is = compute_atoms(&o, &a), wanted = compute_atoms(&given, &a);
+    assert_memory_equal(is.forces, wanted.forces, 3 * (size_t)a.n * sizeof *is.forces);
+    close_model(&given);
+    close_model(&o);
+  }
+}
+
 /* Every device agrees with the first, in both precisions; on each, all of the above. */
 static void symmetries(void **state) {
   (void)state;
@@ -311,7 +339,7 @@ static void in_frames(void **state) {
     for (int i = 0; i < 4; i++) {
       const atom_set a = random_atoms(9, made_models[which].n_species, i % 2, 5);
       const clb_model_options options = {.dtype = i == 3 ? CLB_F32 : CLB_F64,
-                                         .knots = i % 2 ? 64 : 0};
+                                         .knots = i % 2 ? 64 : CLB_NO_KNOTS};
       opened plain = open_made("cpu:interpreter", which, &options),
              o = open_made_as("cpu:interpreter", &device_limits[gpus[i % 3]].limits, which,
                               &options);
@@ -338,7 +366,8 @@ static void through_spirv(void **state) {
   for (int k = 0; k < 6; k++) {
     const int which = few_models[k / 3], i = k % 3;
     const atom_set a = random_atoms(7, made_models[which].n_species, true, 5);
-    const clb_model_options options = {.dtype = i ? CLB_F32 : CLB_F64, .knots = i > 1 ? 64 : 0};
+    const clb_model_options options = {.dtype = i ? CLB_F32 : CLB_F64,
+                                       .knots = i > 1 ? 64 : CLB_NO_KNOTS};
     opened plain = open_made("cpu:interpreter", which, &options),
            o = open_made("level_zero", which, &options);
     const computed expected = compute_atoms(&plain, &a), c = compute_atoms(&o, &a);
@@ -356,9 +385,10 @@ int main(void) {
   snprintf(devices.name[devices.n++], sizeof *devices.name, "cpu:interpreter");
   clb_devices(remember, NULL);
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(energies),          cmocka_unit_test(derivatives),
-      cmocka_unit_test(few_atoms),         cmocka_unit_test(tables),
-      cmocka_unit_test(tables_everywhere), cmocka_unit_test(symmetries),
-      cmocka_unit_test(in_frames),         cmocka_unit_test(through_spirv)};
+      cmocka_unit_test(chooses_knots), cmocka_unit_test(energies),
+      cmocka_unit_test(derivatives),   cmocka_unit_test(few_atoms),
+      cmocka_unit_test(tables),        cmocka_unit_test(tables_everywhere),
+      cmocka_unit_test(symmetries),    cmocka_unit_test(in_frames),
+      cmocka_unit_test(through_spirv)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

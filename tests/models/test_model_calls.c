@@ -5,7 +5,7 @@
 #include "tests/models/model_places.h"
 
 enum { MAX_EDGES = 4096, GHOSTS = 1024 };
-static const clb_model_options f64 = {.dtype = CLB_F64};
+static const clb_model_options f64 = {.dtype = CLB_F64, .knots = CLB_NO_KNOTS};
 
 /* Edges of a set of atoms; every edge from another image has a ghost of its own. */
 typedef struct {
@@ -115,8 +115,9 @@ static void edges(void **state) {
   (void)state;
   for (int which = 0; which < MADE_MODELS; which++)
     for (int single = 0; single < 2; single++) {
-      opened o = open_made("cpu:interpreter", which,
-                           &(clb_model_options){.dtype = single ? CLB_F32 : CLB_F64});
+      opened o = open_made(
+          "cpu:interpreter", which,
+          &(clb_model_options){.dtype = single ? CLB_F32 : CLB_F64, .knots = CLB_NO_KNOTS});
       const atom_set a = random_atoms(6, made_models[which].n_species, true, 11);
       const computed wanted = compute_atoms(&o, &a);
       for (int way = 0; way < 3; way++) { /* no ghosts, rows on the host, rows on the device */
@@ -201,7 +202,8 @@ static void same_graph(void **state) {
 /* Atoms that have not moved, after as many but different edges. */
 static void turns(void **state) {
   (void)state;
-  opened o = open_made("cpu:interpreter", 0, &(clb_model_options){.dtype = CLB_F64, .skin = 0.2});
+  opened o = open_made("cpu:interpreter", 0,
+                       &(clb_model_options){.dtype = CLB_F64, .skin = 0.2, .knots = CLB_NO_KNOTS});
   const atom_set a = random_atoms(6, 3, true, 13);
   edge_set e = edges_of(&a, 3.3, false);
   const clb_model_edges call = call_of(&e);
@@ -248,7 +250,9 @@ static void sizes(void **state) {
 static void workspaces(void **state) {
   (void)state;
   opened wide = open_made("cpu", 0, &f64),
-         narrow = open_made("cpu", 0, &(clb_model_options){.dtype = CLB_F64, .workspace_bytes = 1});
+         narrow = open_made(
+             "cpu", 0,
+             &(clb_model_options){.dtype = CLB_F64, .workspace_bytes = 1, .knots = CLB_NO_KNOTS});
   const atom_set a = random_atoms(90, 3, true, 18);
   const computed c = compute_atoms(&wide, &a), d = compute_atoms(&narrow, &a);
   assert_true(narrow.model->net.n_edges > 16384 &&
@@ -263,7 +267,8 @@ static void workspaces(void **state) {
 static void atomics(void **state) {
   (void)state;
   opened ordered = open_made("cpu", 0, &f64),
-         atomic = open_made("cpu", 0, &(clb_model_options){.dtype = CLB_F64, .atomics = 1});
+         atomic = open_made(
+             "cpu", 0, &(clb_model_options){.dtype = CLB_F64, .atomics = 1, .knots = CLB_NO_KNOTS});
   const atom_set a = random_atoms(90, 3, true, 19);
   const computed c = compute_atoms(&ordered, &a), d = compute_atoms(&atomic, &a);
   expect_same(&d, &c, a.n, 1e-10 * fabs(c.energy));
@@ -271,18 +276,19 @@ static void atomics(void **state) {
   close_model(&atomic);
 }
 
-/* Without options, and where options do not say it, a model computes in f32. */
+/* Without options, and where options do not say it, a model computes in f32, with splines. */
 static void defaults(void **state) {
   (void)state;
   const atom_set a = random_atoms(6, made_models[0].n_species, true, 5);
-  const clb_model_options *const options[] = {&(clb_model_options){.dtype = CLB_F32}, NULL,
-                                              &(clb_model_options){0}, &f64};
+  const clb_model_options *const options[] = {
+      NULL, &(clb_model_options){0}, &(clb_model_options){.dtype = CLB_F32, .knots = CLB_NO_KNOTS},
+      &f64};
   computed first = {0};
   for (int i = 0; i < 4; i++) {
     opened o = open_made("cpu:interpreter", 0, options[i]);
     const computed c = compute_atoms(&o, &a);
     if (i == 0) first = c;
-    assert_true(!memcmp(&first, &c, sizeof c) == (i < 3));
+    assert_true(!memcmp(&first, &c, sizeof c) == (i < 2));
     close_model(&o);
   }
 }

@@ -3,7 +3,7 @@
 #include "tests/models/model_places.h"
 
 enum { MAX_PAIRS = 16384, MAX_TOTAL = 1024 };
-static const clb_model_options f64 = {.dtype = CLB_F64};
+static const clb_model_options f64 = {.dtype = CLB_F64, .knots = CLB_NO_KNOTS};
 
 /* Pairs with a skin; a ghost is an image of an atom, of which there are as many as the pairs need.
  */
@@ -130,8 +130,10 @@ static computed of_atoms(const ghost_set *g, const ghost_result *r, const double
 /* ---- all kinds of models, both ways, moved atoms ---- */
 
 static void same_as_atoms(const char *device, int which, clb_dtype precision) {
-  opened o = open_made(device, which, &(clb_model_options){.dtype = precision}),
-         other = open_made(device, which, &(clb_model_options){.dtype = precision});
+  opened o = open_made(device, which,
+                       &(clb_model_options){.dtype = precision, .knots = CLB_NO_KNOTS}),
+         other = open_made(device, which,
+                           &(clb_model_options){.dtype = precision, .knots = CLB_NO_KNOTS});
   atom_set a = random_atoms(6, made_models[which].n_species, true, 11);
   clb_model_info info;
   assert_int_equal(clb_model_describe(o.model, &info), CLB_OK);

@@ -106,10 +106,10 @@ static void expect_reference(opened *o, const char *name, const json_t *r, doubl
     fail_msg("%s has %d edges", name, (int)found.n_edges);
   const bool single = options->dtype == CLB_F32;
   const double strongest = largest(3 * a.n, wanted.forces),
-               exact = 1e-8 + (options->knots ? 2e-6 * (1 + strongest) : 0);
-  const double energy = single           ? 2e-6 * fabs(wanted.energy)
-                        : options->knots ? exact
-                                         : off,
+               exact = 1e-8 + (options->knots > 0 ? 2e-6 * (1 + strongest) : 0);
+  const double energy = single               ? 2e-6 * fabs(wanted.energy)
+                        : options->knots > 0 ? exact
+                                             : off,
                force = single ? 2e-5 * strongest + 1e-5 : exact;
   close_to(name, 1, &c.energy, &wanted.energy, energy);
   close_to(name, a.n, c.e_atom, wanted.e_atom, energy);
@@ -147,12 +147,12 @@ static void expect_references(const char *device, const clb_model_options *optio
 
 static void nequix_f64(void **state) {
   (void)state;
-  expect_references("", &(clb_model_options){.dtype = CLB_F64});
+  expect_references("", &(clb_model_options){.dtype = CLB_F64, .knots = CLB_NO_KNOTS});
 }
 
 static void nequix_f32(void **state) {
   (void)state;
-  expect_references("", &(clb_model_options){.dtype = CLB_F32});
+  expect_references("", &(clb_model_options){.dtype = CLB_F32, .knots = CLB_NO_KNOTS});
 }
 
 static void nequix_described(void **state) {
@@ -195,12 +195,14 @@ static void expect_sevennets(const char *device, int first, int last, size_t mos
 
 static void sevennet_f64(void **state) {
   (void)state;
-  expect_sevennets("cpu", 0, SANITIZED ? 1 : SEVENNETS, 12, &(clb_model_options){.dtype = CLB_F64});
+  expect_sevennets("cpu", 0, SANITIZED ? 1 : SEVENNETS, 12,
+                   &(clb_model_options){.dtype = CLB_F64, .knots = CLB_NO_KNOTS});
 }
 
 static void sevennet_f32(void **state) {
   (void)state;
-  expect_sevennets("cpu", 0, 1, SANITIZED ? 3 : MAX_ATOMS, &(clb_model_options){.dtype = CLB_F32});
+  expect_sevennets("cpu", 0, 1, SANITIZED ? 3 : MAX_ATOMS,
+                   &(clb_model_options){.dtype = CLB_F32, .knots = CLB_NO_KNOTS});
 }
 
 /* With XPLOR, whose curvature jumps, splines break there. */
@@ -226,7 +228,7 @@ static void on_opencl(void (*expect)(const char *device)) {
 }
 
 static void expect_sevennet_0(const char *device) {
-  expect_sevennets(device, 0, 1, 3, &(clb_model_options){.dtype = CLB_F64});
+  expect_sevennets(device, 0, 1, 3, &(clb_model_options){.dtype = CLB_F64, .knots = CLB_NO_KNOTS});
 }
 static void sevennet_opencl(void **state) {
   (void)state;
@@ -235,7 +237,8 @@ static void sevennet_opencl(void **state) {
 
 static void sevennet_interpreter(void **state) {
   (void)state;
-  expect_sevennets("cpu:interpreter", 0, 2, 3, &(clb_model_options){.dtype = CLB_F64});
+  expect_sevennets("cpu:interpreter", 0, 2, 3,
+                   &(clb_model_options){.dtype = CLB_F64, .knots = CLB_NO_KNOTS});
 }
 
 static void expect_refused(const char *modality, const char *from, const char *what) {
@@ -271,13 +274,15 @@ static void expect_mace(const char *device, int i, size_t most, const clb_model_
 static void mace_f64(void **state) {
   (void)state;
   for (int i = 0; i < MACES; i++)
-    expect_mace("cpu", i, SANITIZED ? 3 : MAX_ATOMS, &(clb_model_options){.dtype = CLB_F64});
+    expect_mace("cpu", i, SANITIZED ? 3 : MAX_ATOMS,
+                &(clb_model_options){.dtype = CLB_F64, .knots = CLB_NO_KNOTS});
 }
 
 static void mace_f32(void **state) {
   (void)state;
   for (int i = 0; i < MACES; i++)
-    expect_mace("cpu", i, SANITIZED ? 3 : MAX_ATOMS, &(clb_model_options){.dtype = CLB_F32});
+    expect_mace("cpu", i, SANITIZED ? 3 : MAX_ATOMS,
+                &(clb_model_options){.dtype = CLB_F32, .knots = CLB_NO_KNOTS});
 }
 
 static void mace_tables(void **state) {
@@ -297,7 +302,7 @@ static void mace_kinds(void **state) {
   json_object_foreach(all, name, structures) {
     char path[600];
     snprintf(path, sizeof path, "%s/mace/%s.safetensors", getenv("CLB_TEST_DATA"), name);
-    for (int knots = 0; knots <= 1000; knots += 1000)
+    for (int knots = CLB_NO_KNOTS; knots <= 1000; knots += 1001)
       expect_structures("cpu", path, structures, MAX_ATOMS, 1e-9,
                         &(clb_model_options){.dtype = CLB_F64, .knots = knots});
   }
@@ -305,7 +310,8 @@ static void mace_kinds(void **state) {
 }
 
 static void expect_each_mace(const char *device) {
-  for (int i = 0; i < MACES; i++) expect_mace(device, i, 3, &(clb_model_options){.dtype = CLB_F64});
+  for (int i = 0; i < MACES; i++)
+    expect_mace(device, i, 3, &(clb_model_options){.dtype = CLB_F64, .knots = CLB_NO_KNOTS});
 }
 static void mace_opencl(void **state) {
   (void)state;
@@ -343,7 +349,9 @@ static void water_energies(void **state) {
     skip_because("CLB_TEST_STRUCTURES does not name a folder with water96.extxyz");
   computed double_precision = {0};
   for (int single = 0; single < 2; single++) {
-    opened o = open_file("", water, &(clb_model_options){.dtype = single ? CLB_F32 : CLB_F64});
+    opened o =
+        open_file("", water,
+                  &(clb_model_options){.dtype = single ? CLB_F32 : CLB_F64, .knots = CLB_NO_KNOTS});
     const atom_set a = water_box(o.model, path);
     const computed c = compute_atoms(&o, &a);
     close_to("energy", 1, &c.energy, &(double){-14983.5073}, single ? 2e-6 * 14984 : 1e-3);
@@ -354,8 +362,35 @@ static void water_energies(void **state) {
   }
 }
 
+/* With the knots that the library chooses, forces are as near to the networks' as model.h says. */
+static void chosen_knots(void **state) {
+  (void)state;
+  const char *folder = getenv("CLB_TEST_STRUCTURES"),
+             *paths[] = {water,        nequix,       sevennet[0].path, sevennet[2].path,
+                         mace[0].path, mace[2].path, mace[3].path};
+  char structure_path[512];
+  snprintf(structure_path, sizeof structure_path, "%s/water96.extxyz", folder ? folder : ".");
+  if (!folder || access(structure_path, R_OK))
+    skip_because("CLB_TEST_STRUCTURES does not name a folder with water96.extxyz");
+  for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
+    if (!*paths[i]) continue;
+    opened chosen = open_file("cpu", paths[i], &(clb_model_options){.dtype = CLB_F64}),
+           networks = open_file("cpu", paths[i],
+                                &(clb_model_options){.dtype = CLB_F64, .knots = CLB_NO_KNOTS});
+    const atom_set a = water_box(networks.model, structure_path);
+    const computed is = compute_atoms(&chosen, &a), wanted = compute_atoms(&networks, &a);
+    clb_model_info info;
+    assert_int_equal(clb_model_describe(chosen.model, &info), CLB_OK);
+    assert_true(info.knots >= 513 && info.table_force_error > 0 && info.table_force_error <= 1e-5);
+    close_to(paths[i], 3 * a.n, is.forces, wanted.forces, 1e-5);
+    close_model(&chosen);
+    close_model(&networks);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
+      cmocka_unit_test(chosen_knots),
       cmocka_unit_test(nequix_described),
       cmocka_unit_test(nequix_f64),
       cmocka_unit_test(nequix_f32),

@@ -4,7 +4,7 @@
 
 #include "tests/models/model_places.h"
 
-static const clb_model_options f64 = {.dtype = CLB_F64};
+static const clb_model_options f64 = {.dtype = CLB_F64, .knots = CLB_NO_KNOTS};
 
 static void step(atom_set *a, int64_t t) {
   uint64_t seed = (uint64_t)t;
@@ -17,7 +17,8 @@ static void skins(void **state) {
   (void)state;
   opened bare = open_made("cpu:interpreter", 0, &f64),
          skin =
-             open_made("cpu:interpreter", 0, &(clb_model_options){.dtype = CLB_F64, .skin = 0.15});
+             open_made("cpu:interpreter", 0,
+                       &(clb_model_options){.dtype = CLB_F64, .skin = 0.15, .knots = CLB_NO_KNOTS});
   atom_set a = random_atoms(6, 3, true, 15);
   int64_t atom_capacity = 0, edge_capacity = 0;
   clb_model_neighbours found;
@@ -71,9 +72,10 @@ static void without_f64(void **state) {
   for (int i = 0; i < 2; i++) {
     assert_int_equal(clb_context_create("cpu:interpreter", &o[i].ctx), CLB_OK);
     if (i) o[i].ctx->device->limits.f64 = false;
-    assert_int_equal(
-        clb_model_open(o[i].ctx, path, &(clb_model_options){.dtype = CLB_F32}, &o[i].model),
-        CLB_OK);
+    assert_int_equal(clb_model_open(o[i].ctx, path,
+                                    &(clb_model_options){.dtype = CLB_F32, .knots = CLB_NO_KNOTS},
+                                    &o[i].model),
+                     CLB_OK);
     assert_true(!o[i].model->edge_vectors == (i == 1));
     c[i] = compute_atoms(&o[i], &a);
     const computed again = compute_atoms(&o[i], &a);
@@ -153,7 +155,7 @@ static void step_of_edges(opened *o, const atom_set *a) {
    else is transferred; staging memory does not grow. */
 static void one_wait(void **state) {
   (void)state;
-  for (int knots = 0; knots <= 16; knots += 16) {
+  for (int knots = CLB_NO_KNOTS; knots <= 16; knots += 17) {
     opened o = open_made("cpu:interpreter", 0,
                          &(clb_model_options){.dtype = CLB_F64, .skin = 1, .knots = knots});
     atom_set a = random_atoms(6, 3, true, 23);

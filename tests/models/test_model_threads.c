@@ -27,7 +27,9 @@ static void *work(void *at) {
     clb_model *model = NULL;
     clb_status s = clb_context_create(j->device, &ctx);
     if (!s)
-      s = clb_model_open(ctx, j->path, &(clb_model_options){.dtype = CLB_F64, .skin = 0.3}, &model);
+      s = clb_model_open(ctx, j->path,
+                         &(clb_model_options){.dtype = CLB_F64, .skin = 0.3, .knots = CLB_NO_KNOTS},
+                         &model);
     for (int k = 0; k < STEPS && !s; k++) {
       const atom_set a = atoms_of(j, k);
       computed *c = &j->step[k];

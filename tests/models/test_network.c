@@ -95,9 +95,9 @@ static void steps(void **state) {
   (void)state;
   for (int which = 0; which < MADE_MODELS; which++)
     for (int i = 0; i < 4; i++) {
-      opened o =
-          open_made_as("cpu:interpreter", i % 2 ? &device_limits[LIMITS_NVIDIA].limits : NULL,
-                       which, &(clb_model_options){.dtype = CLB_F64, .knots = i / 2 * 16});
+      opened o = open_made_as(
+          "cpu:interpreter", i % 2 ? &device_limits[LIMITS_NVIDIA].limits : NULL, which,
+          &(clb_model_options){.dtype = CLB_F64, .knots = i / 2 ? 16 : CLB_NO_KNOTS});
       const clb_network *n = &o.model->net;
       int again = 0;
       assert_true(n->n_arrays <= MOST && n->n_layers <= MOST);

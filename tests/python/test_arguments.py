@@ -24,7 +24,7 @@ class Refusals(unittest.TestCase):
 class OfModels(Refusals):
     @classmethod
     def setUpClass(cls):
-        cls.model = clebsch.Model(WATER, "cpu")
+        cls.model = clebsch.Model(WATER, "cpu", exact=True)
         cls.open, cls.boxed = (cls.model.compute(NUMBERS, PLACES, cell) for cell in (None, BOX))
 
     def same(self, found, wanted):

@@ -43,7 +43,8 @@ def box(seed=1):
 
 def fresh(atoms, **settings):
     other = atoms.copy()
-    other.calc = Calculator(WATER, "cpu", **settings)
+    exact = not {"dtype", "knots"} & set(settings)
+    other.calc = Calculator(WATER, "cpu", exact=exact, **settings)
     return other
 
 
@@ -51,7 +52,7 @@ def fresh(atoms, **settings):
 class Water(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.calculator = Calculator(WATER, "cpu", skin=0.4)
+        cls.calculator = Calculator(WATER, "cpu", skin=0.4, exact=True)
 
     def setUp(self):
         self.atoms = box()
@@ -68,10 +69,10 @@ class Water(unittest.TestCase):
                 file = os.path.join(folder, "box.extxyz")
                 write(file, box())
                 atoms = read(file)
-                said = subprocess.run([os.environ["CLB_COMMAND"], "energy", "-j", "-d", "cpu", "-m", model, "-s", file],
+                said = subprocess.run([os.environ["CLB_COMMAND"], "energy", "--exact", "-j", "-d", "cpu", "-m", model, "-s", file],
                                       check=True, capture_output=True, text=True).stdout
             said = json.loads(said)
-            atoms.calc = Calculator(model, "cpu", skin=0)
+            atoms.calc = Calculator(model, "cpu", skin=0, exact=True)
             self.near(atoms.get_potential_energy(), said["energy"])
             self.near(atoms.get_potential_energies(), said["atom_energies"])
             self.near(atoms.get_forces(), said["forces"])
@@ -189,7 +190,7 @@ class Water(unittest.TestCase):
             self.near(row.forces, self.atoms.get_forces())
         self.assertEqual(pickle.loads(pickle.dumps(self.calculator)).parameters, wanted)
         other = Calculator(WATER, "cpu", dtype="f32", knots=64).parameters
-        self.assertEqual((other["dtype"], other["knots"], other["skin"]), ("f32", 64, 0.3))
+        self.assertEqual((other["dtype"], other["knots"], other["skin"]), ("f32", 64, 0.5))
 
     def test_ase_keywords(self):
         for word, right in {"precision": "dtype", "default_dtype": "dtype", "dtyp": "dtype", "Dtype": "dtype", "modal": "modality", "task_name": "modality",
@@ -270,7 +271,7 @@ class Water(unittest.TestCase):
                 Calculator(file, "cpu", head="default")
             again = self.atoms.copy()
             again.positions[0] += 0.7
-            again.calc = Calculator(file, "cpu")
+            again.calc = Calculator(file, "cpu", exact=True)
             self.near(again.get_forces(), fresh(again).get_forces())
         with self.assertRaisesRegex(ValueError, r"positions: an array of shape \(2, 3\)"):
             self.calculator.model.compute([1, 1, 8], np.zeros((2, 3)))

@@ -49,9 +49,9 @@ class OpenMM(unittest.TestCase):
 
     def test_openmm_periodic_and_not(self):
         import clebsch.openmm
-        model = clebsch.Model(WATER, "cpu")
+        model = clebsch.Model(WATER, "cpu", exact=True)
         for periodic in (True, False):
-            force = clebsch.openmm.force(WATER, self.numbers, periodic=periodic, device="cpu")
+            force = clebsch.openmm.force(WATER, self.numbers, periodic=periodic, device="cpu", exact=True)
             self.assertEqual(force.usesPeriodicBoundaryConditions(), periodic)
             cell = self.atoms.cell.array if periodic else None
             found = model.compute(self.numbers, self.atoms.positions, cell)
@@ -69,15 +69,15 @@ class OpenMM(unittest.TestCase):
             topology.addAtom("X", app.Element.getByAtomicNumber(int(number)), residue)
         topology.setPeriodicBoxVectors(self.atoms.cell.array * ANGSTROM)
         some = [3, 4, 5, 9, 10, 11]
-        force = clebsch.openmm.force(WATER, topology, particles=some, device="cpu")
+        force = clebsch.openmm.force(WATER, topology, particles=some, device="cpu", exact=True)
         self.assertTrue(force.usesPeriodicBoundaryConditions())
-        found = clebsch.Model(WATER, "cpu").compute(self.numbers[some], self.atoms.positions[some], self.atoms.cell.array)
+        found = clebsch.Model(WATER, "cpu", exact=True).compute(self.numbers[some], self.atoms.positions[some], self.atoms.cell.array)
         self.compare(self.context(force), found, some)
 
     def test_openmm_dynamics_keep_energy(self):
         import clebsch.openmm
         from openmm import unit
-        context = self.context(clebsch.openmm.force(WATER, self.numbers, periodic=True, device="cpu"))
+        context = self.context(clebsch.openmm.force(WATER, self.numbers, periodic=True, device="cpu", exact=True))
         context.setVelocitiesToTemperature(200, 7)
 
         def energies():
@@ -92,17 +92,17 @@ class OpenMM(unittest.TestCase):
     def test_openmm_refusals(self):
         import clebsch.openmm
         with self.assertRaisesRegex(clebsch.Error, "no element of atomic number 29"):
-            clebsch.openmm.force(WATER, [8, 1, 29], device="cpu")
+            clebsch.openmm.force(WATER, [8, 1, 29], device="cpu", exact=True)
         with self.assertRaisesRegex(ValueError, "particles: none are given"):
-            clebsch.openmm.force(WATER, self.numbers, particles=[], device="cpu")
+            clebsch.openmm.force(WATER, self.numbers, particles=[], device="cpu", exact=True)
         for error, said, settings in ((ValueError, r"atoms\[0\] is 8.9", {"atoms": [8.9, 1, 1]}), (TypeError, "truth values", {"atoms": [True] * 3}),
                                       (ValueError, r"particles\[1\] is 1.5", {"particles": [0, 1.5]}), (ValueError, "different numbers from 0 to 23", {"particles": [0, -1]}),
                                       (ValueError, "different numbers", {"particles": [24]}), (ValueError, "different numbers", {"particles": [1, 1]}),
                                       (TypeError, "periodic: 'FFF'", {"periodic": "FFF"}), (TypeError, "the word is 'dtype'", {"precision": "f32"}),
                                       (TypeError, "the word is 'modality'", {"modal": "PBE"}), (TypeError, "the word is 'periodic'", {"pbc": True})):
             with self.subTest(said), self.assertRaisesRegex(error, said):
-                clebsch.openmm.force(**{"model": WATER, "atoms": self.numbers, "device": "cpu", **settings})
+                clebsch.openmm.force(**{"model": WATER, "atoms": self.numbers, "device": "cpu", "exact": True, **settings})
         self.atoms.positions[1] = self.atoms.positions[0]
-        context = self.context(clebsch.openmm.force(WATER, self.numbers, device="cpu"))
+        context = self.context(clebsch.openmm.force(WATER, self.numbers, device="cpu", exact=True))
         with self.assertRaisesRegex(Exception, "are one place"):
             context.getState(getEnergy=True)

@@ -52,7 +52,7 @@ def water():
 @contextlib.contextmanager
 def serving(*arguments, structure="water.xyz"):
     """`clebsch serve`, which must end well when the block has ended."""
-    words = [COMMAND, "serve", "--model", MODEL, "--structure", structure, *arguments]
+    words = [COMMAND, "serve", "--exact", "--model", MODEL, "--structure", structure, *arguments]
     process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
         yield process
@@ -93,7 +93,7 @@ class Serve(unittest.TestCase):
         self.atoms.calc = None
 
     def wanted(self, structure="water.xyz"):
-        words = [COMMAND, "energy", "--json", "--repeat", "1", "--model", MODEL,
+        words = [COMMAND, "energy", "--exact", "--json", "--repeat", "1", "--model", MODEL,
                  "--structure", structure]
         return json.loads(subprocess.run(words, check=True, capture_output=True).stdout)
 

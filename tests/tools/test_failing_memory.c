@@ -35,7 +35,7 @@ static const sweep sweeps[] = {
     {"energy", "energy --model model --structure atoms.xyz --repeat 1 --device cpu --json", {NULL}},
     {"energy_splines",
      "energy --model model --structure atoms.xyz --repeat 1 --device cpu --knots 16 --dtype f32 "
-     "--exact",
+     "--compare-networks",
      {NULL}},
     {"md",
      "md --model model --structure atoms.xyz --device cpu --steps 3 --every 2 --dt 0.1 "
@@ -80,7 +80,7 @@ static clb_status compute(clb_context **ctx, clb_model **model, double forces[18
   static const int32_t species[6] = {1, 0, 0, 1, 0, 0};
   static const double positions[18] = {0.1, 0.2, 0.3, 1.1, 0.2, 0.1, -0.2, 1.1, 0.4,
                                        2.2, 2.3, 2.1, 3.1, 2.5, 2.2, 2.0,  2.2, 3.1};
-  const clb_model_options options = {.dtype = CLB_F64};
+  const clb_model_options options = {.dtype = CLB_F64, .knots = CLB_NO_KNOTS};
   const clb_model_atoms atoms = {6, species, positions, NULL, {false, false, false}};
   double energy, e_atom[6];
   const clb_model_results results = {&energy, e_atom, forces, NULL};

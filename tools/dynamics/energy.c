@@ -15,7 +15,7 @@ typedef struct {
   md_choice choice;
   const char *out;
   int repeats;
-  bool json, profile, exact, frames;
+  bool json, profile, compare, frames;
 } energy_arguments;
 
 enum { MAX_KINDS = 64 };
@@ -25,7 +25,7 @@ typedef struct {
   double seconds;
 } energy_share;
 
-/* Results of --profile and --exact. */
+/* Results of --profile and --compare-networks. */
 typedef struct {
   energy_share share[MAX_KINDS]; /* shares of one computation, the largest first */
   int kinds;
@@ -47,7 +47,7 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
     case 'r': a->repeats = (int)whole_number(state, "--repeat", arg, 1, 1000000); return 0;
     case 'j': a->json = true; return 0;
     case PROFILE: a->profile = true; return 0;
-    case 'x': a->exact = true; return 0;
+    case 'x': a->compare = true; return 0;
     case 'o': a->out = arg; return 0;
     case 'F':
       if (strcmp(arg, "all") != 0) argp_error(state, "--frames is all, not '%s'", arg);
@@ -57,12 +57,12 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
     case ARGP_KEY_ARG: argp_error(state, "'%s' is one argument too many", arg); return 0;
     case ARGP_KEY_END:
       if (!a->choice.structure) argp_error(state, "--structure is missing");
-      if (a->exact && !a->choice.options.knots)
-        argp_error(state,
-                   "--exact compares splines with the networks they replace; it requires --knots");
+      if (a->compare && a->choice.options.knots == CLB_NO_KNOTS)
+        argp_error(state, "--compare-networks is of splines; it excludes --knots 0 and --exact");
       if (a->frames && !a->out) argp_error(state, "--frames needs --out");
-      if (a->frames && (a->repeats || a->profile || a->exact))
-        argp_error(state, "--repeat, --profile and --exact are of one frame: no --frames");
+      if (a->frames && (a->repeats || a->profile || a->compare))
+        argp_error(state,
+                   "--repeat, --profile and --compare-networks are of one frame: no --frames");
       if (!a->repeats) a->repeats = 3;
       return 0;
     default: return ARGP_ERR_UNKNOWN;
@@ -126,12 +126,12 @@ static bool profile(md_system *y, energy_extras *e) {
 /* ---- error of the splines ---- */
 
 /* Computes the same atoms again, with the radial networks themselves. */
-static bool compare_with_exact(const md_system *y, const energy_arguments *a, energy_extras *e) {
+static bool compare_with_networks(const md_system *y, const energy_arguments *a, energy_extras *e) {
   md_system exact = {0};
   md_choice choice = a->choice;
   structure atoms = {0};
   char error[512];
-  choice.options.knots = 0;
+  choice.options.knots = CLB_NO_KNOTS;
   bool good = structure_read(choice.structure, &choice.reading, &atoms, error, sizeof error);
   if (!good) warn("%s", error);
   good = good && md_system_open(&exact, &choice) &&
@@ -167,7 +167,8 @@ static json_t *described(const md_system *y, const energy_arguments *a) {
   json_add(o, "description", json_text(y->device.description));
   json_add(o, "driver", json_text(y->device.driver));
   json_add(o, "dtype", json_text(dtype_names[a->choice.options.dtype]));
-  json_add(o, "knots", json_count(a->choice.options.knots));
+  json_add(o, "knots", json_count(y->info.knots));
+  if (y->info.knots) json_add(o, "table_force_error", json_real(y->info.table_force_error));
   json_add(o, "atomics", json_boolean(a->choice.options.atomics));
   return o;
 }
@@ -209,7 +210,7 @@ static void print_json(const md_system *y, const energy_arguments *a, const ener
   json_add(o, "seconds_first", json_number(t->first));
   json_add(o, "seconds", json_number(t->median));
   json_add(o, "seconds_min", json_number(t->min));
-  if (a->exact)
+  if (a->compare)
     json_add(o, "force_error_of_splines", json_number(e->force_error)),
         json_add(o, "energy_error_of_splines", json_number(e->energy_error));
   json_t *shares = a->profile ? json_array() : NULL;
@@ -242,14 +243,9 @@ static void print_system(const md_system *y, const energy_arguments *a) {
   printf("model      %s: %s, %d layers, l <= %d, r_max %g A, %lld parameters\n", y->name,
          y->info.architecture, y->info.n_layers, y->info.l_max, y->info.r_max,
          (long long)y->info.parameters);
-  printf("device     %s: %s; %s", y->device.name, y->device.description,
-         dtype_names[a->choice.options.dtype]);
-  if (a->choice.options.knots)
-    printf(", splines of %d knots, off by at most %.2g of the largest weight, their slopes by %.2g "
-           "per A",
-           a->choice.options.knots, y->info.table_error, y->info.table_slope_error);
+  md_system_print_device(y, "device     %s: %s");
   const int64_t edges = md_system_edges(y);
-  printf("\nedges      %lld, %.1f per atom\n", (long long)edges,
+  printf("edges      %lld, %.1f per atom\n", (long long)edges,
          s->n ? (double)edges / (double)s->n : 0);
 }
 
@@ -312,7 +308,7 @@ static void print(const md_system *y, const energy_arguments *a, const energy_ti
   printf(
       "time       the first, compiling included, %.3g s; then at best %.4g ms, %.3g us per atom\n",
       t->first, 1e3 * t->min, 1e6 * t->min / n);
-  if (a->exact)
+  if (a->compare)
     printf("splines    energy off by %.3g eV, forces by at most %.3g eV/A (largest component %.4g) "
            "from the exact radial networks\n",
            e->energy_error, e->force_error, e->largest_force);
@@ -328,8 +324,8 @@ int energy_main(int argc, char **argv) {
       {"frames", 'F', "all", 0,
        "Compute every frame of an extended XYZ file, and write all to --out", 0},
       {"out", 'o', "FILE", 0, "Write atoms, energy, forces and stress as extended XYZ", 0},
-      {"exact", 'x', NULL, 0,
-       "With --knots: compare with the radial networks that the splines replace", 0},
+      {"compare-networks", 'x', NULL, 0,
+       "Compare with the radial networks that the splines replace", 0},
       {0}};
   static const struct argp_child children[] = {{&md_choice_argp, 0, NULL, 0}, {0}};
   static const struct argp argp = {
@@ -358,7 +354,7 @@ int energy_main(int argc, char **argv) {
   }
   good = good && compute(&y, &a, &t);
   if (good && a.profile) good = profile(&y, &e);
-  if (good && a.exact) good = compare_with_exact(&y, &a, &e);
+  if (good && a.compare) good = compare_with_networks(&y, &a, &e);
   if (good && a.out)
     good = file_replace(a.out, frame_write, &(md_frame){.system = &y, .forces = true, .time = NAN});
   if (good && a.json) print_json(&y, &a, &t, &e);

@@ -52,7 +52,7 @@ static const struct argp_option options[] = {
     {"seed", SEED, "N", 0, "Seed of velocities and thermostat (default: 1)", 1},
     {"skin", SKIN, "A", 0,
      "Rebuild the neighbour list when an atom has moved by half of this; a longer skin means more "
-     "edges (default: 0.2)",
+     "edges (default: 0.5)",
      1},
     {"no-guard", NO_GUARD, NULL, 0, "Go on where forces, energies or distances are absurd", 1},
     {"every", 'e', "N", 0, "Steps between lines, frames and restarts (default: 10)", 2},
@@ -348,7 +348,7 @@ int md_main(int argc, char **argv) {
           "device, model and other options are the same. "
           "drift: the slope of a straight line through the total energy, with its standard error."};
   md_arguments a = {
-      .steps = -1, .every = 10, .seed = 1, .choice.options.skin = 0.2, .choice.checksum = true};
+      .steps = -1, .every = 10, .seed = 1, .choice.options.skin = 0.5, .choice.checksum = true};
   parse_arguments(&argp, argc, argv, 0, &a);
   md_run r = {.a = &a, .written = -1};
   bool good = begin(&r);

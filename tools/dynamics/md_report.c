@@ -110,7 +110,7 @@ void report_print(const md_system *y, const md_state *state, const md_motion *m,
   const double atoms = (double)y->atoms.n, kinetic = md_kinetic(y, state);
   char drift[96];
   printf("atoms        %lld, %lld edges\n", (long long)y->atoms.n, (long long)md_system_edges(y));
-  printf("device       %s: %s\n", y->device.name, y->device.description);
+  md_system_print_device(y, "device       %s: %s");
   printf("steps        %lld to step %lld, %.6g fs\n", (long long)effort->steps,
          (long long)state->step, state->time);
   printf("energy       potential %.6f eV, kinetic %.6f eV, total %.6f eV\n", y->energy, kinetic,

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "models/atoms/neighbours.h"
+#include "tools/common/dtype.h"
 #include "tools/common/output.h"
 
 /* ---- options ---- */
@@ -23,7 +24,7 @@ double real_number(const struct argp_state *state, const char *option, const cha
   return x;
 }
 
-enum { KEY_ATOMIC = 600, KEY_ELEMENTS };
+enum { KEY_ATOMIC = 600, KEY_ELEMENTS, KEY_EXACT };
 
 static error_t parse_model(int key, char *arg, struct argp_state *state) {
   md_choice *c = state->input;
@@ -32,14 +33,17 @@ static error_t parse_model(int key, char *arg, struct argp_state *state) {
     case 'd': c->device = arg; return 0;
     case 'M': c->part.modality = arg; return 0;
     case 'H': c->part.head = arg; return 0;
-    case 'k': c->options.knots = (int)whole_number(state, "--knots", arg, 0, 1 << 20); return 0;
+    case 'k':
+      c->options.knots = (int)whole_number(state, "--knots", arg, 0, 1 << 20);
+      if (!c->options.knots) c->options.knots = CLB_NO_KNOTS;
+      return 0;
     case KEY_ATOMIC: c->options.atomics = 1; return 0;
+    case KEY_EXACT: c->options.dtype = CLB_F64, c->options.knots = CLB_NO_KNOTS; return 0;
     case 't':
       if (strcmp(arg, "f64") != 0 && strcmp(arg, "f32") != 0)
         argp_error(state, "--dtype is f64 or f32, not '%s'", arg);
       c->options.dtype = arg[1] == '6' ? CLB_F64 : CLB_F32;
       return 0;
-    case ARGP_KEY_INIT: c->options.dtype = CLB_F64; return 0;
     case ARGP_KEY_END:
       if (!c->model) argp_error(state, "--model is missing");
       return 0;
@@ -56,11 +60,13 @@ static const struct argp_option model_options[] = {
     {"head", 'H', "NAME", 0, "Of a .pth or .model file of MACE with several heads", 0},
     {"device", 'd', "DEVICE", 0,
      "A name that `clebsch devices` shows (default: $CLB_DEVICE, else the first that opens)", 0},
-    {"dtype", 't', "TYPE", 0, "Precision inside the model: f64 (default) or f32", 0},
+    {"dtype", 't', "TYPE", 0, "Precision inside the model: f32 (default) or f64", 0},
     {"knots", 'k', "N", 0,
-     "Replace radial networks by cubic splines with N knots: faster (default: 0, computed at every "
-     "edge)",
+     "Cubic splines with N knots replace radial networks; 0: the networks are computed at every "
+     "edge "
+     "(default: as many as keep forces within 1e-5 (eV/A) of the networks')",
      0},
+    {"exact", KEY_EXACT, NULL, 0, "For references: --dtype f64 --knots 0", 0},
     {"atomics", KEY_ATOMIC, NULL, 0,
      "Let gradients be added up by atomics: faster on GPUs, but the last digits differ from run to "
      "run",
@@ -116,6 +122,7 @@ static bool open_model(md_system *y, const md_choice *choice, const char *path) 
   announce("%s: compiling %s, which takes seconds to minutes where its kernels are not kept yet",
            y->device.name, choice->model);
   clb_status status = clb_model_open(y->ctx, path, &choice->options, &y->model);
+  y->dtype = choice->options.dtype;
   if (!status) status = clb_model_describe(y->model, &y->info);
   announce_end();
   if (status) warn("%s", clb_error(y->ctx));
@@ -207,4 +214,15 @@ void md_system_close(md_system *y) {
   clb_model_destroy(&y->model);
   clb_context_destroy(&y->ctx);
   free_atoms(y);
+}
+
+void md_system_print_device(const md_system *y, const char *format) {
+  char how[128] = "";
+  if (y->info.table_force_error > 0)
+    snprintf(how, sizeof how,
+             ", splines of %d knots, forces within about %.1g eV/A of the networks", y->info.knots,
+             y->info.table_force_error);
+  else if (y->info.knots) snprintf(how, sizeof how, ", splines of %d knots", y->info.knots);
+  printf(format, y->device.name, y->device.description);
+  printf("; %s%s\n", dtype_names[y->dtype], how);
 }

@@ -18,7 +18,7 @@ typedef struct {
 } md_choice;
 /* Of both the input is an md_choice. */
 extern const struct argp md_model_argp;  /* --model, --modality, --head, --device, --dtype, --knots,
-                                            --atomics */
+                                            --atomics, --exact */
 extern const struct argp md_choice_argp; /* these, --structure and --elements */
 
 /* A number in [low, high]; otherwise a usage error naming `option`. */
@@ -33,6 +33,7 @@ typedef struct {
   clb_device_info device;
   clb_model *model;
   clb_model_info info;
+  clb_dtype dtype;
   structure atoms;
   int32_t *species;                              /* [n], species of the model */
   double energy, *e_atom, *forces, stress[3][3]; /* results of the last md_system_compute; eV,
@@ -48,6 +49,9 @@ bool md_system_open(md_system *y, const md_choice *choice);
 bool md_system_set_atoms(md_system *y, structure *atoms, const char *from);
 /* Energy, forces and stress at positions[n][3]; NULL: at the atoms' own. */
 bool md_system_compute(md_system *y, const double *positions);
+/* The line about the device, what the model computes with, and how near splines come; format: of
+   the line's begin, with two %s. */
+void md_system_print_device(const md_system *y, const char *format);
 int64_t md_system_edges(const md_system *y); /* edges in the last compute */
 void md_system_close(md_system *y);
 

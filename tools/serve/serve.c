@@ -17,7 +17,7 @@
 
 enum { MAX_CLIENTS = 1024, CHUNK = 1 << 16 };
 enum { UNIX_NAME = 256, HOST, PORT, CLIENTS, WAIT, NO_GUARD };
-static const double skin = 0.2; /* Angstrom */
+static const double skin = 0.5; /* Angstrom */
 
 typedef struct {
   md_choice choice;

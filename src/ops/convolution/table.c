@@ -11,7 +11,8 @@ clb_convolution_table clb_convolution_table_of(int knots, double first, double l
                                                double break_at) {
   clb_convolution_table t = {knots, first, last, CLB_SPLINE_STRETCH, 0, NULL};
   const double x = (break_at - first) / (last - first), s = t.stretch, n = knots - 1;
-  const int at = break_at != 0 && x > 0 && x < 1 ? (int)(n * (1 + s) * x / (x + s) + 0.5) : 0;
+  int at = break_at != 0 && x > 0 && x < 1 ? (int)(n * (1 + s) * x / (x + s) + 0.5) : 0;
+  if (knots % 2) at += at % 2; /* then every second knot makes a table, too */
   /* t = n (1 + s) x / (x + s) is the whole number `at` */
   if (at < LEAST_INTERVALS || at > knots - 1 - LEAST_INTERVALS || at <= n * x) return t;
   t.stretch = x * (1 - at / n) / (at / n - x);

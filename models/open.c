@@ -1,0 +1,48 @@
+/* models/open.c - clb_model_open. */
+#include <math.h>
+#include <stdlib.h>
+
+#include "models/model_state.h"
+#include "src/base/sizes.h"
+
+static clb_status check_options(clb_context *ctx, const clb_model_options *o) {
+  if (o->dtype != CLB_F64 && o->dtype != CLB_F32)
+    return clb_fail(&ctx->error, CLB_ERROR_ARGUMENT,
+                    "clb_model_open: dtype is %d; it must be CLB_F64 or CLB_F32", (int)o->dtype);
+  if (o->dtype == CLB_F64 && !ctx->device->limits.f64)
+    return clb_fail(&ctx->error, CLB_ERROR_UNSUPPORTED,
+                    "clb_model_open: dtype is CLB_F64; %s has no double precision",
+                    ctx->device->info.name);
+  if (o->knots && o->knots != CLB_NO_KNOTS && (o->knots < 4 || o->knots > 1 << 20))
+    return clb_fail(&ctx->error, CLB_ERROR_ARGUMENT,
+                    "clb_model_open: knots is %d; it must be 0, CLB_NO_KNOTS, or 4 ... %d",
+                    o->knots, 1 << 20);
+  if (!(o->skin >= 0 && isfinite(o->skin)))
+    return clb_fail(&ctx->error, CLB_ERROR_ARGUMENT,
+                    "clb_model_open: skin is %g; it must be 0 or positive", o->skin);
+  return CLB_OK;
+}
+
+clb_status clb_model_open_sized(clb_context *ctx, const char *path,
+                                const clb_model_options *options, clb_model **model, size_t size) {
+  clb_status s = clb_context_check(ctx, __func__);
+  clb_model_options o;
+  if (model) *model = NULL;
+  if (s) return s;
+  if (!path || !model)
+    return clb_fail(&ctx->error, CLB_ERROR_ARGUMENT, "clb_model_open: %s is NULL",
+                    path ? "model" : "path");
+  s = clb_take_struct(&ctx->error, "clb_model_options", &o, sizeof o, options, size);
+  if (s || (s = check_options(ctx, &o))) return s;
+  clb_model *m = *model = calloc(1, sizeof *m);
+  if (!m) return clb_fail(&ctx->error, CLB_ERROR_MEMORY, "clb_model_open: no memory");
+  *m = (clb_model){.ctx = clb_context_hold(ctx),
+                   .type = o.dtype,
+                   .sum_type = clb_sum_type(ctx),
+                   .listed.n = -1,
+                   .options = o};
+  s = o.knots ? clb_model_load(m, path, o.knots > 0 ? o.knots : 0)
+              : clb_model_choose_knots(m, path);
+  if (s) clb_model_destroy(model);
+  return s;
+}
