@@ -454,7 +454,7 @@ static void refuses(void **state) {
   REFUSED(ctx, CLB_ERROR_ARGUMENT, "buffer of species is NULL",
           clb_energy_forward(op, 3, (clb_rows){0}, rows_of(&x), (clb_rows){0}, rows_of(&x)));
   REFUSED(ctx, CLB_ERROR_ARGUMENT, "bytes of species",
-          clb_energy_forward(op, 300, rows_of(&x), (clb_rows){x.a.buffer, 0, 0, NULL},
+          clb_energy_forward(op, 300, rows_of(&x), (clb_rows){x.a.buffer, 0, CLB_SAME_ROW, NULL},
                              (clb_rows){0}, rows_of(&x)));
   REFUSED(ctx, CLB_ERROR_ARGUMENT, "buffer of total is NULL",
           clb_energy_forward(op, 0, (clb_rows){0}, (clb_rows){0}, (clb_rows){0}, (clb_rows){0}));
