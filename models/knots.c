@@ -95,7 +95,8 @@ static clb_status make_tables(clb_model *m, bool halved) {
   return s;
 }
 
-/* Of the forces of the tables as they are now; leaves tables of all knots. */
+/* Of the forces of the tables as they are now; leaves tables of all knots. 0: the model's numbers
+   are not finite on the cluster. */
 static clb_status find_error(clb_model *m) {
   int32_t species[ATOMS];
   double x[3 * ATOMS], coarse[3 * ATOMS], fine[3 * ATOMS], square = 0, off = 0;
@@ -109,6 +110,7 @@ static clb_status find_error(clb_model *m) {
   m->neighbours.skin = m->options.skin;
   m->neighbours.built = false;
   m->rebuilds = 0;
+  if (s == CLB_ERROR_ARGUMENT) return make_tables(m, false);
   for (int i = 0; i < 3 * ATOMS && !s; i++) {
     off = fmax(off, fabs(fine[i] - coarse[i]));
     square += fine[i] * fine[i] / (3 * ATOMS);

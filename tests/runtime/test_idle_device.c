@@ -84,7 +84,7 @@ static void models(void **state) {
   clb_model *m;
   held = 0xffffffff;
   snprintf(path, sizeof path, "%s/strangers/tiny.safetensors", getenv("CLB_TEST_DATA"));
-  need(clb_model_open(t.ctx, path, NULL, &m));
+  need(clb_model_open(t.ctx, path, &(clb_model_options){.knots = CLB_NO_KNOTS}, &m));
   assert_int_equal(clb_model_compute(m, &atoms, &(clb_model_results){.energy = &energy}),
                    CLB_ERROR_DRIVER);
   clb_model_destroy(&m);

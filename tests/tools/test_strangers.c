@@ -137,7 +137,7 @@ static void models(void **state) {
        0, NULL},
       {"model_escape.safetensors", "'architecture' holds control characters", 0, NULL},
   };
-  static const stranger nan = {"w3.xyz", "forces[0] comes out as ", 0, NULL};
+  static const stranger nan = {"w3.xyz", "energy[0] comes out as ", 0, NULL};
   char model[600], path[600];
   snprintf(path, sizeof path, "%s/strangers/w3.xyz", data_folder());
   for (size_t i = 0; i < sizeof all / sizeof *all; i++) {

@@ -195,7 +195,9 @@ static void projected_weights(void **state) {
                                          .channels = 1,
                                          .n_species = 1,
                                          .layout_x = CLB_IR_MUL,
-                                         .layout_z = CLB_IR_MUL};
+                                         .layout_z = CLB_IR_MUL,
+                                         .storage = CLB_F64,
+                                         .arithmetic = CLB_F64};
   test_contraction *t = contraction_create(ctx, &desc);
   reference_contraction *whole = reference_contraction_create(&desc);
   assert_non_null(whole);
