@@ -215,14 +215,15 @@ def models():
 
 
 def models_peers():
-    """Whole networks in other programs: a row for each system, a column for each program."""
+    """A whole network in several programs: a row for each system, a column for each program."""
     cells, programs = {}, {}
-    for r in results("h100_models_peers.json"):
-        program = f"{r['program']} {r['version']}" + (f", {r['note']}" if r["note"] else "")
+    for r in results("h100_models_peers.json")["results"]:
+        program = f"{r['program']} {r['version']}"
         programs[program] = True
-        system = f"{r['model']}, {r['system']}: {r['atoms']:,} atoms"
-        cells.setdefault(system, {})[program] = f"{r['ms']:.3g}"
-    return table(["ms", *programs],
+        system = f"{r['system'].split(':')[0]}, {r['atoms']:,} atoms"
+        error = f" ({r['force_error']:.0e})" if r.get("force_error") else ""
+        cells.setdefault(system, {})[program] = f"{r['ms']:.3g}{error}"
+    return table(["ms (largest error of a force, eV/A)", *programs],
                  [[system] + [of.get(p, "-") for p in programs] for system, of in cells.items()])
 
 

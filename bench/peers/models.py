@@ -67,8 +67,8 @@ def mace(folder, **options):
 # Name in tables, the package whose version is printed, and the calculator.
 PROGRAMS = {
     "reference": ("clebsch", lambda f: clebsch(f, dtype="f64", knots=0)),
-    "clebsch": ("clebsch", lambda f: clebsch(f, dtype="f32", knots=512, skin=0.5)),
-    "clebsch networks": ("clebsch", lambda f: clebsch(f, dtype="f32", knots=0, skin=0.5)),
+    "clebsch": ("clebsch", lambda f: clebsch(f, dtype="f32", knots=512)),
+    "clebsch networks": ("clebsch", lambda f: clebsch(f, dtype="f32", knots=0)),
     "symmetrix-xl": ("symmetrix-xl", symmetrix),
     "mace": ("mace-torch", mace),
     "mace cuequivariance": ("mace-torch", lambda f: mace(f, enable_cueq=True)),
@@ -80,7 +80,7 @@ def version(package):
         return importlib.metadata.version(package)
     except importlib.metadata.PackageNotFoundError:
         import clebsch as imported
-        return imported.version() if package == "clebsch" else "?"
+        return imported.__version__
 
 
 def measure(program, name, folder, seconds):
@@ -141,7 +141,7 @@ def main():
     if a.one:
         print("ROW " + json.dumps(measure(a.programs, a.systems, a.folder, a.seconds)), flush=True)
         os._exit(0)  # some programs crash when they end
-    run = {"device": card(), "results": []}
+    run = {"device": card(), "clebsch": version("clebsch"), "results": []}
     for name in a.systems.split(","):
         for program in a.programs.split(","):
             command = [sys.executable, __file__, "--one", "--folder", a.folder, "--systems", name,
