@@ -21,7 +21,9 @@ HEAD = """# The command `clebsch`
 
 
 def help_of(command, arguments):
-    environment = {k: v for k, v in os.environ.items() if k != "ARGP_HELP_FMT"}
+    # glibc wraps a line of 79 characters by a byte that it has not written.
+    drop = ("ARGP_HELP_FMT", "MALLOC_PERTURB_")
+    environment = {k: v for k, v in os.environ.items() if k not in drop}
     environment.update(LC_ALL="C", CLB_DEVICE="none")  # opening a device would fail
     words = [command, *arguments.split(), "--help"]
     done = subprocess.run(words, env=environment, capture_output=True, text=True)
