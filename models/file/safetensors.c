@@ -93,6 +93,12 @@ static clb_status read_header(clb_error_sink *e, clb_safetensors *file) {
   char wrong[SHOWN];
   uint64_t length = 0;
   for (int i = LENGTH_BYTES; i-- > 0;) length = length << 8 | file->bytes[i];
+  if (length > file->n - LENGTH_BYTES &&
+      (!memcmp(file->bytes, "PK\3\4", 4) || file->bytes[0] == '{')) /* PyTorch's, Nequix's */
+    return clb_fail(e, CLB_ERROR_ARGUMENT,
+                    "%s: a checkpoint, which must be converted first: clebsch convert %s "
+                    "model.safetensors",
+                    file->path, file->path);
   if (length > file->n - LENGTH_BYTES)
     return clb_fail(e, CLB_ERROR_ARGUMENT,
                     "%s: not a safetensors file: a header of %" PRIu64

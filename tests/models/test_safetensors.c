@@ -269,6 +269,18 @@ static void refuses_lengths(void **state) {
   refused("its header is no JSON object");
 }
 
+/* Checkpoints of PyTorch and of Nequix are known by what they begin with. */
+static void names_convert(void **state) {
+  (void)state;
+  static const char *const heads[] = {"PK\3\4\0\0\10\10", "{\"state_"};
+  for (int i = 0; i < 2; i++) {
+    image f = good();
+    memcpy(f.bytes, heads[i], 8);
+    put(f.bytes, f.n);
+    refused("clebsch convert ");
+  }
+}
+
 static void refuses_other_things(void **state) {
   (void)state;
   clb_error_sink e = {0};
@@ -320,11 +332,11 @@ static void every_length(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(reads_tensors),        cmocka_unit_test(says_what_does_not_fit),
-      cmocka_unit_test(reads_metadata),       cmocka_unit_test(no_metadata),
-      cmocka_unit_test(refuses_headers),      cmocka_unit_test(refuses_lengths),
-      cmocka_unit_test(refuses_other_things), cmocka_unit_test(every_bit_of_the_header),
-      cmocka_unit_test(every_length),
+      cmocka_unit_test(reads_tensors),           cmocka_unit_test(says_what_does_not_fit),
+      cmocka_unit_test(reads_metadata),          cmocka_unit_test(no_metadata),
+      cmocka_unit_test(refuses_headers),         cmocka_unit_test(refuses_lengths),
+      cmocka_unit_test(names_convert),           cmocka_unit_test(refuses_other_things),
+      cmocka_unit_test(every_bit_of_the_header), cmocka_unit_test(every_length),
   };
   return cmocka_run_group_tests(tests, make_path, remove_path);
 }
