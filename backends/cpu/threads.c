@@ -24,15 +24,17 @@ typedef struct job {
 struct clb_cpu_threads {
   clb_cpu_threads *next; /* of another device */
   int helpers;           /* besides the thread that launches */
+  int most;              /* threads of the process that it wants room for */
+  bool joined;           /* it is one of the users */
   pthread_cond_t idle;
 };
 
 static struct {
   pthread_mutex_t lock; /* protects all of this, and of jobs all but `first` */
   pthread_cond_t wake;
-  clb_cpu_threads *users;
-  job *jobs;         /* that more helpers may join */
-  pthread_t *thread; /* `limit` of them at most */
+  clb_cpu_threads *users; /* devices that have launched */
+  job *jobs;              /* that more helpers may join */
+  pthread_t *thread;      /* `limit` of them at most */
   int limit, started, waiting;
   uintptr_t generation; /* threads of an older one end */
 } pool = {.lock = PTHREAD_MUTEX_INITIALIZER, .wake = PTHREAD_COND_INITIALIZER};
@@ -124,24 +126,28 @@ static bool make_room(int limit) {
   return true;
 }
 
-clb_cpu_threads *clb_cpu_threads_create(int cores) {
+/* Its first launch: a device that launches nothing leaves nothing in the process. */
+static bool join(clb_cpu_threads *t) {
   static pthread_once_t once = PTHREAD_ONCE_INIT;
-  const int here = clb_cpu_cores(), most = cores > here ? cores : here;
-  clb_cpu_threads *t = calloc(1, sizeof *t);
-  if (!t) return NULL;
   pthread_once(&once, guard_forks);
-  t->helpers = cores - 1;
-  t->idle = (pthread_cond_t)PTHREAD_COND_INITIALIZER;
   pthread_mutex_lock(&pool.lock);
-  const bool good = make_room(most - 1);
-  if (good) {
+  if (make_room(t->most)) {
     t->next = pool.users;
     pool.users = t;
+    t->joined = true;
   }
   pthread_mutex_unlock(&pool.lock);
-  if (good) return t;
-  free(t);
-  return NULL;
+  return t->joined;
+}
+
+clb_cpu_threads *clb_cpu_threads_create(int cores) {
+  const int here = clb_cpu_cores();
+  clb_cpu_threads *t = calloc(1, sizeof *t);
+  if (!t) return NULL;
+  t->helpers = cores - 1;
+  t->most = (cores > here ? cores : here) - 1;
+  t->idle = (pthread_cond_t)PTHREAD_COND_INITIALIZER;
+  return t;
 }
 
 /* The last user takes the threads with it. */
@@ -151,9 +157,9 @@ void clb_cpu_threads_destroy(clb_cpu_threads *t) {
   if (!t) return;
   pthread_mutex_lock(&pool.lock);
   clb_cpu_threads **link = &pool.users;
-  while (*link != t) link = &(*link)->next;
-  *link = t->next;
-  if (!pool.users) {
+  while (t->joined && *link != t) link = &(*link)->next;
+  if (t->joined) *link = t->next;
+  if (t->joined && !pool.users) {
     ended = pool.thread;
     n = pool.started;
     pool.thread = NULL;
@@ -176,7 +182,7 @@ static void forget(const job *done) {
 
 void clb_cpu_threads_run(clb_cpu_threads *t, clb_cpu_function *f, const ir_arg *arg, int64_t groups,
                          int64_t chunk) {
-  if (groups <= chunk || !t->helpers) {
+  if (groups <= chunk || !t->helpers || (!t->joined && !join(t))) {
     f(arg, 0, groups);
     return;
   }
