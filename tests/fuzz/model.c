@@ -110,8 +110,7 @@ static void check_repulsion(const clb_network *f, const clb_layer *y) {
   const clb_repulsion *p = y->parameters;
   const int64_t tables[] = {p->charges, p->screening, p->radii};
   for (int i = 0; i < 3; i++) check_weights(f, tables[i], f->n_species);
-  for (int s = 0; s < f->n_species; s++)
-    FUZZ_CHECK(f->weights[p->radii + s] > 0 && 2 * f->weights[p->radii + s] <= f->r_max);
+  for (int s = 0; s < f->n_species; s++) FUZZ_CHECK(f->weights[p->radii + s] > 0);
 }
 
 static void check_embedding(const clb_network *f, const clb_layer *y) {
