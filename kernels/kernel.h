@@ -29,7 +29,7 @@ typedef struct {
   bool (*reads_tables)(const clb_schedule *s);
   bool (*tables)(const clb_problem *p, clb_tables *tables);
   int passes; /* number of supported passes, the first ones of clb_pass */
-  /* Whose settings wisdom keeps of it, beside the common ones: CLB_FIELD(product) and its like. */
+  /* Whose settings wisdom keeps of it, beside the common ones: such as CLB_FIELD(product). */
   size_t settings;
   /* May be NULL: schedules worth timing, without duplicates, that of `schedule` first; returns
      their number, at most CLB_MAX_CANDIDATES. */

@@ -37,11 +37,11 @@ static clb_status check_same(clb_model *m, const clb_model_edges *e) {
                                      l->n_local == e->n_local && l->n_total == e->n_total
                                : l->n < 0 && n->n_edges == e->n_edges && n->n_local == e->n_local &&
                                      n->n_total == e->n_total);
-  return same
-             ? CLB_OK
-             : FAIL(m, CLB_ERROR_ARGUMENT,
-                    "clb_model: same_graph is %d; the last call's counts were others, or it failed",
-                    e->same_graph);
+  return same ? CLB_OK
+              : FAIL(m, CLB_ERROR_ARGUMENT,
+                     "clb_model: same_graph is %d; the counts differ from those of the last call, "
+                     "or that call failed",
+                     e->same_graph);
 }
 
 /* A buffer of n rows of 3 numbers of this type, or NULL. */

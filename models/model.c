@@ -128,10 +128,11 @@ static clb_status check_atoms(clb_model *m, const clb_model_atoms *a, const clb_
       return FAIL(m, CLB_ERROR_ARGUMENT, "clb_model_compute: cell is NULL, but periodic[%d] is %d",
                   d, a->periodic[d]);
   if (r->stress && !(a->cell && clb_cell_volume(a->cell) > 0))
-    return FAIL(m, CLB_ERROR_ARGUMENT,
-                "clb_model_compute: stress is asked for, but cell %s: it is a derivative by strain "
-                "over the volume that the three rows span",
-                a->cell ? "has no volume" : "is NULL");
+    return FAIL(
+        m, CLB_ERROR_ARGUMENT,
+        "clb_model_compute: stress was requested, but cell %s: it is a derivative by strain "
+        "over the volume that the three rows span",
+        a->cell ? "has no volume" : "is NULL");
   return CLB_OK;
 }
 

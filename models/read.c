@@ -24,7 +24,8 @@ static void read_species(reader *r) {
     f->symbol[f->n_species] = s;
     const int element = f->atomic_number[f->n_species] = clb_element(s, n);
     if (!element)
-      clb_model_refuse(r, "'species' has \"%.*s\", which is no element", (int)(n < 60 ? n : 60), s);
+      clb_model_refuse(r, "'species' has \"%.*s\", which is not an element", (int)(n < 60 ? n : 60),
+                       s);
     for (int i = 0; i < f->n_species; i++)
       if (f->atomic_number[i] == element)
         clb_model_refuse(r, "'species' has %.*s twice, as species %d and %d", (int)n, s, i,

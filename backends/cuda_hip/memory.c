@@ -58,7 +58,7 @@ clb_status clb_gpu_wrap(clb_device *device, clb_memory *memory) {
   clb_gpu_guard t;
   clb_status s = clb_gpu_enter(g, &t);
   if (!s && !g->pageable && g->driver.pointer(&type, POINTER_MEMORY_TYPE, memory->handle))
-    s = clb_fail(device->error, CLB_ERROR_ARGUMENT, "%s: %p is no memory of this driver", g->name,
+    s = clb_fail(device->error, CLB_ERROR_ARGUMENT, "%s: %p is not memory of this driver", g->name,
                  memory->handle);
   clb_gpu_leave(g, &t);
   return s;

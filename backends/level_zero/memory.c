@@ -134,7 +134,7 @@ clb_status clb_lz_wrap(clb_device *device, clb_memory *memory) {
   if (r) return clb_lz_failed(device->error, "zeMemGetAllocProperties", r);
   if (p.type == ZE_MEMORY_TYPE_UNKNOWN)
     return clb_fail(device->error, CLB_ERROR_ARGUMENT,
-                    "level_zero: %p is no device, shared or host memory of this context",
+                    "level_zero: %p is not device, shared or host memory of this context",
                     memory->handle);
   r = d->ze.MemGetAddressRange(d->context, memory->handle, &base, &size);
   if (r) return clb_lz_failed(device->error, "zeMemGetAddressRange", r);

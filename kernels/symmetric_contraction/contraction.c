@@ -38,7 +38,7 @@ static clb_dual weigh(void *user, int tree) {
 }
 
 static bool keeps_weights(const clb_contraction *b) {
-  return b->s->symmetric.keep_weights && !b->s->symmetric.turns && !b->s->accumulate_in_memory;
+  return b->s->symmetric.keep_weights && !b->s->symmetric.phases && !b->s->accumulate_in_memory;
 }
 
 static void declare_weights(clb_contraction *b, lanes_of_row *l) {
@@ -102,8 +102,8 @@ static void unrolled_row(clb_contraction *b, lanes_of_row *l) {
   if (b->gradients) clb_contraction_store_x(b, out);
 }
 
-/* Reads what a turn may need; what it does not use is removed. */
-static void begin_turn(clb_contraction *b, lanes_of_row *l) {
+/* Reads what a phase may need; what it does not use is removed. */
+static void begin_phase(clb_contraction *b, lanes_of_row *l) {
   bool along = clb_contraction_incoming(b, CLB_OPERAND_X);
   ir_val x[MAX_X], a[MAX_X];
   clb_unrolled_clear(b, &l->row);
@@ -121,26 +121,26 @@ static void add_to(clb_contraction *b, ir_val sum, clb_dual x) {
 }
 
 /* Turns are iterations of a loop.  Compilers do not know how many there are, as they do not know
-   that species are not negative, and cannot move a turn's loads out of its branch: so they share
-   nothing between turns. */
-static void row_in_turns(clb_contraction *b, lanes_of_row *l) {
+   that species are not negative, and cannot move a phase's loads out of its branch: so they share
+   nothing between phases. */
+static void row_in_phases(clb_contraction *b, lanes_of_row *l) {
   ir_kernel *k = b->k;
   const int d = (b->sc->ell + 1) * (b->sc->ell + 1);
   ir_val zero = ir_real(k, b->t, 0), z[CLB_MAX_ELL + 1][MAX_WIDTH], gradient[MAX_X], out[MAX_X];
-  int turns = 1;
+  int phases = 1;
   find_weights(b, l);
   for (int o = 0; o < b->sc->n_degrees && b->results; o++)
     for (int m = 0; m < 2 * b->sc->degrees[o] + 1; m++) z[o][m] = ir_var(k, zero, false);
   for (int i = 0; i < d && b->gradients; i++) gradient[i] = ir_var(k, zero, false);
-  for (int at = b->sc->ell + 1; at < b->plan.n_elements; turns++)
-    at = clb_contraction_turn_end(b, at);
+  for (int at = b->sc->ell + 1; at < b->plan.n_elements; phases++)
+    at = clb_contraction_phase_end(b, at);
   ir_val unknown = ir_select(k, ir_2(k, IR_LT, clb_contraction_species(b), ir_int(k, IR_I64, 0)),
-                             ir_int(k, IR_I32, 0), ir_int(k, IR_I32, turns)),
-         turn = ir_loop(k, ir_int(k, IR_I32, 0), unknown, ir_int(k, IR_I32, 1));
-  for (int t = 0; t < turns; t++) {
-    ir_if(k, ir_2(k, IR_EQ, turn, ir_int(k, IR_I32, t)));
-    begin_turn(b, l);
-    clb_contraction_turn(b, &l->row, t);
+                             ir_int(k, IR_I32, 0), ir_int(k, IR_I32, phases)),
+         phase = ir_loop(k, ir_int(k, IR_I32, 0), unknown, ir_int(k, IR_I32, 1));
+  for (int t = 0; t < phases; t++) {
+    ir_if(k, ir_2(k, IR_EQ, phase, ir_int(k, IR_I32, t)));
+    begin_phase(b, l);
+    clb_contraction_phase(b, &l->row, t);
     for (int o = 0; o < b->sc->n_degrees && b->results; o++)
       for (int m = 0; m < 2 * b->sc->degrees[o] + 1; m++) add_to(b, z[o][m], l->row.z[o][m]);
     for (int i = 0; i < d && b->gradients; i++) add_to(b, gradient[i], l->row.gradient[i]);
@@ -167,7 +167,7 @@ static void rows(clb_contraction *b, lanes_of_row *l, clb_table_row *table) {
   b->row = first;
   if (n > 1) ir_if(k, ir_2(k, IR_LT, b->row, b->n));
   if (table) clb_contraction_table_row(b, table, IR_NONE, IR_NONE);
-  else if (b->s->symmetric.turns) row_in_turns(b, l);
+  else if (b->s->symmetric.phases) row_in_phases(b, l);
   else unrolled_row(b, l);
   if (n > 1) ir_end(k), ir_end(k);
 }

@@ -90,12 +90,11 @@ void clb_unrolled_set(clb_contraction *b, clb_unrolled_row *row, const ir_val *x
                       const ir_val *along);
 /* From the values of A, weights and g: z, the gradients of A, those of the weights, as asked. */
 void clb_contraction_unrolled(clb_contraction *b, clb_unrolled_row *row);
-/* The part of it whose right elements are the A_l (0), or pairs of one degree and parity (1 and
-   on); gradients of pairs are complete if the correlation is below 4. false: there is no such turn.
- */
-/* The end of the turn that starts with right element `first`, a pair. */
-int clb_contraction_turn_end(const clb_contraction *b, int first);
-bool clb_contraction_turn(clb_contraction *b, clb_unrolled_row *row, int turn);
+/* The phase whose right elements are the A_l (0), or pairs of one degree and parity (1 and on);
+   gradients of pairs are complete if the correlation is below 4. false: there is no such phase. */
+bool clb_contraction_phase(clb_contraction *b, clb_unrolled_row *row, int phase);
+/* The end of the phase that starts with right element `first`, a pair. */
+int clb_contraction_phase_end(const clb_contraction *b, int first);
 /* false: no memory. Release with _free, whatever the result. */
 bool clb_unrolled_make(const clb_contraction *b, clb_unrolled_row *row);
 void clb_unrolled_free(clb_unrolled_row *row);

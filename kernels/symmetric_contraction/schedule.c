@@ -9,7 +9,7 @@ enum {
   KEPT_WEIGHTS = 64, /* registers for weights that stay there from row to row */
   SUMS = 64,         /* registers for sums over rows */
   LARGE = 350        /* multiplications of a kernel that asks for the large register mode, or may be
-                        done in turns */
+                        done in phases */
 };
 
 /* Multiplications that may be instructions of their own; beyond, the products are listed in
@@ -35,14 +35,14 @@ static int64_t cost_of(const clb_problem *p, const clb_symmetric_plan *plan) {
   return times[p->pass] * clb_symmetric_cost(plan);
 }
 
-/* In turns a pair's gradient must be complete when its turn ends. */
+/* In phases a pair's gradient must be complete when its phase ends. */
 static bool can_turn(const clb_symmetric_contraction_problem *sc) {
   return sc->correlation > 1 && sc->correlation < 4;
 }
 
-/* Whether the vendor's compiler spills so many numbers of a large derivative that turns are faster,
-   or must be so.  On an H200, 92 bytes of double backward to l = 2 in f32 cost less than turns,
-   which took 1.16 times as long. */
+/* Whether the vendor's compiler spills so many numbers of a large derivative that phases are
+   faster, or must be so.  On an H200, 92 bytes of double backward to l = 2 in f32 cost less than
+   phases, which took 1.16 times as long. */
 static bool spills(const clb_problem *p, const clb_limits *limits) {
   return p->arithmetic == CLB_F64 || (p->pass == CLB_DOUBLE_BACKWARD && limits->registers <= 128);
 }
@@ -73,7 +73,7 @@ void clb_contraction_schedule(const clb_problem *p, const clb_limits *limits, cl
     s->symmetric.large_registers = limits->registers <= 128 && cost_of(p, &plan) > LARGE;
     s->symmetric.keep_weights =
         !sums && sc->n_paths <= KEPT_WEIGHTS / (words * twice * words * twice);
-    s->symmetric.turns =
+    s->symmetric.phases =
         gradients && can_turn(sc) && cost_of(p, &plan) > LARGE && spills(p, limits);
     s->symmetric.roles = sums && sc->n_degrees > 1 && sc->n_paths * words > SUMS;
   }
@@ -106,7 +106,7 @@ int clb_contraction_candidates(const clb_problem *p, const clb_limits *limits, c
     clb_candidate_with(list, &n, &first, CLB_FIELD(symmetric.keep_weights),
                        !first.symmetric.keep_weights);
   if (!sums && can_turn(sc))
-    clb_candidate_with(list, &n, &first, CLB_FIELD(symmetric.turns), !first.symmetric.turns);
+    clb_candidate_with(list, &n, &first, CLB_FIELD(symmetric.phases), !first.symmetric.phases);
   for (size_t i = 0; i < sizeof rows / sizeof *rows && !sums; i++)
     if (rows[i] < 64 || !gpu)
       clb_candidate_with(list, &n, &first, CLB_FIELD(symmetric.rows), rows[i]);

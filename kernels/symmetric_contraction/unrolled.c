@@ -6,7 +6,7 @@
    With g the gradient by z and h = d(g . [left q]) / dq, backward adds
      to d left: d(g . [left q]) / d left,  to d right_t: w_t h,  to d w_t: h . right_t.
    Right elements of one degree and parity are done one after the other, between all their h and all
-   their q, so that a pair's value and gradient live in registers only while its turn lasts, unless
+   their q, so that a pair's value and gradient live in registers only while its phase lasts, unless
    pairs are also left elements. */
 #include "kernels/symmetric_contraction/contraction.h"
 
@@ -222,7 +222,7 @@ static void right_elements(clb_contraction *b, clb_unrolled_row *row, int first,
     through_left(b, row, &row->product[i], degree);
 }
 
-int clb_contraction_turn_end(const clb_contraction *b, int first) {
+int clb_contraction_phase_end(const clb_contraction *b, int first) {
   const clb_symmetric_element *e = b->plan.element;
   int end = first;
   while (end < b->plan.n_elements && e[end].degree == e[first].degree &&
@@ -231,21 +231,21 @@ int clb_contraction_turn_end(const clb_contraction *b, int first) {
   return end;
 }
 
-bool clb_contraction_turn(clb_contraction *b, clb_unrolled_row *row, int turn) {
+bool clb_contraction_phase(clb_contraction *b, clb_unrolled_row *row, int phase) {
   int ell = b->sc->ell, first = ell + 1;
-  for (int l = 0; l <= ell && !turn; l++) right_elements(b, row, l, l + 1, false);
-  if (!turn) return true;
-  while (--turn && first < b->plan.n_elements) first = clb_contraction_turn_end(b, first);
+  for (int l = 0; l <= ell && !phase; l++) right_elements(b, row, l, l + 1, false);
+  if (!phase) return true;
+  while (--phase && first < b->plan.n_elements) first = clb_contraction_phase_end(b, first);
   if (first == b->plan.n_elements) return false;
-  right_elements(b, row, first, clb_contraction_turn_end(b, first),
+  right_elements(b, row, first, clb_contraction_phase_end(b, first),
                  b->gradients && b->sc->correlation < 4);
   return true;
 }
 
 void clb_contraction_unrolled(clb_contraction *b, clb_unrolled_row *row) {
-  for (int turn = 1; clb_contraction_turn(b, row, turn);) turn++;
+  for (int phase = 1; clb_contraction_phase(b, row, phase);) phase++;
   for (int i = b->sc->ell + 1; i < b->plan.n_elements && b->gradients && b->sc->correlation > 3;
        i++)
     pair_gradient(b, row, i);
-  clb_contraction_turn(b, row, 0);
+  clb_contraction_phase(b, row, 0);
 }

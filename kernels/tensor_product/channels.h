@@ -3,9 +3,9 @@
 
    Where a channel's components lie side by side (layout mul_ir), a block of channels is one piece
    of memory: with `through_local` results of z go through local memory, so that the sub-group
-   writes them in order. With `whole_rows` the whole row of z does: where channels are no multiple
-   of the lanes, terms begin in the middle of memory lines. Only where a group is one sub-group with
-   one row. */
+   writes them in order. With `whole_rows` the whole row of z does: where channels are not a
+   multiple of the lanes, terms begin in the middle of memory lines. Only where a group is one
+   sub-group with one row. */
 #ifndef CLB_KERNELS_TENSOR_PRODUCT_CHANNELS_H
 #define CLB_KERNELS_TENSOR_PRODUCT_CHANNELS_H
 

@@ -128,10 +128,11 @@ static clb_status check_metadata(clb_error_sink *e, const clb_safetensors *file)
   json_t *value;
   if (!file->metadata) return CLB_OK;
   if (!json_is_object(file->metadata))
-    return clb_fail(e, CLB_ERROR_ARGUMENT, "%s: __metadata__ is no object", file->path);
+    return clb_fail(e, CLB_ERROR_ARGUMENT, "%s: __metadata__ is not an object", file->path);
   json_object_foreach(file->metadata, key, value) {
     if (!json_is_string(value))
-      return clb_fail(e, CLB_ERROR_ARGUMENT, "%s: __metadata__: a value is no string", file->path);
+      return clb_fail(e, CLB_ERROR_ARGUMENT, "%s: __metadata__: a value is not a string",
+                      file->path);
     if (!clb_text_is_plain(key) || !clb_text_is_plain(json_string_value(value)))
       return clb_fail(e, CLB_ERROR_ARGUMENT, "%s: __metadata__: '%s' holds control characters",
                       file->path, shown(key, name));
@@ -304,7 +305,8 @@ static double element(const clb_tensor *t, int64_t i, bool f64) {
 clb_status clb_safetensors_want(clb_error_sink *e, const clb_safetensors *file, const char *name,
                                 int rank, const int64_t *shape, const clb_tensor **out) {
   const clb_tensor *t = *out = clb_safetensors_find(file, name);
-  if (!t) return clb_fail(e, CLB_ERROR_ARGUMENT, "%s: there is no tensor '%s'", file->path, name);
+  if (!t)
+    return clb_fail(e, CLB_ERROR_ARGUMENT, "%s: there is not a tensor '%s'", file->path, name);
   if (strcmp(t->dtype, "F64") != 0 && strcmp(t->dtype, "F32") != 0)
     return clb_fail(e, CLB_ERROR_ARGUMENT, "%s: tensor '%s' is %s, not F64 or F32", file->path,
                     name, t->dtype);

@@ -41,7 +41,7 @@ class View:
         elif hasattr(array, "__dlpack__"):
             self._of_dlpack(array, context)
         else:
-            raise TypeError(f"{what}: {type(array).__name__} is no array of NumPy, nor one that "
+            raise TypeError(f"{what}: {type(array).__name__} is not an array of NumPy, nor one that "
                             "has __dlpack__, nor a list")
 
     def _of_numpy(self, array):
@@ -52,9 +52,9 @@ class View:
         self.dtype, self.named = NUMPY.get(str(array.dtype)), str(array.dtype)
         self.strides = [step // max(1, array.itemsize) for step in array.strides]
         if any(step % max(1, array.itemsize) for step in array.strides):
-            raise Error(f"{self.what}: strides of {array.strides} bytes are no whole elements")
+            raise Error(f"{self.what}: strides of {array.strides} bytes are not whole elements")
         if not array.flags.aligned:
-            raise Error(f"{self.what}: its address is no multiple of an element's size")
+            raise Error(f"{self.what}: its address is not a multiple of an element's size")
 
     def _of_dlpack(self, array, context):
         kind, number = array.__dlpack_device__()

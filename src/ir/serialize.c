@@ -76,7 +76,7 @@ size_t ir_write(const ir_kernel *k, void *bytes, size_t size) {
 }
 
 static bool take_kernel(ir_kernel *k, const uint8_t *p, size_t size, char why[200]) {
-  snprintf(why, 200, "its %zu bytes are no kernel of this version", size);
+  snprintf(why, 200, "its %zu bytes are not a kernel of this version", size);
   if (size < HEAD || memcmp(p, magic, sizeof magic)) return false;
   p += sizeof magic;
   memcpy(k->name, p, sizeof k->name);

@@ -109,6 +109,7 @@ void clb_memory_free(clb_context *ctx, clb_memory *memory);
 static inline void clb_workspace_discard(const clb_context *ctx, const clb_memory *workspace) {
   if (!ctx->recording) clb_memory_discard(workspace);
 }
+
 /* Refuses a call that needs the device immediately while a recording is being made. */
 clb_status clb_not_recording(clb_context *ctx, const char *call);
 
@@ -124,11 +125,11 @@ clb_status clb_op_create(clb_context *ctx, const clb_problem *problem, unsigned 
                          clb_tuner tune, clb_op **op);
 clb_status clb_op_new(clb_context *ctx, const clb_problem *problem, clb_op **op);
 
-/* Gives the pass a kernel with this schedule, and the op the tables that the kernel reads; on
-   failure the pass keeps its previous kernel. */
 /* Lowers and compiles a pass; the op stays as it is. */
 clb_status clb_op_make_kernel(clb_op *op, clb_pass pass, const clb_schedule *schedule,
                               clb_kernel **kernel);
+/* Gives the pass a kernel with this schedule, and the op the tables that the kernel reads; on
+   failure the pass keeps its previous kernel. */
 clb_status clb_op_set_schedule(clb_op *op, clb_pass pass, const clb_schedule *schedule);
 
 /* One operand: rows of `columns` elements; if columns is 0 the operand is ignored. */

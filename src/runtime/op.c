@@ -116,13 +116,11 @@ clb_status clb_op_check(clb_context *ctx, const clb_problem *problem, unsigned p
   const clb_kernel_kind *kind = clb_kernel_kinds[problem->kind];
   clb_status s = check_types(ctx, problem);
   if (!s && kind->passes < CLB_PASSES && !(passes >> CLB_PASSES) && passes >> kind->passes)
-    s = clb_fail(&ctx->error, CLB_ERROR_UNSUPPORTED,
-                 "passes is %#x; %s goes no further than its %s pass", passes, kind->name,
-                 clb_pass_name((clb_pass)(kind->passes - 1)));
+    s = clb_fail(&ctx->error, CLB_ERROR_UNSUPPORTED, "passes is %#x; %s has passes up to %s only",
+                 passes, kind->name, clb_pass_name((clb_pass)(kind->passes - 1)));
   if (!s && (!passes || passes >> CLB_PASSES))
     s = clb_fail(&ctx->error, CLB_ERROR_ARGUMENT,
-                 "passes is %#x; it must be a sum of CLB_PASS_BIT(CLB_FORWARD) and its like",
-                 passes);
+                 "passes is %#x; it must be an OR of CLB_PASS_BIT(pass)", passes);
   return s ? s : kind->check(problem, &ctx->device->limits, &ctx->error);
 }
 

@@ -61,7 +61,6 @@ void clb_memory_free(clb_context *ctx, clb_memory *memory) {
 
 clb_status clb_not_recording(clb_context *ctx, const char *call) {
   if (!ctx->recording) return CLB_OK;
-  return clb_fail(
-      &ctx->error, CLB_ERROR_ARGUMENT,
-      "%s: not between clb_record_begin and clb_record_end, for it needs the device now", call);
+  return clb_fail(&ctx->error, CLB_ERROR_ARGUMENT,
+                  "%s: not allowed while recording, because it needs the device now", call);
 }

@@ -338,7 +338,7 @@ static void sentences(void **state) {
       {0, "cuMemAlloc_v2", 2, CLB_ERROR_MEMORY,
        "cuda:1: cuMemAlloc_v2: FAKE_OUT_OF_MEMORY (2): told to fail (400 bytes)"},
       {1, "hipMalloc", 2, CLB_ERROR_MEMORY, "hip:1: hipMalloc: FAKE_OUT_OF_MEMORY (2)"},
-      {0, "cuPointerGetAttribute", 1, CLB_ERROR_ARGUMENT, "is no memory of this driver"},
+      {0, "cuPointerGetAttribute", 1, CLB_ERROR_ARGUMENT, "is not memory of this driver"},
       {0, "nvrtcCompileProgram", 6, CLB_ERROR_COMPILE,
        "nvrtcCompileProgram: FAKE_COMPILATION (6), compiling scale_rows"},
       {1, "hiprtcCompileProgram", 6, CLB_ERROR_COMPILE,

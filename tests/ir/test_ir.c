@@ -667,10 +667,10 @@ static void test_what_is_reported(void **state) {
   misbehave(6, 3, NULL);
   misbehave(7, 0, "LOOP: step 0 is not positive");
   misbehave(7, INT64_MAX, NULL);
-  misbehave(8, 3, "LOAD: index 3 of lane 0 is no multiple of the aligned load's width");
+  misbehave(8, 3, "LOAD: index 3 of lane 0 is not a multiple of the aligned load's width");
   misbehave(8, 4, "LOAD: index 4 of lane 0 leaves the array");
   misbehave(8, 2, NULL);
-  misbehave(14, 3, "STORE: index 3 of lane 0 is no multiple of the aligned store's width");
+  misbehave(14, 3, "STORE: index 3 of lane 0 is not a multiple of the aligned store's width");
   misbehave(14, 4, "STORE: index 4 of lane 0 leaves the array");
   misbehave(14, 2, NULL);
   misbehave(9, INT64_C(1) << 31, "CAST: 2147483648 of lane 0 does not fit into i32");

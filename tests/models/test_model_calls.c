@@ -466,7 +466,7 @@ static void bad_atoms(void **state) {
   REFUSED_ATOMS("species[3]", b.species = bad_species);
   REFUSED_ATOMS("cell", b.cell = NULL);
   REFUSED_ATOMS("cell is NULL", b.periodic[0] = b.periodic[1] = b.periodic[2] = 0, b.cell = NULL);
-  REFUSED_ATOMS("stress is asked for, but cell has no volume", b.periodic[2] = 0, b.cell = flat);
+  REFUSED_ATOMS("stress was requested, but cell has no volume", b.periodic[2] = 0, b.cell = flat);
   REFUSED_ATOMS("has no volume", b.periodic[2] = 0, b.cell = endless);
   REFUSED_ATOMS("cell", b.cell = flat);
   REFUSED_ATOMS("position", b.positions = bad_position);

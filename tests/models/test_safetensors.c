@@ -127,7 +127,7 @@ static void says_what_does_not_fit(void **state) {
   clb_safetensors *file = open_good(&e);
   double out[6];
   expect_sentence(&e, clb_safetensors_read(&e, file, "c", 1, (int64_t[]){2}, out),
-                  "there is no tensor 'c'");
+                  "there is not a tensor 'c'");
   expect_sentence(&e, clb_safetensors_read(&e, file, "whole", 1, (int64_t[]){1}, out),
                   "tensor 'whole' is I32, not F64 or F32");
   expect_sentence(&e, clb_safetensors_read(&e, file, "b", 2, (int64_t[]){3, 2}, out),
@@ -196,10 +196,10 @@ static void refuses_headers(void **state) {
       {"{}x", "its header is wrong"},
       {"{}", "8 bytes of data belong to no tensor"},
       {"{\"__metadata__\":[],\"a\":{\"dtype\":\"F64\",\"shape\":[1],\"data_offsets\":[0,8]}}",
-       "__metadata__ is no object"},
+       "__metadata__ is not an object"},
       {"{\"__metadata__\":{\"k\":1},\"a\":{\"dtype\":\"F64\",\"shape\":[1],\"data_offsets\":[0,8]}"
        "}",
-       "a value is no string"},
+       "a value is not a string"},
       {"{\"a\":{\"dtype\":\"F64\",\"shape\":[1],\"data_offsets\":[0,8]},\"a\":{\"dtype\":\"F64\","
        "\"shape\":[1],\"data_offsets\":[0,8]}}",
        "duplicate"},

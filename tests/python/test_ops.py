@@ -193,7 +193,7 @@ class Ops(unittest.TestCase):
         frozen.flags.writeable = False
         for error, said, call in (
                 (TypeError, "x holds float32; the op takes f64", lambda: op.forward(x.astype(np.float32), y, w)),
-                (TypeError, "x: float is no array", lambda: op.forward(0.5, y, w)),
+                (TypeError, "x: float is not an array", lambda: op.forward(0.5, y, w)),
                 (ValueError, r"y has the shape \[6, 8\]; it must be \[n, 9\]", lambda: op.forward(x, y[:, :8], w)),
                 (ValueError, "y has 5 rows; it must have 6", lambda: op.forward(x, y[1:], w)),
                 (ValueError, "w is missing", lambda: op.forward(x, y)),

@@ -121,7 +121,7 @@ class Structures(unittest.TestCase):
         """--elements reaches every command that reads a structure."""
         pathlib.Path("names.xyz").write_text("3\n\nOw 0 0 0\nHw 0 0.76 0.59\nHw 0 -0.76 0.59\n")
         words = ["--model", str(WATER), "--structure", "names.xyz"]
-        self.assertIn("line 3: 'Ow' is no chemical symbol; --elements NAME=SYMBOL", run("energy", *words, status=1))
+        self.assertIn("line 3: 'Ow' is not a chemical symbol; --elements NAME=SYMBOL", run("energy", *words, status=1))
         told = ["--elements", "Ow=O,Hw=H"]
         run("energy", *words, *told, "--frames", "all", "--out", "out.xyz")
         self.assertEqual(str(read("out.xyz").symbols), "OH2")

@@ -307,8 +307,7 @@ static void refuses(void **state) {
           clb_record_end(ctx, &r));
   assert_null(r);
   for (int i = 0; i < 7; i++) {
-    static const char needs[] =
-        "not between clb_record_begin and clb_record_end, for it needs the device now";
+    static const char needs[] = "not allowed while recording, because it needs the device now";
     OK(ctx, clb_record_begin(ctx));
     submit(&s, &on);
     if (i == 0) REFUSED(ctx, CLB_ERROR_ARGUMENT, needs, clb_wait(ctx));

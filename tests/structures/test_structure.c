@@ -161,13 +161,13 @@ static void broken(void **state) {
       {"xyz", "1\nProperties=species:S:1:pos:R:3:x:Q:1\nH 0 0 0\n", "line 2: Properties are"},
       {"xyz", "1\nProperties=species:S:1:pos:R:3:x:R:0\nH 0 0 0\n", "line 2: Properties are"},
       {"xyz", "1\nProperties=species:S:1:pos:R:3:x:R:99999999\nH 0 0 0\n", "line 2: Properties"},
-      {"xyz", "2\n\nH 0 0 0\nXx 0 0 0\n", "line 4: 'Xx' is no chemical symbol"},
+      {"xyz", "2\n\nH 0 0 0\nXx 0 0 0\n", "line 4: 'Xx' is not a chemical symbol"},
       {"xyz", "1\n\nH 0 0\n", "line 3: atom 1 of 1 has 3 of 4 columns"},
       {"xyz", "1\nProperties=species:S:1:pos:R:3\nH 0 0 0 0\n",
        "line 3: atom 1 of 1 has more than 4 columns"},
-      {"xyz", "1\n\nH 0 inf 0\n", "line 3: 'inf' is no finite number"},
-      {"xyz", "1\n\nH 0 1e999 0\n", "line 3: '1e999' is no finite number"},
-      {"xyz", "1\n\nH 0 0x 0\n", "line 3: '0x' is no finite number"},
+      {"xyz", "1\n\nH 0 inf 0\n", "line 3: 'inf' is not a finite number"},
+      {"xyz", "1\n\nH 0 1e999 0\n", "line 3: '1e999' is not a finite number"},
+      {"xyz", "1\n\nH 0 0x 0\n", "line 3: '0x' is not a finite number"},
       {"gro", "title\n", "line 1: the file ends here"},
       {"gro", "title\nfive\n", "line 2: the second line is the number"},
       {"gro", "title\n2\n" GRO, "line 3: the file ends here, before atom 2 of 2"},
@@ -216,7 +216,7 @@ static void broken(void **state) {
     memset(&s, 1, sizeof s);
     if (structure_read(path, NULL, &s, error, sizeof error)) fail_msg("file %zu was read", i);
     const char *words = listed           ? files[i].words
-                        : bytes < 100000 ? "no text file"
+                        : bytes < 100000 ? "not a text file"
                                          : "the first line is the number of atoms, not '1111";
     if (!strstr(error, words) || !strstr(error, path))
       fail_msg("file %zu: \"%s\" lacks \"%s\" or the file's name", i, error, words);

@@ -229,7 +229,8 @@ static void pdb_records(void **state) {
   assert_true(fabs(s.positions[0] - 0.529177210903) < 1e-12 && s.cell[0][0] == 10);
   structure_free(&s);
   expect_refused("pdb", CRYST CRYST SERIAL("ATOM      1 "), NULL, "CRYST1 is there twice");
-  expect_refused("pdb", "TITLE     positions{furlong}\n" CRYST, NULL, "no unit of length");
+  expect_refused("pdb", "TITLE     positions{furlong}\n" CRYST, NULL,
+                 "not one of i-PI's units of length");
   expect_refused("pdb", " " SERIAL("ATOM      1 "), NULL, "ATOM in capital letters starts in");
   expect_refused("pdb", SERIAL("ATOM      1 ") SERIAL("atom      1 "), NULL, "ATOM in capital");
   expect_refused("pdb", SERIAL("HETATM100000 "), NULL, "are a coordinate");

@@ -163,12 +163,12 @@ static void refused(void **state) {
       {"# CELL(H): 5 0 0 1 5 0 0 0 5", "the columns of CELL(H) are the vectors"},
       {"# CELL(H): " L5 " CELL(H): " L5, "CELL is there twice"},
       {"# CELL(H): " L5 " Lattice=\"" L5 "\"", "there are two cells"},
-      {"# CELL(H): " L5 " positions{furlong}", "'furlong' is no unit of length"},
-      {"# CELL(H): " L5 " cell{second}", "'second' is no unit of length"},
+      {"# CELL(H): " L5 " positions{furlong}", "'furlong' is not one of i-PI's units of length"},
+      {"# CELL(H): " L5 " cell{second}", "'second' is not one of i-PI's units of length"},
       {"# CELL(H): " L5 " positions{angstrom} positions{ase} positions{nanometer}",
        "another unit stands before"},
       {"# CELL(H): " L5 " forces{ev/ang}", "these are forces, not positions"},
-      {"# CELL(H): " L5 " pos{angstrom}", "'pos{angstrom}' is no quantity of i-PI's"},
+      {"# CELL(H): " L5 " pos{angstrom}", "'pos{angstrom}' is not one of i-PI's quantities"},
       {"# CELL(H): " L5 " positions(angstrom) cell{angstrom}", "with CELL(...) positions are in"},
       {"# CELL(H): " L5 " units: Angstrom", "with CELL(...) positions are in atomic units"},
       {"# cell{angstrom}", "cell{...} is there without CELL(...)"},
@@ -198,21 +198,21 @@ static void columns(void **state) {
       {"Properties=species:S:1:move_mask:L:3:pos:R:3:smiles:S:1", "O T F T 1 2 3 " WIDE, 8, NULL},
       {"Properties=tag:S:1:Species:S:1:Pos:R:3", WIDE " O 1 2 3", 8, NULL},
       {"Properties=\"id:I:1:species:S:1:pos:R:3:velo:R:3\"", "7 O 1 2 3 a b c", 8, NULL},
-      {"", "119 1 2 3", 0, "'119' is no chemical symbol"},
-      {"", "0 1 2 3", 0, "'0' is no chemical symbol"},
-      {"", "1e1 1 2 3", 0, "'1e1' is no chemical symbol"},
-      {"", "O2- 1 2 3", 0, "'O2-' is no chemical symbol; --elements NAME=SYMBOL"},
-      {"", WIDE " 1 2 3", 0, "is no number and no symbol"},
-      {"", "O 0,1 2 3", 0, "'0,1' is no finite number"},
-      {"", "O nan 2 3", 0, "'nan' is no finite number"},
-      {"", "O 0x1 2 3", 0, "'0x1' is no finite number"},
-      {"", "O 1.0-2.0 3 4", 0, "'1.0-2.0' is no finite number"},
+      {"", "119 1 2 3", 0, "'119' is not a chemical symbol"},
+      {"", "0 1 2 3", 0, "'0' is not a chemical symbol"},
+      {"", "1e1 1 2 3", 0, "'1e1' is not a chemical symbol"},
+      {"", "O2- 1 2 3", 0, "'O2-' is not a chemical symbol; --elements NAME=SYMBOL"},
+      {"", WIDE " 1 2 3", 0, "is neither a number nor a symbol"},
+      {"", "O 0,1 2 3", 0, "'0,1' is not a finite number"},
+      {"", "O nan 2 3", 0, "'nan' is not a finite number"},
+      {"", "O 0x1 2 3", 0, "'0x1' is not a finite number"},
+      {"", "O 1.0-2.0 3 4", 0, "'1.0-2.0' is not a finite number"},
       {"", "O 1 2", 0, "atom 1 of 1 has 3 of 4 columns"},
-      {"Atoms. Timestep: 0", "1 1 2 3", 0, "'1' is no chemical symbol"}, /* types of LAMMPS */
-      {"Properties=species:S:1:pos:R:3", "8 1 2 3", 0, "'8' is no chemical symbol"},
+      {"Atoms. Timestep: 0", "1 1 2 3", 0, "'1' is not a chemical symbol"}, /* types of LAMMPS */
+      {"Properties=species:S:1:pos:R:3", "8 1 2 3", 0, "'8' is not a chemical symbol"},
       {"Properties=species:S:1:pos:R:3", "O 1 2 3 4", 0, "has more than 4 columns"},
-      {"Properties=Z:I:1:pos:R:3", "O 1 2 3", 0, "'O' is no atomic number"},
-      {"Properties=Z:I:1:pos:R:3", "119 1 2 3", 0, "'119' is no atomic number"},
+      {"Properties=Z:I:1:pos:R:3", "O 1 2 3", 0, "'O' is not an atomic number"},
+      {"Properties=Z:I:1:pos:R:3", "119 1 2 3", 0, "'119' is not an atomic number"},
       {"Properties=species:S:1:Z:I:1:pos:R:3", "O 1 1 2 3", 0,
        "species and Z are different elements: O and H"},
       {"Properties=species:S:1:pos:R:3:pos:R:3", "O 1 2 3 4 5 6", 0, "have pos twice"},
@@ -255,7 +255,7 @@ static void files(void **state) {
   expect_refused("xyz", "1\n\nO 1 2 3\nVEC1 5 0\n", NULL, "VEC1, VEC2, VEC3");
   expect_refused("xyz", "1\nLattice=\"" L5 "\"\nO 1 2 3\nVEC1 5 0 0\n", NULL, "and no Lattice");
   expect_refused("xyz", "1 atom\n\nO 1 2 3\n", NULL, "is the number of atoms, not '1 atom'");
-  expect_refused("xyz", "1\n\nTv 5 0 0\n", NULL, "'Tv' is no chemical symbol");
+  expect_refused("xyz", "1\n\nTv 5 0 0\n", NULL, "'Tv' is not a chemical symbol");
 }
 
 /* Comments of any length. */

@@ -107,7 +107,7 @@ static void structures(void **state) {
       {"l4.xyz", "line 2: a cell is called Lattice in extended XYZ, not 'Cell'", 0, NULL},
       {"twol.xyz", "line 2: Lattice is there twice", 0, NULL},
       {"extra.xyz", "line 6: there are more lines than the 3 atoms that line 1 tells of", 0, NULL},
-      {"esc.xyz", "line 4: '\\x1b[31mRED\\x07' is no chemical symbol", 0, NULL},
+      {"esc.xyz", "line 4: '\\x1b[31mRED\\x07' is not a chemical symbol", 0, NULL},
       {"top.xyz", "positions[0] and positions[1] are one place", 0, NULL},
       {"tinycell_0.01A.xyz", "the cell is only 0.01 Angstrom high along vector a", 0, NULL},
       {"tinycell_0.02A.xyz", "the cell is only 0.02 Angstrom high along vector a", 0, NULL},

@@ -186,7 +186,7 @@ static bool open_devices(suite *s) {
     if (!status) status = clb_context_device(d->ctx, &d->info);
     for (int k = 0; !status && k < s->n_devices; k++)
       if (!strcmp(s->device[k].info.name, d->info.name))
-        return warn("bench: %s is asked for twice", d->info.name), false;
+        return warn("bench: %s is named twice", d->info.name), false;
     s->n_devices += !status || !all;
     if (!status) continue;
     warn("%s%s", clb_error(d->ctx), all ? " (left out)" : "");

@@ -67,7 +67,7 @@ static bool read_file(suite_file *f, const char *suite) {
   if (all_objects(json_object_get(f->root, "devices")) &&
       all_objects(json_object_get(f->root, "results")))
     return true;
-  warn("%s: its devices and results are no lists of objects: name another --out, or --force "
+  warn("%s: its devices and results are not lists of objects: name another --out, or --force "
        "overwrites it",
        f->path);
   return false;

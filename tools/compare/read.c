@@ -51,7 +51,7 @@ static bool get_text(const reader *r, json_t *o, const char *key, bool needed, c
   json_t *value = json_object_get(o, key);
   *out = "";
   if (!value || json_is_null(value)) return !needed || bad(r, key, "is missing");
-  if (!json_is_string(value)) return bad(r, key, "is to be a text");
+  if (!json_is_string(value)) return bad(r, key, "must be a string");
   if (json_string_length(value) > MAX_TEXT) return bad(r, key, "is longer than %d bytes", MAX_TEXT);
   char text[MAX_TEXT + 1];
   snprintf(text, sizeof text, "%s", json_string_value(value));
@@ -81,7 +81,7 @@ static bool get_number(const reader *r, const json_t *o, const char *key, double
   if (!value || json_is_null(value)) return true;
   const double x = json_number_value(value);
   if (!json_is_number(value) || !(x >= low && x <= high))
-    return bad(r, key, "is to be a number from %g to %g, or null", low, high);
+    return bad(r, key, "must be a number from %g to %g, or null", low, high);
   *out = x;
   return true;
 }
@@ -90,7 +90,7 @@ static bool get_flag(const reader *r, const json_t *o, const char *key, int miss
   const json_t *value = json_object_get(o, key);
   *out = missing;
   if (!value || json_is_null(value)) return true;
-  if (!json_is_boolean(value)) return bad(r, key, "is to be true or false");
+  if (!json_is_boolean(value)) return bad(r, key, "must be true or false");
   *out = json_is_true(value);
   return true;
 }
@@ -155,7 +155,7 @@ static compare_device *device_add(const reader *r) {
 static bool read_vendor_specs(reader *r, const json_t *o, compare_device *d) {
   json_t *p = json_object_get(o, "published");
   if (!p || json_is_null(p)) return true;
-  if (!json_is_object(p)) return bad(r, "published", "is to be an object or null");
+  if (!json_is_object(p)) return bad(r, "published", "must be an object or null");
   snprintf(r->where + strlen(r->where), sizeof r->where - strlen(r->where), "published.");
   return get_text(r, p, "name", false, &d->sheet) &&
          get_numbers(r, p, vendor_specs_numbers, COUNT(vendor_specs_numbers), &d->vendor_specs);
@@ -165,7 +165,7 @@ static bool read_device(reader *r, json_t *o) {
   int runs;
   compare_device *d = device_add(r);
   if (!d) return false;
-  if (!json_is_object(o)) return bad(r, "", "is to be an object");
+  if (!json_is_object(o)) return bad(r, "", "must be an object");
   if (!get_text(r, o, "name", true, &d->name) || !get_text(r, o, "backend", false, &d->backend) ||
       !get_text(r, o, "vendor", false, &d->vendor))
     return false;
@@ -270,7 +270,7 @@ static bool read_result(reader *r, json_t *o, bool plain) {
   comparison *c = r->c;
   compare_result *x = &c->results[c->n_results];
   int runs, bound, correct;
-  if (!json_is_object(o)) return bad(r, "", "is to be an object");
+  if (!json_is_object(o)) return bad(r, "", "must be an object");
   if (plain) split_problem(o);
   if ((plain && !plain_device(r, o)) || !read_names(r, o, x) ||
       !get_beginning(r, o, "failed", &x->failed))
@@ -281,7 +281,7 @@ static bool read_result(reader *r, json_t *o, bool plain) {
   if (!get_numbers(r, o, result_numbers, COUNT(result_numbers), x)) return false;
   if (!isfinite(x->rows)) return bad(r, "rows", "is missing");
   if (!isfinite(x->halved)) x->halved = 0;
-  if (x->halved != floor(x->halved)) return bad(r, "rows_halved", "is to be a whole number");
+  if (x->halved != floor(x->halved)) return bad(r, "rows_halved", "must be a whole number");
   const bool over = isfinite(x->tolerance) && x->error > x->tolerance,
              within = isfinite(x->tolerance) && x->error <= x->tolerance;
   x->bound = !runs || bound;
@@ -337,8 +337,8 @@ static bool read_run(reader *r, compare_run *run) {
     return false;
   if (!get_flag(r, o, "complete", true, &complete)) return false;
   run->complete = complete;
-  if (!json_is_array(devices)) return bad(r, "devices", "is to be an array");
-  if (!json_is_array(results)) return bad(r, "results", "is to be an array");
+  if (!json_is_array(devices)) return bad(r, "devices", "must be an array");
+  if (!json_is_array(results)) return bad(r, "results", "must be an array");
   return read_list(r, "devices", devices, read_device_of, false) &&
          read_results(r, "results", results, false);
 }

@@ -181,7 +181,7 @@ static npy next_array(nequix *q, const char *name) {
   snprintf(text, sizeof text, "%.*s", (int)header, (const char *)p + 10);
   if (!parse_npy(text, &a))
     refuse(q->in->path,
-           "byte %zu: '%s' is no array of float or double, at most %d-dimensional, in C order",
+           "byte %zu: '%s' is not an array of float or double, at most %d-dimensional, in C order",
            q->at, name, MAX_RANK);
   size_t bytes = a.f64 ? 8 : 4;
   for (int i = 0; i < a.rank; i++)

@@ -240,7 +240,7 @@ static void op_global(machine *m, int unused) {
 static global_use use_of(machine *m, const pickle_value *global) {
   global_use use;
   if (global->kind != PICKLE_GLOBAL || !find_global(global->text, &use))
-    WRONG(m, "pickle '%s' calls what is no function", m->name);
+    WRONG(m, "pickle '%s' calls what is not a function", m->name);
   return use;
 }
 

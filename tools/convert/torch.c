@@ -101,12 +101,12 @@ irreps irreps_at(const torch *t, value object, const char *path) {
   value given = maybe(object, path), list = given ? untyped(given) : NULL;
   irreps out = {.n = 0};
   if (!list || list->kind != PICKLE_TUPLE)
-    refuse(t->path, "'%s' of '%s' are no irreps", path, class_of(object));
+    refuse(t->path, "'%s' of '%s' are not irreps", path, class_of(object));
   for (size_t i = 0; i < list->n; i++) {
     value pair = item(t, list, i, PICKLE_TUPLE), ir = item(t, pair, 1, PICKLE_TUPLE);
     const int64_t parity = item(t, ir, 1, PICKLE_WHOLE)->whole;
     if (out.n == MAX_TERMS || (parity != 1 && parity != -1))
-      refuse(t->path, "'%s' of '%s' are no irreps", path, class_of(object));
+      refuse(t->path, "'%s' of '%s' are not irreps", path, class_of(object));
     out.term[out.n++] = (irrep){(int)whole_item(t, pair, 0, MAX_CHANNELS + 1),
                                 (int)whole_item(t, ir, 0, MAX_DEGREE + 1), (int)parity};
   }
@@ -211,7 +211,7 @@ weights weights_at(torch *t, value object, const char *path) {
 
 weights tensor_of(torch *t, value dict, const char *key) {
   value v = pickle_entry(dict, key);
-  if (!v || v->kind != PICKLE_TENSOR) refuse(t->path, "'%s' is no tensor", key);
+  if (!v || v->kind != PICKLE_TENSOR) refuse(t->path, "'%s' is not a tensor", key);
   return not_whole(t, weights_of(t, v, "data", key), key);
 }
 

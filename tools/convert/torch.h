@@ -27,7 +27,7 @@ void torch_close(torch *t);
 /* "conv.linear_1.weight": an attribute of an attribute; NULL if there is none. Parameters, buffers
    and modules are attributes, whether the file has them in dicts of their own or not. */
 value maybe(value object, const char *path);
-/* The dict of a module's modules, among other attributes; NULL if it is no module. */
+/* The dict of a module's modules, among other attributes; NULL if it is not a module. */
 value modules_of(value object);
 value attribute(const torch *t, value object, const char *path, pickle_kind kind);
 double real_at(const torch *t, value object, const char *path);
@@ -63,7 +63,7 @@ weights weights_at(torch *t, value object, const char *path); /* of float or dou
 weights numbers_at(torch *t, value object, const char *path); /* or of integers */
 /* A number, NumPy's or not, or a tensor of one. */
 double number_of(torch *t, value object, const char *path);
-/* The same of a value that is no tensor; false if it is none. */
+/* The same of a value that is not a tensor; false if it is none. */
 bool plain_number(value v, double *x);
 bool numpy_scalar(value v, double *x);
 weights constant_at(torch *t, size_t i);

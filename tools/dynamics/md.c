@@ -163,7 +163,7 @@ static bool name_files(const md_arguments *a) {
   struct stat about;
   if (!outputs_ready(files, sizeof files / sizeof *files)) return false;
   if (!a->restart || again || a->force || stat(a->restart, &about) || !about.st_size) return true;
-  warn("%s: it is there already: name another file, --continue goes on from it, or --force "
+  warn("%s: the file exists: name another, --continue goes on from it, or --force "
        "overwrites it",
        a->restart);
   return false;

@@ -38,15 +38,13 @@ static int64_t kept(const char *path, int fd, int64_t bytes, append_rule rule) {
   if (known && bytes >= b->bytes && is_marked(fd, b)) return b->bytes;
   if (rule.force) return 0;
   if (!b)
-    warn(
-        "%s: it is there already: name another file, --continue goes on from a restart, or --force "
-        "overwrites it",
-        path);
+    warn("%s: the file exists: name another, --continue goes on from a restart, or --force "
+         "overwrites it",
+         path);
   else if (!known)
-    warn(
-        "%s: it is there already, and not of the run of the restart: name another file, or --force "
-        "overwrites it",
-        path);
+    warn("%s: the file exists, and is not of the run of the restart: name another, or --force "
+         "overwrites it",
+         path);
   else if (bytes < b->bytes)
     warn("%s: it has %lld bytes, and had %lld when the restart was written: name another file, or "
          "--force overwrites it",

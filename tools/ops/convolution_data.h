@@ -1,4 +1,4 @@
-/* tools/ops/convolution_test_run.h - the host's part of a test run of a graph convolution: arrays,
+/* tools/ops/convolution_data.h - the host's part of a test run of a graph convolution: arrays,
    their values, the reference results for some rows. */
 #ifndef CLB_TOOLS_OPS_CONVOLUTION_DATA_H
 #define CLB_TOOLS_OPS_CONVOLUTION_DATA_H

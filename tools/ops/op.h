@@ -42,7 +42,7 @@ typedef struct {
 } tool_case;
 
 /* One array of a pass, in the order in which run() takes them: [rows][width]; if width is 0 there
-   is no buffer. */
+   is not a buffer. */
 typedef struct {
   const char *name;
   int width;

@@ -22,7 +22,7 @@ typedef struct {
 static const char *const normalization_names[] = {"component", "norm", "integral"};
 
 static void choose_degrees(parsed_problem *p, struct argp_state *state) {
-  if (p->chosen) argp_error(state, "say --lmax or --degrees, once");
+  if (p->chosen) argp_error(state, "give either --lmax or --degrees, and only once");
   p->chosen = true;
   p->desc.n_degrees = 0;
 }

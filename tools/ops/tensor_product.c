@@ -41,7 +41,7 @@ static void choose_irreps(tensor_problem *p, const struct argp_state *state, con
 
 static void choose_output(tensor_problem *p, const struct argp_state *state, product_kind kind,
                           const char *text) {
-  if (p->said && p->z) argp_error(state, "say --filter or --z, once");
+  if (p->said && p->z) argp_error(state, "give either --filter or --z, and only once");
   choose_irreps(p, state, &p->z, text);
   p->kind = kind;
 }

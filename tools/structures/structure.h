@@ -23,7 +23,7 @@ typedef struct {
 
 typedef struct {
   bool atoms_only;      /* of a PDB file ATOM records only, no HETATM */
-  bool any_element;     /* an atom whose element is not known is no error */
+  bool any_element;     /* an atom whose element is not known is not an error */
   const char *elements; /* "NAME=El,...": elements of atoms by name, or RESIDUE:NAME; NULL: none */
 } structure_options;
 

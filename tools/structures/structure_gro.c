@@ -17,7 +17,7 @@ static bool read_atom(structure_reader *r) {
   double x[3];
   for (int k = 0; k < 3; k++)
     if (!structure_number(structure_columns(r, 21 + k * width, 20 + (k + 1) * width, field), &x[k]))
-      return structure_fail(r, "'%s' is no finite number", field);
+      return structure_fail(r, "'%s' is not a finite number", field);
   structure_columns(r, 6, 10, residue);
   structure_columns(r, 11, 15, name);
   return structure_add_named(r, structure_element_of_name(r, name, residue, NAME_ANYWHERE), name,

@@ -84,8 +84,9 @@ int structure_quantity_read(structure_reader *r, const char *word, size_t length
     return structure_fail(r, "these are %s, not positions", quantities[i].name), -1;
   *q = (structure_quantity){quantities[i].kind == OF_CELL, length_unit(brace + 1, unit)};
   if (q->unit > 0 && isfinite(q->unit)) return 1;
-  return structure_fail(r, "'%.*s' is no unit of length of i-PI's, such as angstrom or atomic_unit",
-                        (int)(unit < 60 ? unit : 60), brace + 1),
+  return structure_fail(
+             r, "'%.*s' is not one of i-PI's units of length, such as angstrom or atomic_unit",
+             (int)(unit < 60 ? unit : 60), brace + 1),
          -1;
 }
 
@@ -152,7 +153,8 @@ bool structure_ipi_end(structure_reader *r, structure_ipi *c) {
     return structure_fail(r, "cell{...} is there without CELL(...) and positions{...}");
   if ((c->form || c->unit > 0) && *c->strange)
     return structure_fail(
-        r, "'%s' is no quantity of i-PI's with a unit, such as positions{angstrom}", c->strange);
+        r, "'%s' is not one of i-PI's quantities with a unit, such as positions{angstrom}",
+        c->strange);
   if (c->form || c->unit > 0) r->unit = c->unit > 0 ? c->unit : STRUCTURE_BOHR;
   if (!c->form) return true;
   if (c->n < c->form->n)

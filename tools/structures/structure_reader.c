@@ -38,7 +38,7 @@ bool structure_line(structure_reader *r) {
     else
       return r->line_number++, structure_fail(r,
                                               c ? "over %d bytes or out of memory"
-                                                : "a zero byte: this is no text file",
+                                                : "a zero byte: this is not a text file",
                                               STRUCTURE_LINE);
   }
   if (ferror(r->file)) return structure_fail(r, "%s", strerror(errno));
@@ -133,7 +133,7 @@ bool structure_add(structure_reader *r, int32_t element, const double x[3]) {
   }
   for (int k = 0; k < 3; k++)
     if (!isfinite(s->positions[3 * s->n + k] = r->unit * x[k]))
-      return structure_fail(r, "%g in this unit is no finite number of Angstrom", x[k]);
+      return structure_fail(r, "%g in this unit is not a finite number of Angstrom", x[k]);
   s->numbers[s->n++] = element;
   return true;
 }

@@ -81,9 +81,10 @@ static bool read_symbol(structure_reader *r, const xyz_columns *c, const char *w
     z = (int32_t)structure_count(word);
   if (z < 1 || z > CLB_ELEMENTS)
     return structure_fail(r,
-                          used_as == NUMBER ? "'%s' is no atomic number"
-                                            : "'%s' is no chemical symbol; --elements NAME=SYMBOL "
-                                              "says what it means",
+                          used_as == NUMBER
+                              ? "'%s' is not an atomic number"
+                              : "'%s' is not a chemical symbol; --elements NAME=SYMBOL "
+                                "says what it means",
                           word);
   if (*element && *element != z)
     return structure_fail(r, "species and Z are different elements: %s and %s",
@@ -105,11 +106,11 @@ static bool read_atom(structure_reader *r, const xyz_columns *c, const char *wha
       return structure_fail(r, "%s has %d of %d columns", what, k, c->all);
     if (!coordinate && !symbol) continue;
     if (!structure_word(&word, field))
-      return structure_fail(r, "'%.60s...' is no number and no symbol", word);
+      return structure_fail(r, "'%.60s...' is neither a number nor a symbol", word);
     if (symbol && !read_symbol(r, c, field, k == c->at[SPECIES] ? SPECIES : NUMBER, &element))
       return false;
     if (coordinate && !structure_number(field, &x[k - c->at[POS]]))
-      return structure_fail(r, "'%s' is no finite number", field);
+      return structure_fail(r, "'%s' is not a finite number", field);
   }
   if (!c->plain && at[strspn(at, " \t")])
     return structure_fail(r, "%s has more than %d columns", what, c->all);

@@ -155,8 +155,8 @@ static bool aligned(const ir_machine *m, int32_t v, const char *what) {
   for (int32_t l = 0; l < m->k->lanes; l++)
     if (m->at[l] >= 0 && m->at[l] % i->width)
       return ir_machine_wrong(
-          m, v, "index %" PRId64 " of lane %d is no multiple of the aligned %s's width", m->at[l],
-          (int)l, what);
+          m, v, "index %" PRId64 " of lane %d is not a multiple of the aligned %s's width",
+          m->at[l], (int)l, what);
   return true;
 }
 
@@ -240,7 +240,7 @@ bool ir_machine_copy(const ir_machine *m, char *base, int32_t v) {
         return leaves(m, v, l, i->arg[2 * j], index[j]);
       if (i->imm && index[j] % i->width)
         return ir_machine_wrong(
-            m, v, "index %" PRId64 " of lane %d is no multiple of the aligned copy's width",
+            m, v, "index %" PRId64 " of lane %d is not a multiple of the aligned copy's width",
             index[j], (int)l);
     }
     char *to = (char *)m->array[i->arg[0]] + (size_t)index[0] * bytes;
