@@ -211,7 +211,7 @@ class OfOps(Refusals):
         for error, said, wrong in (
                 (ValueError, "x: elements are masked", np.ma.array(x, mask=x > 1)), (TypeError, "x holds complex128", x + 0j),
                 (TypeError, "x holds >f8", x.astype(">f8")), (TypeError, "x holds (longdouble|float128)", x.astype(np.longdouble)), (TypeError, "x holds int64", x.astype(int)),
-                (TypeError, "x holds bool", x > 0), (TypeError, "x holds object", x.astype(object)), (clebsch.Error, "no multiple of an element's size", odd),
+                (TypeError, "x holds bool", x > 0), (TypeError, "x holds object", x.astype(object)), (clebsch.Error, "not a multiple of an element's size", odd),
                 (clebsch.Error, "adjacent", np.asfortranarray(x)), (clebsch.Error, "backward", x[::-1]), (clebsch.Error, "adjacent", x[:, ::-1]),
                 (ValueError, r"shape \[15\]", x.ravel()), (ValueError, r"shape \[1, 5, 3\]", x[None]), (ValueError, r"shape \[\]", np.array(1.0)),
                 (ValueError, r"x\[0, 1\] is nan", [[0, np.nan, 1]]), (TypeError, "x: an array of <U", [["1", "2", "3"]]), (ValueError, "inhomogeneous", [[1, 2, 3], [1]]),
