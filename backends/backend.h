@@ -103,7 +103,7 @@ struct clb_backend {
   clb_status (*read)(clb_device *device, const clb_memory *from, uint64_t offset, void *to,
                      uint64_t bytes);
 
-  /* Compiles the text (SPIR-V: the words) that clb_device_text made of k, which has passed
+  /* Compiles the text (SPIR-V: the words) that clb_codegen made of k, which has passed
      ir_verify; `binary` goes into the cache. On failure the error contains the compiler's whole
      log. */
   clb_status (*build)(clb_device *device, const ir_kernel *k, const clb_text *text,
@@ -153,10 +153,6 @@ static inline clb_report clb_report_unknown(void) {
 #undef BACKEND
 extern const clb_backend *const clb_backends[]; /* in the order in which the device string "" tries
                                                    them; ends with NULL */
-
-/* Appends the kernel in the device's language, with shuffles lowered where the device has no
-   sub-groups: the input of the backend's build. */
-clb_status clb_device_text(const clb_device *device, const ir_kernel *k, clb_text *text);
 
 /* The backend's alloc; if it fails for lack of memory, the message also says how much the device
    has. */

@@ -1,4 +1,4 @@
-/* backends/device.c - functions common to all backends: a device's memory, and a kernel's text. */
+/* backends/device.c - functions common to all backends: a device's memory. */
 #include "backends/backend.h"
 
 #include <string.h>
@@ -29,23 +29,4 @@ void clb_memory_mark(const clb_memory *m, uint64_t offset, uint64_t bytes) {
 
 void clb_memory_discard(const clb_memory *m) {
   if (m->written) memset(m->written, 0, (size_t)m->bytes);
-}
-
-clb_status clb_device_text(const clb_device *d, const ir_kernel *k, clb_text *text) {
-  char mistake[256] = "";
-  ir_kernel lowered = {0};
-  clb_status s = CLB_OK;
-  bool lower = !d->limits.subgroups && clb_shuffles(k);
-  if (lower && k->subgroups > 1)
-    return clb_fail(
-        d->error, CLB_ERROR_UNSUPPORTED,
-        "%s: %s has no sub-groups; a kernel that shuffles can have one per group, not %d", k->name,
-        d->info.name, (int)k->subgroups);
-  if (lower && !clb_lower_shuffles(k, &lowered))
-    s = clb_fail(d->error, CLB_ERROR_INTERNAL, "%s: %s", k->name, lowered.error);
-  if (!s && !clb_print(lower ? &lowered : k, &d->dialect, text, mistake, sizeof mistake))
-    s = clb_fail(d->error, CLB_ERROR_UNSUPPORTED, "%s: %s", k->name, mistake);
-  if (text->failed) s = clb_fail(d->error, CLB_ERROR_MEMORY, "%s: no memory for its text", k->name);
-  ir_free(&lowered);
-  return s;
 }

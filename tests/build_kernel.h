@@ -7,7 +7,7 @@
 
 static inline clb_status build_kernel(clb_device *d, const ir_kernel *k, clb_text *binary) {
   clb_text text = {0};
-  clb_status s = clb_device_text(d, k, &text);
+  clb_status s = clb_codegen(k, &d->limits, &d->dialect, &text, d->error);
   if (!s) s = d->backend->build(d, k, &text, binary);
   clb_text_free(&text);
   return s;

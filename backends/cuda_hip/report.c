@@ -81,7 +81,8 @@ static int number_before(const char *log, const char *word) {
 
 static clb_status report_cuda(clb_gpu *g, const ir_kernel *k, clb_report *r) {
   clb_text text = {0}, again = {0}, log = {0};
-  clb_status s = clb_device_text(&g->head, k, &text);
+  const clb_device *d = &g->head;
+  clb_status s = clb_codegen(k, &d->limits, &d->dialect, &text, d->error);
   if (!s) s = clb_gpu_compile(g, k->name, &text, true, &again, &log);
   if (!s) {
     int stores = number_before(log.s, " bytes spill stores"),

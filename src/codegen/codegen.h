@@ -2,8 +2,10 @@
 #ifndef CLB_SRC_CODEGEN_CODEGEN_H
 #define CLB_SRC_CODEGEN_CODEGEN_H
 
-#include "src/ir/ir.h"
+#include "src/base/error.h"
 #include "src/base/text.h"
+#include "src/ir/ir.h"
+#include "src/ir/limits.h"
 
 typedef enum {
   CLB_LANGUAGE_OPENCL, /* OpenCL C 1.2, sub-groups through extensions where `subgroups` */
@@ -31,6 +33,14 @@ typedef struct {
   bool hides_negation; /* OpenCL: hides negations of floats from the compiler, which loses them
                           across barriers */
 } clb_dialect;
+
+/* The first half of the way to a text: checks the kernel and drops barriers that order nothing. */
+clb_status clb_codegen_prepare(ir_kernel *k, clb_error_sink *error);
+/* The second half, of a kernel so prepared: appends the text (SPIR-V: the words) of a device with
+   these limits, with shuffles lowered where it has no sub-groups: the input of a backend's build.
+ */
+clb_status clb_codegen(const ir_kernel *k, const clb_limits *limits, const clb_dialect *dialect,
+                       clb_text *text, clb_error_sink *error);
 
 /* Appends the text (SPIR-V: the words) to out. The kernel must have passed ir_verify and, where the
    device has no sub-groups, clb_lower_shuffles. false: out of memory, or `error` names what this

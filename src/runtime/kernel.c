@@ -62,26 +62,23 @@ clb_status clb_kernel_get(clb_context *ctx, ir_kernel *k, clb_kernel **found) {
 }
 
 clb_status clb_kernel_find(clb_context *ctx, ir_kernel *k, clb_kernel **found) {
-  char mistake[256] = "";
-  clb_status s = CLB_OK;
+  clb_device *d = ctx->device;
   clb_kernel *kernel = NULL;
   clb_text text = {0};
   *found = NULL;
-  if (k->error[0]) s = clb_fail(&ctx->error, CLB_ERROR_INTERNAL, "%s: %s", k->name, k->error);
-  else if (!ir_verify(k, mistake, sizeof mistake))
-    s = clb_fail(&ctx->error, CLB_ERROR_INTERNAL, "%s: %s", k->name, mistake);
-  else if (!ir_drop_barriers(k) || !(kernel = calloc(1, sizeof *kernel)))
+  clb_status s = clb_codegen_prepare(k, &ctx->error);
+  if (!s && !(kernel = calloc(1, sizeof *kernel)))
     s = clb_fail(&ctx->error, CLB_ERROR_MEMORY, "%s: no memory", k->name);
-  else s = clb_device_text(ctx->device, k, &text);
-  if (!s) s = find_key(ctx->device, k, &text, &kernel->key);
+  if (!s) s = clb_codegen(k, &d->limits, &d->dialect, &text, d->error);
+  if (!s) s = find_key(d, k, &text, &kernel->key);
   if (s) goto done;
   for (clb_kernel *old = ctx->kernels; old && !*found; old = old->next)
     if (!memcmp(&old->key, &kernel->key, sizeof old->key)) *found = old;
   if (*found) goto done;
   kernel->ir = *k;
-  s = find_or_build(ctx->device, kernel, &text, &ctx->note);
+  s = find_or_build(d, kernel, &text, &ctx->note);
   if (s) goto done;
-  if (!ctx->device->backend->report) clb_text_free(&kernel->binary);
+  if (!d->backend->report) clb_text_free(&kernel->binary);
   *k = (ir_kernel){0};
   kernel->next = ctx->kernels;
   *found = ctx->kernels = kernel;

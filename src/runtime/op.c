@@ -214,7 +214,8 @@ clb_status clb_op_source(clb_op *op, clb_pass pass, const char **source, size_t 
   if (!source || !bytes)
     return clb_fail(&op->ctx->error, CLB_ERROR_ARGUMENT, "clb_op_source: source or bytes is NULL");
   clb_text_free(&op->source);
-  s = clb_device_text(op->ctx->device, &kernel->ir, &op->source);
+  const clb_device *d = op->ctx->device;
+  s = clb_codegen(&kernel->ir, &d->limits, &d->dialect, &op->source, d->error);
   *source = op->source.s;
   *bytes = op->source.n;
   return s;
