@@ -72,7 +72,6 @@ clb_status clb_model_build(clb_model *m) {
   n->ctx = m->ctx;
   n->type = m->type;
   n->atomics = m->options.atomics != 0;
-  n->n_edges = -1;
   clb_status s = clb_pass_tables(n);
   clb_pass_moves(n);
   if (!s) s = clb_pass_frames(n);
@@ -100,7 +99,7 @@ static void discard(const clb_network *n, int step) {
 
 clb_status clb_model_run(clb_model *m, const clb_model_edges *edges, bool backward) {
   clb_network *n = &m->net;
-  const clb_model_places at = clb_model_result_places(m);
+  const clb_result_offsets at = clb_model_result_offsets(m);
   clb_status s = CLB_OK;
   clb_memory_discard(&m->results->memory);
   n->edges = edges;

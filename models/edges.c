@@ -30,13 +30,14 @@ static clb_status check_counts(clb_model *m, const clb_model_edges *e) {
 
 /* The counts of the last call, if its graph is still there. */
 static clb_status check_same(clb_model *m, const clb_model_edges *e) {
-  const clb_listed *l = &m->listed;
+  const clb_caller_pairs *l = &m->pairs;
   const clb_network *n = &m->net;
-  const bool same = n->n_edges >= 0 && n->ghosts.there == !!e->exchange &&
-                    (listed(e) ? l->n >= 0 && l->n_given == e->n_edges &&
-                                     l->n_local == e->n_local && l->n_total == e->n_total
-                               : l->n < 0 && n->n_edges == e->n_edges && n->n_local == e->n_local &&
-                                     n->n_total == e->n_total);
+  const bool same =
+      n->ghosts.there == !!e->exchange && m->edges != CLB_SOURCE_NONE &&
+      listed(e) == (m->edges == CLB_SOURCE_POSITIONS) &&
+      (listed(e)
+           ? l->n_given == e->n_edges && l->n_local == e->n_local && l->n_total == e->n_total
+           : n->n_edges == e->n_edges && n->n_local == e->n_local && n->n_total == e->n_total);
   return same ? CLB_OK
               : FAIL(m, CLB_ERROR_ARGUMENT,
                      "clb_model: same_graph is %d; the counts differ from those of the last call, "
@@ -115,9 +116,9 @@ static clb_status compute(clb_model *m, const clb_model_edges *e, const clb_mode
   if (!s) s = check_places(m, e, r);
   if (!s) s = check_vectors(m, e->n_edges, e->vectors);
   if (s) return s;
-  m->neighbours.built = false; /* the graph is no longer the one of clb_model_compute */
-  if (listed(e)) s = clb_listed_edges(m, e, &near);
-  else if (!e->same_graph) m->listed.n = -1, s = clb_model_set_graph(m, e);
+  if (listed(e)) s = clb_caller_pairs_edges(m, e, &near);
+  else if (e->same_graph) m->edges = CLB_SOURCE_VECTORS;
+  else s = clb_model_set_graph(m, CLB_SOURCE_VECTORS, e);
   if (!s) s = clb_model_evaluate(m, listed(e) ? &near : e, r);
   return s || !listed(e) ? s : clear_forces(m, e, r);
 }

@@ -108,7 +108,7 @@ static clb_status find_error(clb_model *m) {
   if (!s) s = make_tables(m, false);
   if (!s) s = clb_model_compute(m, &atoms, &(clb_model_results){.forces = fine});
   m->neighbours.skin = m->options.skin;
-  m->neighbours.built = false;
+  m->edges = CLB_SOURCE_NONE;
   m->rebuilds = 0;
   if (s == CLB_ERROR_ARGUMENT) return make_tables(m, false);
   for (int i = 0; i < 3 * ATOMS && !s; i++) {

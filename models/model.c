@@ -30,14 +30,10 @@ void clb_model_unload(clb_model *m) {
   clb_cell_list_destroy(&m->cells);
   clb_network_free(&m->net);
   clb_neighbours_free(&m->neighbours);
-  clb_listed_free(&m->listed);
+  clb_caller_pairs_free(&m->pairs);
   free(m->species);
   free(m->vectors);
-  *m = (clb_model){.ctx = m->ctx,
-                   .type = m->type,
-                   .sum_type = m->sum_type,
-                   .listed.n = -1,
-                   .options = m->options};
+  *m = (clb_model){.ctx = m->ctx, .type = m->type, .sum_type = m->sum_type, .options = m->options};
 }
 
 void clb_model_destroy(clb_model **model) {
@@ -80,7 +76,7 @@ clb_status clb_model_last_neighbours_sized(const clb_model *m, clb_model_neighbo
 static clb_status derive(clb_model *m, const clb_model_edges *e, const clb_model_edge_results *r) {
   clb_network *n = &m->net;
   const clb_rows v = clb_value(n, CLB_VECTORS), g_v = clb_gradient(n, CLB_VECTORS);
-  const clb_model_places at = clb_model_result_places(m);
+  const clb_result_offsets at = clb_model_result_offsets(m);
   clb_status s = CLB_OK;
   if (r->virial) s = clb_virial_run(m->virial, e->n_edges, v, g_v, clb_model_result(m, at.virial));
   if (!s && r->forces) s = clb_forces_run(m->forces, n->graph, g_v, clb_model_result(m, at.forces));
@@ -180,54 +176,57 @@ static clb_status check_places(clb_model *m, const double *positions) {
   return CLB_OK;
 }
 
-/* Makes the list anew, on the device if it can (m->found), else on the host. */
+/* Makes the list anew, on the device if it can, else on the host. */
 static clb_status make_list(clb_model *m, const clb_model_atoms *a, const bool periodic[3],
-                            const clb_cell_grid *grid) {
+                            const clb_cell_grid *grid, clb_edge_source *source) {
   clb_neighbours *list = &m->neighbours;
   int64_t n_edges;
   clb_status s = clb_model_count_edges(m, a, grid, &n_edges);
   if (s == CLB_ERROR_MEMORY &&
       !clb_neighbours_update(list, a->n, a->positions, a->cell, periodic, NULL))
-    clb_model_say_what_fits(m, a->n, list->n_edges);
+    clb_model_explain_memory(m, a->n, list->n_edges);
   if (s) return s;
-  m->found = n_edges >= 0;
-  if (m->found) s = clb_neighbours_made(list, a->positions, n_edges);
+  *source = n_edges >= 0 ? CLB_SOURCE_DEVICE : CLB_SOURCE_HOST;
+  if (*source == CLB_SOURCE_DEVICE) s = clb_neighbours_set_count(list, a->positions, n_edges);
   else s = clb_neighbours_update(list, a->n, a->positions, a->cell, periodic, NULL);
   if (s) return FAIL(m, s, "clb_model_compute: %s", list->error);
-  return m->found ? CLB_OK : check_places(m, a->positions);
+  return *source == CLB_SOURCE_DEVICE ? CLB_OK : check_places(m, a->positions);
 }
 
-/* Updates neighbours and vectors, and the graph if the neighbours have changed. */
-static clb_status find_edges(clb_model *m, const clb_model_atoms *a, clb_model_edges *e) {
+/* Updates the graph to the neighbours of these atoms, and the species. */
+static clb_status update_graph(clb_model *m, const clb_model_atoms *a, bool *rebuilt,
+                               clb_model_edges *e) {
   const bool periodic[3] = {a->periodic[0] != 0, a->periodic[1] != 0, a->periodic[2] != 0};
   clb_neighbours *list = &m->neighbours;
+  clb_edge_source source = m->edges;
   clb_cell_grid grid;
-  bool rebuilt;
-  clb_status s = clb_neighbours_begin(list, a->n, a->positions, a->cell, periodic, &rebuilt, &grid);
+  if (!clb_edges_of_atoms(source)) list->built = false; /* the graph is another one */
+  clb_status s = clb_neighbours_begin(list, a->n, a->positions, a->cell, periodic, rebuilt, &grid);
   if (s) return FAIL(m, s, "clb_model_compute: %s", list->error);
-  m->found = false;
-  if (rebuilt && (s = make_list(m, a, periodic, &grid))) {
-    list->built = false;
-    return s;
-  }
+  if (*rebuilt) s = make_list(m, a, periodic, &grid, &source);
+  if (s) return s;
   *e = (clb_model_edges){.n_local = a->n,
                          .n_total = a->n,
                          .n_edges = list->n_edges,
                          .species = a->species,
                          .senders = {.host = list->senders},
                          .receivers = {.host = list->receivers}};
-  m->rebuilds += rebuilt;
-  m->listed.n = -1;
-  if (rebuilt) s = clb_model_set_graph(m, e);
-  else s = clb_model_set_species(m, e);
-  if (!s && !rebuilt) s = clb_model_see_species(m);
-  const bool found = m->found;
-  m->found = false;
-  if (!s && found) m->shifts_fit = true;
-  else if (!s && rebuilt && m->edge_vectors) s = clb_model_set_shifts(m);
-  if (!s)
-    s = m->edge_vectors && m->shifts_fit ? device_vectors(m, a, found) : host_vectors(m, a, e);
-  if (s) list->built = false;
+  m->rebuilds += *rebuilt;
+  if (*rebuilt) s = clb_model_set_graph(m, source, e);
+  else s = clb_model_set_species(m, source, e);
+  if (!s && !*rebuilt) s = clb_model_prepare_species(m);
+  return s || m->edges != CLB_SOURCE_HOST || !*rebuilt || !m->edge_vectors
+             ? s
+             : clb_model_set_shifts(m);
+}
+
+/* Updates the graph and its vectors. */
+static clb_status find_edges(clb_model *m, const clb_model_atoms *a, clb_model_edges *e) {
+  bool rebuilt = false;
+  clb_status s = update_graph(m, a, &rebuilt, e);
+  if (!s && m->edges == CLB_SOURCE_HOST) s = host_vectors(m, a, e);
+  else if (!s) s = device_vectors(m, a, rebuilt && m->edges == CLB_SOURCE_DEVICE);
+  if (s) m->edges = CLB_SOURCE_NONE;
   return s;
 }
 

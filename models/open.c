@@ -36,11 +36,8 @@ clb_status clb_model_open_sized(clb_context *ctx, const char *path,
   if (s || (s = check_options(ctx, &o))) return s;
   clb_model *m = *model = calloc(1, sizeof *m);
   if (!m) return clb_fail(&ctx->error, CLB_ERROR_MEMORY, "clb_model_open: no memory");
-  *m = (clb_model){.ctx = clb_context_hold(ctx),
-                   .type = o.dtype,
-                   .sum_type = clb_sum_type(ctx),
-                   .listed.n = -1,
-                   .options = o};
+  *m = (clb_model){
+      .ctx = clb_context_hold(ctx), .type = o.dtype, .sum_type = clb_sum_type(ctx), .options = o};
   s = o.knots ? clb_model_load(m, path, o.knots > 0 ? o.knots : 0)
               : clb_model_choose_knots(m, path);
   if (s) clb_model_destroy(model);

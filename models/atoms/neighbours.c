@@ -250,7 +250,7 @@ clb_status clb_neighbours_begin(clb_neighbours *l, int64_t n, const double *posi
   return s;
 }
 
-clb_status clb_neighbours_made(clb_neighbours *l, const double *positions, int64_t n_edges) {
+clb_status clb_neighbours_set_count(clb_neighbours *l, const double *positions, int64_t n_edges) {
   const clb_status s = keep_positions(l, positions);
   if (s) return s;
   l->senders = l->receivers = l->shifts = NULL;

@@ -53,7 +53,7 @@ clb_status clb_neighbours_update(clb_neighbours *list, int64_t n, const double *
 clb_status clb_neighbours_begin(clb_neighbours *list, int64_t n, const double *positions,
                                 const double *cell, const bool periodic[3], bool *rebuild,
                                 clb_cell_grid *grid);
-clb_status clb_neighbours_made(clb_neighbours *list, const double *positions, int64_t n_edges);
+clb_status clb_neighbours_set_count(clb_neighbours *list, const double *positions, int64_t n_edges);
 
 /* vectors[n_edges][3] (Angstrom, from receiver to sender) for the positions[n][3] of the last
    update. */

@@ -168,7 +168,7 @@ struct clb_network {
 
   /* The graph, and a run of the layers on it. */
   clb_graph *graph;
-  int64_t n_local, n_total, n_edges; /* n_edges -1: none yet */
+  int64_t n_local, n_total, n_edges;
   clb_rows species, energy_species; /* int32; the latter n_species where an energy does not count */
   clb_buffer *vectors, *g_vectors;  /* NULL: in their slots */
   const clb_model_edges *edges;     /* whose exchange moves rows */

@@ -100,15 +100,12 @@ static void keeps_what_is_there(void **state) {
                  NULL);
   char *before = get_text("k.xyz"), *restart = get_text("k");
   static const refusal wrong[] = {
-      {RUN "--trajectory k.xyz", 1,
-       "k.xyz: it is there already: name another file, --continue goes on"},
-      {RUN "--csv k.csv", 1,
-       "k.csv: it is there already: name another file, --continue goes on from a"},
-      {RUN "--restart k", 1,
-       "k: it is there already: name another file, --continue goes on from it, or --"},
+      {RUN "--trajectory k.xyz", 1, "k.xyz: the file exists: name another, --continue goes on"},
+      {RUN "--csv k.csv", 1, "k.csv: the file exists: name another, --continue goes on from a"},
+      {RUN "--restart k", 1, "k: the file exists: name another, --continue goes on from it, or --"},
       {ON "--trajectory o.xyz", 1, "o.xyz: it is not the file that the run of the restart wrote"},
       {ON "--csv o.csv", 1, "o.csv: it is not the file that the run of the restart wrote"},
-      {"-m model --continue k --steps 1 --dt 1 --restart o", 1, "o: it is there already"},
+      {"-m model --continue k --steps 1 --dt 1 --restart o", 1, "o: the file exists"},
       {"-m model --continue o --steps 1 --dt 1 --plot o.xyz --trajectory o.xyz", 1,
        "needs a separate"}};
   expect_refusals("md ", wrong, sizeof wrong / sizeof *wrong);
@@ -121,7 +118,7 @@ static void keeps_what_is_there(void **state) {
                  "when the restart was written: name another file");
   unlink("k.xyz");
   expect_clebsch("md " ON "--trajectory k.xyz", 0, NULL); /* a new one, as the old one is gone */
-  expect_clebsch("md " ON "--csv k.csv", 1, "k.csv: it is there already, and not of the run");
+  expect_clebsch("md " ON "--csv k.csv", 1, "k.csv: the file exists, and is not of the run");
   expect_clebsch("md " ON "--csv k.csv --force", 0, NULL);
   expect_clebsch("md " ON "--csv k.csv", 0, NULL);
   expect_clebsch("md " RUN "--trajectory k.xyz --restart k --csv k.csv --force", 0, NULL);

@@ -1,4 +1,4 @@
-/* models/found.c - edges between atoms that the device finds by itself. */
+/* models/device_search.c - edges between atoms that the device finds by itself. */
 #include "models/model_state.h"
 
 clb_status clb_model_count_edges(clb_model *m, const clb_model_atoms *a, const clb_cell_grid *grid,

@@ -1,4 +1,4 @@
-/* models/memory.c - a model's memory: arrays that grow with headroom, staging on the host,
+/* models/upload.c - a model's memory: arrays that grow with headroom, staging on the host,
    transfers. */
 #include "models/model_state.h"
 
@@ -41,8 +41,8 @@ clb_status clb_model_download(clb_model *m, clb_buffer *from, clb_dtype type, in
 
 /* ---- results ---- */
 
-clb_model_places clb_model_result_places(const clb_model *m) {
-  clb_model_places p = {.forces = 0, .e_atom = 3 * m->net.n_total};
+clb_result_offsets clb_model_result_offsets(const clb_model *m) {
+  clb_result_offsets p = {.forces = 0, .e_atom = 3 * m->net.n_total};
   p.energy = p.e_atom + m->net.n_local;
   p.virial = p.energy + clb_totals_rows(m->net.energy);
   p.end = p.virial + 9 * clb_totals_rows(m->virial);
@@ -56,7 +56,7 @@ static void symmetrise(double *a) {
 
 clb_status clb_model_read_results(clb_model *m, double *energy, double *virial, double *forces,
                                   double *e_atom) {
-  const clb_model_places p = clb_model_result_places(m);
+  const clb_result_offsets p = clb_model_result_offsets(m);
   const int64_t begin = forces ? p.forces : e_atom ? p.e_atom : energy ? p.energy : p.virial;
   const int64_t end = virial   ? p.end
                       : energy ? p.virial
@@ -177,10 +177,10 @@ static clb_status grow_workspace(clb_model *m) {
 
 /* Atoms that are not there have features of some species, which nobody reads, and a species of
    energies, like those that do not count, whose energy is 0. */
-static clb_status species_of(clb_model *m, const clb_model_edges *e, int32_t *features,
-                             int32_t *energies) {
+static clb_status species_of(clb_model *m, clb_edge_source source, const clb_model_edges *e,
+                             int32_t *features, int32_t *energies) {
   const int32_t none = m->net.n_species;
-  const bool absent = m->listed.n >= 0; /* may be in a list */
+  const bool absent = source == CLB_SOURCE_POSITIONS; /* may be in a list */
   for (int64_t i = 0; i < e->n_total; i++) {
     const int32_t x = e->species[i];
     if (x < (absent ? -1 : 0) || x >= none)
@@ -195,14 +195,14 @@ static clb_status species_of(clb_model *m, const clb_model_edges *e, int32_t *fe
 }
 
 /* Species equal to the current ones are not uploaded again. */
-clb_status clb_model_set_species(clb_model *m, const clb_model_edges *e) {
+clb_status clb_model_set_species(clb_model *m, clb_edge_source source, const clb_model_edges *e) {
   const int64_t n = e->n_total;
   const size_t bytes = 2 * (size_t)n * sizeof *e->species;
   if (!n) return CLB_OK;
   if (!e->species)
     return clb_fail(&m->ctx->error, CLB_ERROR_ARGUMENT, "clb_model: species is NULL");
   int32_t *both = clb_network_staging(&m->net, bytes);
-  clb_status s = both ? species_of(m, e, both, both + n) : no_memory(m);
+  clb_status s = both ? species_of(m, source, e, both, both + n) : no_memory(m);
   if (s || (m->n_species == n && !memcmp(both, m->species, bytes))) return s;
   m->n_species = -1;
   m->seen = false;
@@ -219,7 +219,7 @@ clb_status clb_model_set_species(clb_model *m, const clb_model_edges *e) {
   return s;
 }
 
-clb_status clb_model_see_species(clb_model *m) {
+clb_status clb_model_prepare_species(clb_model *m) {
   bool occurs[CLB_ELEMENTS] = {false};
   clb_network *n = &m->net;
   clb_status s = CLB_OK;
@@ -238,10 +238,11 @@ clb_status clb_model_set_shifts(clb_model *m) {
   const size_t bytes = (size_t)list->n_edges * sizeof(int32_t);
   int32_t *packed = clb_network_staging(&m->net, bytes ? bytes : 1);
   if (!packed) return no_memory(m);
-  m->shifts_fit = true;
-  for (int64_t e = 0; e < list->n_edges && m->shifts_fit; e++)
-    m->shifts_fit = (packed[e] = clb_edge_shift(list->shifts + 3 * e)) >= 0;
-  return m->shifts_fit && bytes ? clb_buffer_write(m->shifts, 0, packed, bytes) : CLB_OK;
+  bool fit = true;
+  for (int64_t e = 0; e < list->n_edges && fit; e++)
+    fit = (packed[e] = clb_edge_shift(list->shifts + 3 * e)) >= 0;
+  if (fit) m->edges = CLB_SOURCE_SHIFTS;
+  return fit && bytes ? clb_buffer_write(m->shifts, 0, packed, bytes) : CLB_OK;
 }
 
 /* Bytes of all memory that grows with the system. */
@@ -258,7 +259,7 @@ static uint64_t held(const clb_model *m) {
 /* Reports lack of memory: what the system needs, and how large a system of this kind would fit into
    free memory plus the model's own (or else into the whole device). The workspace is no larger than
    necessary, so its actual size is counted. */
-clb_status clb_model_say_what_fits(clb_model *m, int64_t n_atoms, int64_t n_edges) {
+clb_status clb_model_explain_memory(clb_model *m, int64_t n_atoms, int64_t n_edges) {
   static const double MiB = 1 << 20;
   clb_device *d = m->ctx->device;
   const uint64_t left = clb_device_free_bytes(d), all = d->info.memory_bytes,
@@ -284,7 +285,7 @@ clb_status clb_model_say_what_fits(clb_model *m, int64_t n_atoms, int64_t n_edge
 clb_status clb_model_reserve_atoms(clb_model *m, int64_t n) {
   clb_status s =
       clb_wait(m->ctx); /* work of an earlier call may still use memory that is replaced */
-  m->net.n_edges = -1;
+  m->edges = CLB_SOURCE_NONE;
   if (!s && (n > m->atom_capacity || !m->atom_capacity)) s = grow_atoms(m, n);
   return s;
 }
@@ -299,14 +300,14 @@ static clb_status write_edges(clb_model *m, int64_t n_atoms, int64_t n_edges) {
   return s ? s : clb_graph_sort(g, n_atoms, n_atoms, n_edges);
 }
 
-static clb_status set_graph(clb_model *m, const clb_model_edges *e) {
+static clb_status set_graph(clb_model *m, clb_edge_source source, const clb_model_edges *e) {
   clb_status s = clb_model_reserve_atoms(m, e->n_total);
   if (!s && (e->n_edges > m->edge_capacity || !m->edge_capacity)) {
     clb_buffer_destroy(&m->net.workspace); /* leaves its memory to the arrays, and is made anew */
     s = grow_edges(m, e->n_edges);
   }
-  if (!s && !e->same_graph) s = clb_model_set_species(m, e);
-  if (!s && m->found) s = write_edges(m, e->n_total, e->n_edges);
+  if (!s && !e->same_graph) s = clb_model_set_species(m, source, e);
+  if (!s && source == CLB_SOURCE_DEVICE) s = write_edges(m, e->n_total, e->n_edges);
   else if (!s)
     s = clb_graph_update(m->net.graph, e->n_total, e->n_local, e->n_edges, CLB_I32, e->senders,
                          e->receivers);
@@ -321,9 +322,10 @@ static clb_status set_graph(clb_model *m, const clb_model_edges *e) {
   return CLB_OK;
 }
 
-clb_status clb_model_set_graph(clb_model *m, const clb_model_edges *e) {
-  clb_status s = set_graph(m, e);
-  if (s == CLB_ERROR_MEMORY) return clb_model_say_what_fits(m, e->n_total, e->n_edges);
-  if (!s && (s = clb_model_see_species(m))) m->net.n_edges = -1;
+clb_status clb_model_set_graph(clb_model *m, clb_edge_source source, const clb_model_edges *e) {
+  clb_status s = set_graph(m, source, e);
+  if (s == CLB_ERROR_MEMORY) return clb_model_explain_memory(m, e->n_total, e->n_edges);
+  if (!s) s = clb_model_prepare_species(m);
+  if (!s) m->edges = source;
   return s;
 }

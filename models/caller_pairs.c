@@ -1,5 +1,5 @@
-/* models/listed.c - a caller's list of pairs, which may reach beyond r_max: the edges among them,
-   and their vectors from positions. */
+/* models/caller_pairs.c - a caller's list of pairs, which may reach beyond r_max: the edges among
+   them, and their vectors from positions. */
 #include "models/model_state.h"
 
 #include <math.h>
@@ -8,10 +8,10 @@
 
 #define FAIL(m, s, ...) clb_fail(&(m)->ctx->error, s, __VA_ARGS__)
 
-void clb_listed_free(clb_listed *l) {
+void clb_caller_pairs_free(clb_caller_pairs *l) {
   void *all[] = {l->sender, l->receiver, l->row, l->kept[0], l->kept[1], l->vectors, l->positions};
   for (size_t i = 0; i < sizeof all / sizeof *all; i++) free(all[i]);
-  *l = (clb_listed){.n = -1};
+  *l = (clb_caller_pairs){0};
 }
 
 /* ---- memory ---- */
@@ -23,7 +23,7 @@ static clb_status resize(clb_model *m, void **array, int64_t n, size_t bytes) {
 }
 
 static clb_status grow(clb_model *m, int64_t pairs, int64_t atoms) {
-  clb_listed *l = &m->listed;
+  clb_caller_pairs *l = &m->pairs;
   clb_status s = CLB_OK;
   if (pairs >= l->capacity) {
     const int64_t n = pairs + pairs / 4 + 1;
@@ -94,7 +94,7 @@ static clb_status mark_received(clb_model *m, const clb_model_edges *e, unsigned
 /* Keeps the pairs of atoms that are there. */
 static clb_status take(clb_model *m, const clb_model_edges *e, const int32_t *senders,
                        const int32_t *receivers, const unsigned char *received) {
-  clb_listed *l = &m->listed;
+  clb_caller_pairs *l = &m->pairs;
   int64_t n = 0;
   for (int64_t i = 0; i < e->n_edges; i++) {
     const int32_t s = senders[i], r = receivers[i];
@@ -118,9 +118,8 @@ static clb_status take(clb_model *m, const clb_model_edges *e, const int32_t *se
 }
 
 static clb_status set_list(clb_model *m, const clb_model_edges *e) {
-  clb_listed *l = &m->listed;
+  clb_caller_pairs *l = &m->pairs;
   const int32_t *senders = NULL, *receivers = NULL;
-  l->n = -1;
   if (e->n_total && !e->species)
     return FAIL(m, CLB_ERROR_ARGUMENT, "clb_model_compute_edges: species is NULL");
   clb_status s = check_images(m, e);
@@ -132,7 +131,6 @@ static clb_status set_list(clb_model *m, const clb_model_edges *e) {
   if (!s) s = mark_received(m, e, &received);
   if (!s) s = take(m, e, senders, receivers, received);
   free(received);
-  if (s) l->n = -1;
   l->n_given = e->n_edges, l->n_local = e->n_local, l->n_total = e->n_total;
   return s;
 }
@@ -142,7 +140,7 @@ static clb_status set_list(clb_model *m, const clb_model_edges *e) {
 /* The pairs within r_max; same: they are those of the last call. */
 static clb_status find_edges(clb_model *m, const double *x, int64_t *n_edges, bool *same) {
   static const double shortest = 1e-15;
-  clb_listed *l = &m->listed;
+  clb_caller_pairs *l = &m->pairs;
   const double r2 = m->net.r_max * m->net.r_max;
   double *v = l->vectors;
   int64_t n = 0;
@@ -168,8 +166,8 @@ static clb_status find_edges(clb_model *m, const double *x, int64_t *n_edges, bo
   return CLB_OK;
 }
 
-clb_status clb_listed_edges(clb_model *m, const clb_model_edges *e, clb_model_edges *edges) {
-  clb_listed *l = &m->listed;
+clb_status clb_caller_pairs_edges(clb_model *m, const clb_model_edges *e, clb_model_edges *edges) {
+  clb_caller_pairs *l = &m->pairs;
   const double *x = e->positions;
   bool same = false;
   clb_status s = e->same_graph ? CLB_OK : set_list(m, e);
@@ -186,7 +184,7 @@ clb_status clb_listed_edges(clb_model *m, const clb_model_edges *e, clb_model_ed
                              .counted = e->counted,
                              .exchange = e->exchange};
   if (!s) s = find_edges(m, x ? x : l->positions, &edges->n_edges, &same);
-  if (!s && !(e->same_graph && same)) s = clb_model_set_graph(m, edges);
-  if (s) l->n = -1;
+  if (!s && !(e->same_graph && same)) s = clb_model_set_graph(m, CLB_SOURCE_POSITIONS, edges);
+  if (s) m->edges = CLB_SOURCE_NONE;
   return s;
 }
