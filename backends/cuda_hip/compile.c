@@ -213,7 +213,7 @@ clb_status clb_gpu_compile(clb_gpu *g, const char *name, const clb_text *text, b
   return s;
 }
 
-const char *clb_gpu_damage(const void *binary, size_t bytes) {
+const char *clb_gpu_elf_error(const void *binary, size_t bytes) {
   Elf64_Ehdr head;
   if (bytes < 4) return "it has less than 4 bytes";
   if (memcmp(binary, ELFMAG, SELFMAG)) return NULL;

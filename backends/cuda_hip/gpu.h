@@ -225,7 +225,7 @@ void clb_gpu_count_listing(const char *listing, clb_gpu_traffic *t);
 
 /* Describes which part, according to its ELF header, is missing from a binary; NULL: it is
    complete, or not ELF. */
-const char *clb_gpu_damage(const void *binary, size_t bytes);
+const char *clb_gpu_elf_error(const void *binary, size_t bytes);
 
 /* A clang that compiles HIP without any headers, found on the PATH; empty if there is none. */
 void clb_gpu_clang_find(char *path, size_t size);

@@ -125,8 +125,8 @@ clb_status clb_gpu_load(clb_device *device, const ir_kernel *k, const void *bina
   *module = NULL;
   if (!device->info.runs)
     return clb_fail(device->error, CLB_ERROR_UNSUPPORTED, "%s only compiles", g->name);
-  const char *damage = clb_gpu_damage(binary, bytes); /* the driver is not given a length, and would
-                                                         read past the end */
+  const char *damage = clb_gpu_elf_error(binary, bytes); /* the driver is not given a length, and
+                                                         would read past the end */
   if (damage)
     return clb_fail(device->error, CLB_ERROR_DRIVER,
                     "%s: the binary of %s (%zu bytes) is damaged: %s", g->name, k->name, bytes,

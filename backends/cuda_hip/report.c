@@ -54,7 +54,7 @@ static bool count_cubin(const char *name, const unsigned char *cubin, size_t byt
   Elf64_Ehdr head;
   Elf64_Shdr names, section;
   char want[96];
-  if (bytes < sizeof head || memcmp(cubin, ELFMAG, SELFMAG) || clb_gpu_damage(cubin, bytes))
+  if (bytes < sizeof head || memcmp(cubin, ELFMAG, SELFMAG) || clb_gpu_elf_error(cubin, bytes))
     return false;
   memcpy(&head, cubin, sizeof head);
   if (head.e_shentsize != sizeof section || head.e_shstrndx >= head.e_shnum) return false;

@@ -269,7 +269,7 @@ static lz_device *new_device(clb_error_sink *error) {
 static void close_device(clb_device *device) {
   lz_device *d = (lz_device *)device;
   if (!d) return;
-  clb_lz_quiet(d);
+  clb_lz_drain(d);
   if (d->queue) d->ze.CommandQueueDestroy(d->queue);
   if (d->after) d->ze.EventDestroy(d->after);
   if (d->before) d->ze.EventDestroy(d->before);

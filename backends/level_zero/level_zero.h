@@ -110,7 +110,7 @@ clb_status clb_lz_read(clb_device *device, const clb_memory *from, uint64_t offs
 clb_status clb_lz_wait(clb_device *device);
 /* Waits before something the device may be using is freed. A failed wait is retried once, so that
    one failing call leaves no work in flight. */
-void clb_lz_quiet(lz_device *d);
+void clb_lz_drain(lz_device *d);
 /* Orders all later commands after all earlier ones. */
 clb_status clb_lz_barrier(lz_device *d);
 

@@ -84,7 +84,7 @@ clb_status clb_lz_wait(clb_device *device) {
   return s;
 }
 
-void clb_lz_quiet(lz_device *d) {
+void clb_lz_drain(lz_device *d) {
   if (d->busy && clb_lz_wait(&d->base)) clb_lz_wait(&d->base);
 }
 
@@ -115,7 +115,7 @@ clb_status clb_lz_alloc(clb_device *device, uint64_t bytes, clb_memory *memory) 
 
 void clb_lz_free(clb_device *device, clb_memory *memory) {
   lz_device *d = (lz_device *)device;
-  clb_lz_quiet(d);
+  clb_lz_drain(d);
   d->ze.MemFree(d->context, memory->handle);
   memory->handle = NULL;
 }
@@ -155,7 +155,7 @@ static clb_status copy(clb_device *device, void *to, const void *from, uint64_t 
       d->ze.CommandListAppendMemoryCopy(d->list, to, from, (size_t)bytes, NULL, 0, NULL);
   if (r) return clb_lz_failed(device->error, "zeCommandListAppendMemoryCopy", r);
   s = clb_lz_wait(device);
-  if (s) clb_lz_quiet(d); /* the host's memory may be freed after we return */
+  if (s) clb_lz_drain(d); /* the host's memory may be freed after we return */
   return s;
 }
 

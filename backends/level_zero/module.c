@@ -69,7 +69,7 @@ static clb_status build_on_device(lz_device *d, const ir_kernel *k, const clb_te
   clb_status s = create(d, k, ZE_MODULE_FORMAT_IL_SPIRV, spirv->s, spirv->n, &module);
   if (s) return s;
   s = native_binary(d, module, binary);
-  clb_lz_quiet(d);
+  clb_lz_drain(d);
   d->ze.ModuleDestroy(module);
   return s;
 }
@@ -142,7 +142,7 @@ clb_status clb_lz_load(clb_device *device, const ir_kernel *k, const void *binar
 void clb_lz_unload(clb_device *device, clb_module *m) {
   lz_device *d = (lz_device *)device;
   if (!m) return;
-  clb_lz_quiet(d);
+  clb_lz_drain(d);
   d->ze.KernelDestroy(m->kernel);
   d->ze.ModuleDestroy(m->module);
   free(m);

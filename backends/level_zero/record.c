@@ -57,7 +57,7 @@ void clb_lz_record(clb_device *device, const clb_work *work, int64_t n, clb_reco
 
 /* After a failure, restores both events once the lists have finished. */
 static clb_status undo(lz_device *d, const char *call, ze_result_t result) {
-  clb_lz_quiet(d);
+  clb_lz_drain(d);
   d->ze.CommandQueueSynchronize(d->queue, UINT64_MAX);
   d->ze.EventHostReset(d->before);
   d->ze.EventHostReset(d->after);
@@ -80,7 +80,7 @@ clb_status clb_lz_replay(clb_device *device, clb_recorded *recorded) {
 
 void clb_lz_forget(clb_device *device, clb_recorded *recorded) {
   lz_device *d = (lz_device *)device;
-  clb_lz_quiet(d);
+  clb_lz_drain(d);
   d->ze.CommandListDestroy(recorded->list);
   free(recorded);
 }

@@ -104,8 +104,8 @@ void clb_batch_multiply(clb_batch *b, const clb_convolution *c, ir_val number) {
     const clb_batch_product *p = &b->product[i];
     ir_val sum = IR_NONE;
     for (int t = p->first; t < p->first + p->n; t++)
-      sum = clb_plus(k, sum, ir_real(k, c->f.t, b->term[t].c),
-                     c->builder[0].y[p->order][b->term[t].y]);
+      sum = clb_add_product(k, sum, ir_real(k, c->f.t, b->term[t].c),
+                            c->builder[0].y[p->order][b->term[t].y]);
     ir_store(k, b->products, ir_add(k, b->row, i64(c, i)), IR_NONE, sum);
   }
 }
@@ -117,7 +117,7 @@ static bool matrix(clb_convolution *c, const clb_path *p, int order, ir_val m[MA
   int n = entries(c, p);
   const clb_entry *e = c->builder[0].entry;
   bool one = true;
-  for (int i = 0; i < MAX_M; i++) clb_none(m[i], MAX_M);
+  for (int i = 0; i < MAX_M; i++) clb_no_values(m[i], MAX_M);
   for (int q = 0; q < n; q++) {
     if (!starts(e, q)) continue;
     int at = find(b, c, p, order, n, e[q].i, e[q].k);
@@ -160,7 +160,7 @@ static void weigh_first(clb_convolution *c, const clb_path *p, int o, int y, ir_
     }
     for (int k = 0; k < MAX_M; k++)
       for (int j = 0; j < c->unit.per_lane; j++)
-        sum[j][k] = clb_plus(of(c), sum[j][k], u[j], m[i][k]);
+        sum[j][k] = clb_add_product(of(c), sum[j][k], u[j], m[i][k]);
   }
 }
 
@@ -170,10 +170,10 @@ static void weigh_last(clb_convolution *c, const clb_path *p, int monomial, ir_v
   const int order = c->f.form->monomial[monomial][X];
   for (int k = 0; k < clb_width(&c->f.tp->z.term[p->out]); k++) {
     ir_val t[CLB_MAX_PER_LANE];
-    clb_none(t, CLB_MAX_PER_LANE);
+    clb_no_values(t, CLB_MAX_PER_LANE);
     for (int i = 0; i < MAX_M; i++)
       for (int j = 0; j < c->unit.per_lane; j++)
-        t[j] = clb_plus(of(c), t[j], clb_edge_vectors(c, X, order, p)[j][i], m[i][k]);
+        t[j] = clb_add_product(of(c), t[j], clb_edge_vectors(c, X, order, p)[j][i], m[i][k]);
     for (int j = 0; j < c->unit.per_lane; j++)
       sum[j][k] = clb_plus_weighted(of(c), sum[j][k], weight(c, p, monomial, j), t[j]);
   }
@@ -187,8 +187,9 @@ static void weigh_number(clb_convolution *c, const clb_path *p, int monomial, ir
     by[j] = clb_plus_weighted(of(c), IR_NONE, weight(c, p, monomial, j), number);
   for (int k = 0; k < clb_width(&c->f.tp->z.term[p->out]); k++)
     for (int j = 0; j < c->unit.per_lane; j++)
-      sum[j][k] = clb_plus(of(c), sum[j][k], by[j],
-                           clb_edge_vectors(c, X, c->f.form->monomial[monomial][X], p)[j][k]);
+      sum[j][k] =
+          clb_add_product(of(c), sum[j][k], by[j],
+                          clb_edge_vectors(c, X, c->f.form->monomial[monomial][X], p)[j][k]);
 }
 
 void clb_batch_add_z(clb_convolution *c, const clb_path *p, int o, ir_val sum[][MAX_M]) {

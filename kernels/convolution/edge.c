@@ -63,7 +63,7 @@ const ir_val (*clb_edge_vectors(clb_convolution *c, int slot, int order,
   const int source = slot == X ? p->in1 : (int)(p - c->f.tp->path), at = c->unit.current;
   if (cached->source == source) return (const ir_val(*)[MAX_M])cached->v;
   cached->source = source;
-  for (int j = 0; j < c->unit.per_lane; j++) clb_none(cached->v[j], MAX_M);
+  for (int j = 0; j < c->unit.per_lane; j++) clb_no_values(cached->v[j], MAX_M);
   if (slot == W && c->f.p->convolution.spline) spline(c, order, p, cached->v);
   else if (c->stage.stages) clb_stage_load(&c->stage, c, slot, order, p, cached->v);
   else

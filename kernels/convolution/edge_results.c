@@ -58,7 +58,7 @@ static void reduce_lanes(clb_convolution *c, ir_val array, ir_val start, ir_val 
     ir_val mask = ir_2(k, IR_AND, ir_2(k, IR_EQ, ir_mul(k, element, i32(c, share)), c->unit.lane),
                        less(c, element, i32(c, n)));
     if (add) sum = ir_add(k, sum, ir_load(k, array, at, mask));
-    ir_store(k, array, at, clb_both(k, mask, there), sum);
+    ir_store(k, array, at, clb_and(k, mask, there), sum);
   }
 }
 
@@ -125,7 +125,7 @@ static bool paths_of(clb_convolution *c, int x, int y, ir_val number, bool store
     if (o_x < 0 || !c->f.s->accumulate_in_memory) continue;
     clb_store_x(c, x, o_x, c->results.x_sum[x], stored);
     stored = true;
-    for (int j = 0; j < CLB_MAX_PER_LANE; j++) clb_none(c->results.x_sum[x][j], MAX_M);
+    for (int j = 0; j < CLB_MAX_PER_LANE; j++) clb_no_values(c->results.x_sum[x][j], MAX_M);
   }
   if (n && shares)
     clb_batch_store_sums(c, x, tp->y.term[y].at, clb_width(&tp->y.term[y]), number,
@@ -139,7 +139,7 @@ static void all_paths(clb_convolution *c, int part, ir_val number) {
   for (int t = 0; t < tp->x.n; t++) {
     if (c->parts.of_x[t] != part) continue;
     bool stored = false;
-    for (int j = 0; j < CLB_MAX_PER_LANE; j++) clb_none(c->results.x_sum[t][j], MAX_M);
+    for (int j = 0; j < CLB_MAX_PER_LANE; j++) clb_no_values(c->results.x_sum[t][j], MAX_M);
     for (int y = clb_by_terms_of_y(c) ? 0 : -1; y < (clb_by_terms_of_y(c) ? tp->y.n : 0); y++)
       stored |= paths_of(c, t, y, number, stored);
     if (o_x >= 0 && !stored) clb_store_x(c, t, o_x, c->results.x_sum[t], false);
@@ -156,7 +156,7 @@ static void walk_edges(clb_convolution *c, int part, ir_val first, ir_val last) 
       of_y = columns - (c->f.p->convolution.spline
                             ? 1
                             : 0); /* with splines the last column is the gradient of r */
-  clb_none(c->results.y_sum, columns);
+  clb_no_values(c->results.y_sum, columns);
   if (c->batch.partial_sums != IR_NONE)
     clb_batch_load_sums(c, -1, of_y, columns - of_y, ir_sub(k, edge_slot, first), c->results.y_sum);
   if (c->frame.l) clb_frame_begin(c), clb_frame_to_edge(c, part);
@@ -322,7 +322,7 @@ void clb_results_of_edges(clb_convolution *c) {
   all_parts(c, first, last);
   if (c->batch.partial_sums != IR_NONE) {
     ir_val edge_slot = ir_loop(k, first, last, i32(c, 1));
-    clb_none(c->results.y_sum, clb_y_columns(c->f.p, c->f.s));
+    clb_no_values(c->results.y_sum, clb_y_columns(c->f.p, c->f.s));
     clb_batch_load_sums(c, -1, 0, clb_y_columns(c->f.p, c->f.s), ir_sub(k, edge_slot, first),
                         c->results.y_sum);
     add_lane_sums(c, ir_sub(k, edge_slot, first));

@@ -132,7 +132,7 @@ static void through_path(clb_convolution *c, const clb_entry *e, int n_entries, 
       for (int of_x = orders; of_x >= 0; of_x--) {
         ir_val from = x[of_x][j][e[q].i], *to = &z[j][e[q].k];
         if (e[q].c < 0) from = clb_negative(c, from);
-        *to = clb_plus(k, *to, times(c, w, orders - of_x, j, fabs(e[q].c)), from);
+        *to = clb_add_product(k, *to, times(c, w, orders - of_x, j, fabs(e[q].c)), from);
       }
 }
 
@@ -208,7 +208,8 @@ static void add_torque(clb_convolution *c, gradient *g, int n, int l1, int l3, c
               sign * (half && !m ? minus * lever(e, n_entries, J[1], width, l1, i)
                                  : lever(e, n_entries, J[0], width, half ? l1 - m : l1 + m, i));
           for (int j = 0; j < n && fabs(by) > 1e-12; j++)
-            g->K[up][m][half][j] = clb_plus(of(c), g->K[up][m][half][j], real(c, by), G[j][i]);
+            g->K[up][m][half][j] =
+                clb_add_product(of(c), g->K[up][m][half][j], real(c, by), G[j][i]);
         }
       }
     }
@@ -223,9 +224,9 @@ static void torques(clb_convolution *c, const gradient *g, int n, int l1, clb_ch
       for (int j = 0; j < n; j++) {
         ir_val a = g->K[up][m][0][j], b = g->K[up][m][1][j], own = f[j][l1 + m],
                other = m ? f[j][l1 - m] : IR_NONE;
-        T[0] = clb_plus(k, clb_plus(k, T[0], own, a), other, b);
-        T[1] = clb_plus(k, T[1], other, up ? a : clb_negative(c, a));
-        T[1] = clb_plus(k, T[1], own, up ? clb_negative(c, b) : b);
+        T[0] = clb_add_product(k, clb_add_product(k, T[0], own, a), other, b);
+        T[1] = clb_add_product(k, T[1], other, up ? a : clb_negative(c, a));
+        T[1] = clb_add_product(k, T[1], own, up ? clb_negative(c, b) : b);
       }
 }
 
@@ -243,10 +244,11 @@ static ir_val weight_gradient(clb_convolution *c, const clb_entry *e, int n_entr
       if (size == 0) size = e[q].c;
       for (int i = 0; i < pairs; i++) {
         ir_val own = G[i][e[q].k];
-        inner = clb_plus(k, inner, f[i][e[q].i], e[q].c * size < 0 ? clb_negative(c, own) : own);
+        inner =
+            clb_add_product(k, inner, f[i][e[q].i], e[q].c * size < 0 ? clb_negative(c, own) : own);
       }
     }
-    if (inner != IR_NONE) sum = clb_plus(k, sum, real(c, size), inner);
+    if (inner != IR_NONE) sum = clb_add_product(k, sum, real(c, size), inner);
   }
   return sum == IR_NONE ? real(c, 0) : sum;
 }
@@ -279,7 +281,7 @@ static void back_through(clb_convolution *c, const clb_path *p, const clb_entry 
   for (int j = 0; j < n; j++)
     for (int q = 0; q < n_entries; q++) {
       ir_val *sum = &g->rotated[j][e[q].i];
-      *sum = clb_plus(of(c), *sum, real(c, e[q].c), G[j][e[q].k]);
+      *sum = clb_add_product(of(c), *sum, real(c, e[q].c), G[j][e[q].k]);
     }
   if (clb_wanted_output(&c->f, Y) >= 0)
     add_torque(c, g, n, degree(&c->f.tp->x, p->in1), degree(&c->f.tp->z, p->out), e, n_entries, 1,
@@ -311,7 +313,7 @@ static void path_to_edge(clb_convolution *c, const clb_path *p, vectors_of_x *x,
     for (int j = 0; j < n; j++)
       for (int q = 0; q < n_entries; q++) {
         ir_val *sum = &to[0].plain[j][e[q].i];
-        *sum = clb_plus(of(c), *sum, times(c, w, order, j, e[q].c), g[j][e[q].k]);
+        *sum = clb_add_product(of(c), *sum, times(c, w, order, j, e[q].c), g[j][e[q].k]);
       }
     return;
   }
@@ -345,8 +347,8 @@ static void store_gradients(clb_convolution *c, int t, vectors_of_x *x, gradient
     ir_val back = clb_negative(c, f->tangent[CLB_TANGENT_INVERSE]);
     torques(c, &g[1], n, l, x->rotated[0], T0);
     for (int i = 0; i < 2; i++) {
-      T[i] = clb_plus(k, T[i], ir_mul(k, back, f->tangent[CLB_TANGENT_Y]), T0[i]);
-      T[2] = clb_plus(k, T[2], ir_mul(k, back, f->omega[i]), T0[i]);
+      T[i] = clb_add_product(k, T[i], ir_mul(k, back, f->tangent[CLB_TANGENT_Y]), T0[i]);
+      T[2] = clb_add_product(k, T[2], ir_mul(k, back, f->omega[i]), T0[i]);
     }
   }
   if (o_x < 0) return;
@@ -377,6 +379,6 @@ void clb_frame_to_edge(clb_convolution *c, int part) {
   free(g);
   if (!f->has_tangent || !c->f.p->convolution.spline || clb_wanted_output(&c->f, Y) < 0) return;
   ir_val *T = c->results.y_sum, by = clb_spline_by_along(&c->spline, &c->f);
-  T[0] = clb_plus(of(c), T[0], by, f->tangent[CLB_TANGENT_Z]);
-  T[1] = clb_plus(of(c), T[1], clb_negative(c, by), f->tangent[CLB_TANGENT_X]);
+  T[0] = clb_add_product(of(c), T[0], by, f->tangent[CLB_TANGENT_Z]);
+  T[1] = clb_add_product(of(c), T[1], clb_negative(c, by), f->tangent[CLB_TANGENT_X]);
 }

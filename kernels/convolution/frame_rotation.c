@@ -10,7 +10,7 @@
 static ir_kernel *of(const clb_convolution *c) { return c->f.k; }
 
 void clb_channels_clear(clb_channels v) {
-  for (int j = 0; j < CLB_MAX_PER_LANE; j++) clb_none(v[j], MAX_M);
+  for (int j = 0; j < CLB_MAX_PER_LANE; j++) clb_no_values(v[j], MAX_M);
 }
 
 ir_val clb_negative(const clb_convolution *c, ir_val v) {
@@ -79,7 +79,7 @@ void clb_into_frame(clb_convolution *c, int l, int n, clb_channels v, int most, 
         ir_val d = number(c, at);
         for (int j = 0; j < n; j++) {
           ir_val *to = &out[j][below ? l - m : l + m];
-          *to = clb_plus(k, *to, d, rotated[j][below ? l - i : l + i]);
+          *to = clb_add_product(k, *to, d, rotated[j][below ? l - i : l + i]);
         }
       }
 }
@@ -97,17 +97,17 @@ void clb_out_of_frame(clb_convolution *c, int l, int n, clb_channels v, int most
         if (v[0][below ? l - m : l + m] == IR_NONE) continue;
         ir_val d = number(c, at);
         for (int j = 0; j < n; j++)
-          part[below][j][i] = clb_plus(k, part[below][j][i], d, v[j][below ? l - m : l + m]);
+          part[below][j][i] = clb_add_product(k, part[below][j][i], d, v[j][below ? l - m : l + m]);
       }
   }
   for (int j = 0; j < n; j++) {
     ir_val *up = part[0][j], *down = part[1][j];
     sum[j][l] = clb_plus_weighted(k, sum[j][l], IR_NONE, l ? up[0] : v[j][0]);
     for (int i = 1; i <= l; i++) {
-      sum[j][l + i] = clb_plus(k, sum[j][l + i], f->cosine[i], up[i]);
-      sum[j][l - i] = clb_plus(k, sum[j][l - i], f->sine[i], up[i]);
-      sum[j][l + i] = clb_plus(k, sum[j][l + i], f->sine[i], clb_negative(c, down[i]));
-      sum[j][l - i] = clb_plus(k, sum[j][l - i], f->cosine[i], down[i]);
+      sum[j][l + i] = clb_add_product(k, sum[j][l + i], f->cosine[i], up[i]);
+      sum[j][l - i] = clb_add_product(k, sum[j][l - i], f->sine[i], up[i]);
+      sum[j][l + i] = clb_add_product(k, sum[j][l + i], f->sine[i], clb_negative(c, down[i]));
+      sum[j][l - i] = clb_add_product(k, sum[j][l - i], f->cosine[i], down[i]);
     }
   }
 }
@@ -137,6 +137,7 @@ void clb_add_rotation(clb_convolution *c, int l, int n, int sign, clb_channels v
         if (fabs(by) < 1e-12) continue;
         ir_val generator = ir_mul(k, c->frame.omega[axis], ir_real(k, c->f.t, fabs(by)));
         if (by < 0) generator = clb_negative(c, generator);
-        for (int j = 0; j < n; j++) sum[j][i] = clb_plus(k, sum[j][i], generator, v[j][from]);
+        for (int j = 0; j < n; j++)
+          sum[j][i] = clb_add_product(k, sum[j][i], generator, v[j][from]);
       }
 }

@@ -22,7 +22,7 @@ static void add_z(clb_convolution *c, const clb_path *p, int o) {
   for (int j = 0; j < c->unit.per_lane; j++) {
     ir_val *sum = all[j];
     clb_select_channel(c, j);
-    clb_none(sum, MAX_M);
+    clb_no_values(sum, MAX_M);
     for (int i = 0; i < width; i++)
       sum[i] = in_sums     ? sum_so_far(c, p->out, i)
                : in_memory ? IR_NONE
@@ -50,7 +50,7 @@ static void add_z(clb_convolution *c, const clb_path *p, int o) {
 static void clear_part(clb_convolution *c, int part, int o) {
   ir_kernel *k = of(c);
   ir_val nothing[MAX_M];
-  clb_none(nothing, MAX_M);
+  clb_no_values(nothing, MAX_M);
   ir_if(k, ir_1(k, IR_NOT, ir_2(k, IR_EQ, c->add, i32(c, 1))));
   for (int j = 0; j < c->parts.per_lane[part]; j++) {
     clb_select_channel(c, j);
@@ -115,7 +115,7 @@ static void store_part(clb_convolution *c, int part, int o) {
                          ir_real(k, c->f.t, c->scale[t][i]));
     }
     if (c->unit.slice != IR_NONE) /* the first slice writes */
-      mask = clb_both(k, mask, less(c, ir_lane(k), i32(c, c->unit.width)));
+      mask = clb_and(k, mask, less(c, ir_lane(k), i32(c, c->unit.width)));
     store_z(c, t, o, v, mask);
   }
 }
@@ -124,7 +124,7 @@ static void store_part(clb_convolution *c, int part, int o) {
 static void store_unreached(clb_convolution *c, int o) {
   ir_kernel *k = of(c);
   ir_val nothing[MAX_M];
-  clb_none(nothing, MAX_M);
+  clb_no_values(nothing, MAX_M);
   for (int t = 0; t < c->f.tp->z.n; t++) {
     int mul = c->f.tp->z.term[t].mul, lanes = c->f.s->lanes;
     if (c->parts.of_z[t] >= 0 || !mul) continue;

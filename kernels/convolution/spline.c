@@ -75,7 +75,7 @@ void clb_spline_edge(clb_spline *s, const clb_form_builder *f, const ir_val *r) 
   ir_val stretched = ir_mul(k, ir_mul(k, s->rate, s->stretch), ir_mul(k, inverse, inverse)),
          rate = ir_select(k, inside, stretched, real(f, 0));
   for (int j = 0; j < 3; j++) s->slope[j] = ir_mul(k, by_u[j], rate);
-  for (int j = 0; j < 2; j++) clb_none(s->sum[j], 3);
+  for (int j = 0; j < 2; j++) clb_no_values(s->sum[j], 3);
   s->along = r[1];
   if (s->along == IR_NONE) return;
   ir_val twice[3] = {left, ir_sub(k, ir_mul(k, real(f, 3), left), real(f, 2)), u}, /* B''_k */
@@ -107,7 +107,7 @@ void clb_spline_load(const clb_spline *s, const clb_form_builder *f, const clb_p
 /* start + a sum of n products. */
 static ir_val sum(const clb_form_builder *f, int n, const ir_val *a, const ir_val *b,
                   ir_val start) {
-  for (int i = 0; i < n; i++) start = clb_plus(f->k, start, a[i], b[i]);
+  for (int i = 0; i < n; i++) start = clb_add_product(f->k, start, a[i], b[i]);
   return start;
 }
 
@@ -127,7 +127,7 @@ ir_val clb_spline_weight(clb_spline *s, const clb_form_builder *f, int channel,
 
 void clb_spline_add(clb_spline *s, const clb_form_builder *f, int order, int channel, ir_val g) {
   ir_val *all = s->sum[order];
-  for (int i = 0; i < 3; i++) all[i] = clb_plus(f->k, all[i], g, s->difference[channel][i]);
+  for (int i = 0; i < 3; i++) all[i] = clb_add_product(f->k, all[i], g, s->difference[channel][i]);
 }
 
 ir_val clb_spline_slope(const clb_spline *s, const clb_form_builder *f, ir_val slope) {
@@ -137,6 +137,6 @@ ir_val clb_spline_slope(const clb_spline *s, const clb_form_builder *f, ir_val s
 
 ir_val clb_spline_by_along(const clb_spline *s, const clb_form_builder *f) {
   ir_val by = IR_NONE;
-  for (int i = 0; i < 3; i++) by = clb_plus(f->k, by, s->slope[i], s->sum[1][i]);
+  for (int i = 0; i < 3; i++) by = clb_add_product(f->k, by, s->slope[i], s->sum[1][i]);
   return by;
 }

@@ -43,7 +43,7 @@ void clb_unit_select(clb_unit *u, const clb_form_builder *f, int j) {
       ir_cast(k, IR_I64, ir_add(k, ir_add(k, u->first, own), i32(f, j * u->channel_stride)));
   u->mask =
       u->mul % u->width ? ir_2(k, IR_LT, u->lane, ir_sub(k, i32(f, u->mul), u->first)) : IR_NONE;
-  u->write = clb_both(k, u->mask, u->has_edge);
+  u->write = clb_and(k, u->mask, u->has_edge);
 }
 
 bool clb_unit_open(clb_unit *u, const clb_form_builder *f, const clb_parts *parts, int part,

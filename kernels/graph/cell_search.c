@@ -285,7 +285,7 @@ static void store_count(search *f) {
   for (int d = f->w.b.s->lanes / 2; d; d /= 2) sum = ir_add(k, sum, ir_shuffle_xor(k, sum, d));
   const ir_val few = ir_2(k, IR_LE, ir_get(k, f->looked), clb_i32(k, CLB_CELL_LOOKED_AT)),
                good = both(k, both(k, few, f->at.good),
-                           ir_2(k, IR_LE, sum, clb_i32(k, CLB_CELL_MOST)));
+                           ir_2(k, IR_LE, sum, clb_i32(k, CLB_CELL_MAX_NEIGHBOURS)));
   ir_store(k, f->counts, ir_add(k, wide(k, f->receiver), wide(k, f->lane)),
            less(k, f->lane, ir_add(k, zero, clb_i32(k, 1))),
            ir_select(k, good, sum, clb_i32(k, CLB_CELL_REFUSED)));

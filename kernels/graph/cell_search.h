@@ -56,7 +56,7 @@ enum {
    is less than the latter. */
 enum {
   CLB_CELL_ROW = 256,
-  CLB_CELL_MOST = 4096,
+  CLB_CELL_MAX_NEIGHBOURS = 4096,
   CLB_CELL_LOOKED_AT = 1 << 20,
   CLB_CELL_REFUSED = 1 << 22
 };

@@ -6,7 +6,7 @@
 
 #include <stdlib.h>
 
-#include "src/base/room.h"
+#include "src/base/reserve.h"
 
 typedef struct {
   clb_tables *t;
@@ -16,13 +16,13 @@ typedef struct {
 
 static void number(maker *m, int64_t value) {
   clb_tables *t = m->t;
-  m->failed |= !clb_room(&t->number, &m->cap_numbers, t->n_numbers + 1, sizeof *t->number);
+  m->failed |= !clb_reserve(&t->number, &m->cap_numbers, t->n_numbers + 1, sizeof *t->number);
   if (!m->failed) t->number[t->n_numbers++] = (int32_t)value;
 }
 
 static void real(maker *m, double value) {
   clb_tables *t = m->t;
-  m->failed |= !clb_room(&t->real, &m->cap_reals, t->n_reals + 1, sizeof *t->real);
+  m->failed |= !clb_reserve(&t->real, &m->cap_reals, t->n_reals + 1, sizeof *t->real);
   if (!m->failed) t->real[t->n_reals++] = value;
 }
 

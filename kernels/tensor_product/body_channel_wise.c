@@ -98,7 +98,7 @@ static void load(void *owner, int slot, int order, ir_val *v) {
 
 static void by_y(builder *b, int o) {
   ir_val sum[MAX_M], *to = b->sum[o] + b->c.f.tp->y.term[b->at.path->in2].at;
-  clb_none(sum, MAX_M);
+  clb_no_values(sum, MAX_M);
   clb_path_y(&b->at, o, sum);
   for (int j = 0; j < MAX_M; j++)
     if (sum[j] != IR_NONE) ir_set(of(b), to[j], ir_add(of(b), ir_get(of(b), to[j]), sum[j]));
@@ -133,7 +133,7 @@ static void store_complete(builder *b, const clb_path *p, int slot) {
     else
       clb_form_put(&b->c.f, &b->c.f.out[o], term, b->c.channel, b->c.write, v,
                    later || b->c.f.out[o].adds),
-          clb_none(v, MAX_M);
+          clb_no_values(v, MAX_M);
   }
 }
 
@@ -141,7 +141,7 @@ static void store_complete(builder *b, const clb_path *p, int slot) {
 static void store_unreached(builder *b, int o, const int *paths) {
   const clb_irreps *irreps = b->c.f.out[o].irreps;
   ir_val nothing[MAX_M];
-  clb_none(nothing, MAX_M);
+  clb_no_values(nothing, MAX_M);
   for (int t = 0; t < irreps->n; t++)
     if (!paths[t] && irreps->term[t].mul) {
       clb_channels_open(&b->c, irreps->term[t].mul, true);
@@ -267,7 +267,7 @@ static bool gives_y(const builder *b, int o) {
 static bool start_sums(builder *b) {
   bool some = false;
   for (int o = 0; o < b->c.f.form->n_outputs; o++) {
-    clb_none(b->sum[o], MAX_Y);
+    clb_no_values(b->sum[o], MAX_Y);
     for (int q = 0; q < b->c.f.tp->n_paths && gives_y(b, o); q++) {
       const clb_term *t = &b->c.f.tp->y.term[b->c.f.tp->path[q].in2];
       for (int j = t->at; j < t->at + clb_width(t); j++)
@@ -308,7 +308,7 @@ static void all_paths(builder *b) {
     int mul = channels(b, b->order[first]);
     for (end = first; end < n_paths && channels(b, b->order[end]) == mul;) end++;
     for (int o = 0; o < b->c.f.form->n_outputs; o++)
-      for (int t = 0; t < CLB_MAX_TERMS; t++) clb_none(b->by_term[o][t].v, MAX_M);
+      for (int t = 0; t < CLB_MAX_TERMS; t++) clb_no_values(b->by_term[o][t].v, MAX_M);
     clb_channels_open(&b->c, mul, false);
     clb_path_forget(&b->at);
     bool paired = b->c.f.s->product.parity_pairs &&
@@ -321,7 +321,7 @@ static void all_paths(builder *b) {
       if (paired && twin[b->order[q]] < 0) continue;
       b->c.f.twin = paired ? &b->c.f.tp->path[twin[b->order[q]]] : NULL;
       b->c.f.path = p;
-      if (b->c.f.s->product.lockstep) ir_pace(of(b));
+      if (b->c.f.s->product.lockstep) ir_rendezvous(of(b));
       one_path(b, p);
       store_complete(b, p, Z);
       store_complete(b, p, X);

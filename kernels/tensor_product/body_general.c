@@ -36,7 +36,7 @@ static ir_val number(builder *b, int64_t n) { return ir_int(b->f.k, IR_I32, n); 
 static void load(builder *b, int slot, int order, ir_val *v) {
   const clb_path *p = b->path;
   ir_val channel = slot == X ? b->at.u : slot == Y ? b->at.v : clb_connection_z(&b->at);
-  clb_none(v, MAX_M);
+  clb_no_values(v, MAX_M);
   clb_form_load(&b->f, &b->f.in[slot][order],
                 slot == X   ? p->in1
                 : slot == Y ? p->in2
@@ -79,7 +79,7 @@ static bool together(builder *b, int o, int with, int mine, int slot, int order,
 static bool pair(builder *b, int o, int with, int mine, ir_val *t) {
   ir_val x[MAX_M], y[MAX_M];
   bool some = false;
-  clb_none(t, MAX_M);
+  clb_no_values(t, MAX_M);
   for (int i = 0; i < ORDERS; i++)
     for (int j = 0; j < ORDERS; j++) {
       if (!together(b, o, with, mine, X, i, Y, j)) continue;
@@ -118,7 +118,7 @@ static bool weighted(builder *b, int o, int with, int mine, ir_val *h) {
   for (int w = 0; w < ORDERS && !some; w++)
     for (int i = 0; i < ORDERS; i++) some |= together(b, o, with, mine, W, w, Z, i);
   if (!some) return false;
-  clb_none(h, MAX_M);
+  clb_no_values(h, MAX_M);
   if (!mixes) {
     add_weighted(b, o, with, mine, 1, h);
     return true;
@@ -143,7 +143,7 @@ static void add(builder *b, const ir_val *sum, const ir_val *v) {
 static void contribute(builder *b, int o, const ir_val *sum) {
   int slot = b->f.form->output[o].slot;
   ir_val t[MAX_M], v[MAX_M], total[MAX_M];
-  clb_none(total, MAX_M);
+  clb_no_values(total, MAX_M);
   for (int order = 0; order < ORDERS; order++) {
     if (slot == Z && pair(b, o, W, order, t)) {
       ir_val w = load_weight(b, order);
@@ -151,7 +151,7 @@ static void contribute(builder *b, int o, const ir_val *sum) {
     }
     if (slot == W && pair(b, o, Z, order, t)) {
       load(b, Z, order, v);
-      for (int k = 0; k < MAX_M; k++) total[0] = clb_plus(of(b), total[0], t[k], v[k]);
+      for (int k = 0; k < MAX_M; k++) total[0] = clb_add_product(of(b), total[0], t[k], v[k]);
     }
     if (slot == X && weighted(b, o, Y, order, t)) {
       load(b, Y, order, v);
@@ -185,7 +185,7 @@ static void one_path(builder *b, int o, const clb_path *p, ir_val channel, ir_va
 /* ---- results ---- */
 
 static void start(builder *b, int n, ir_val *sum) {
-  clb_none(sum, MAX_M);
+  clb_no_values(sum, MAX_M);
   for (int i = 0; i < n; i++) sum[i] = ir_var(of(b), ir_real(of(b), b->f.t, 0), false);
 }
 
@@ -220,7 +220,7 @@ static void one_term(builder *b, int o, int term) {
   for (int q = 0; q < b->f.tp->n_paths; q++)
     if (clb_path_term(&b->f.tp->path[q], slot) == term)
       one_path(b, o, &b->f.tp->path[q], channel, mask, across, sum);
-  clb_none(v, MAX_M);
+  clb_no_values(v, MAX_M);
   for (int i = 0; i < clb_width(t); i++)
     v[i] = across ? clb_sum_of_span(k, b->f.s, ir_get(k, sum[i])) : ir_get(k, sum[i]);
   if (across) mask = clb_first_of_span(k, b->f.s, b->row_mask);

@@ -212,7 +212,7 @@ static void store(builder *b, ir_val at, ir_val mask, bool across, const ir_val 
   for (int r = 0; r < b->f->s->product.rows_per_lane; r++) {
     const clb_form_array *a = &b->row[r].out[b->o];
     ir_val index = ir_add(k, a->base, ir_cast(k, IR_I64, at)), v = ir_get(k, sum[r]);
-    ir_val write = clb_both(k, mask, b->row[r].there);
+    ir_val write = clb_and(k, mask, b->row[r].there);
     if (across) v = clb_sum_of_span(k, b->f->s, v);
     if (a->adds) v = ir_add(k, v, ir_cast(k, b->f->t, ir_load(k, a->rows.buffer, index, write)));
     ir_store(k, a->rows.buffer, index, write, ir_cast(k, ir_register_type(a->rows.element), v));

@@ -83,7 +83,7 @@ void clb_channels_open(clb_channels *c, int mul, bool alone) {
   c->first = first;
   c->channel = ir_cast(k, IR_I64, ir_add(k, first, lane));
   c->mask = mul % lanes ? ir_2(k, IR_LT, lane, ir_sub(k, number(c, mul), first)) : IR_NONE;
-  c->write = clb_both(k, c->mask, there(c));
+  c->write = clb_and(k, c->mask, there(c));
 }
 
 void clb_channels_close(clb_channels *c) {
@@ -160,7 +160,7 @@ void clb_channels_store(clb_channels *c, const clb_form_array *a, int term, cons
   ir_barrier(k, false);
   for (int i = 0; i < width; i++) {
     spot s = in_order(c, a, t, i);
-    store_in_order(c, a, s.global, clb_both(k, s.mask, there(c)),
+    store_in_order(c, a, s.global, clb_and(k, s.mask, there(c)),
                    ir_load(k, c->stage, s.local, IR_NONE));
   }
 }

@@ -229,7 +229,7 @@ void clb_form_store_weight(clb_form_builder *b, const clb_form_array *a, const c
 
 /* ---- arithmetic ---- */
 
-ir_val clb_plus(ir_kernel *k, ir_val sum, ir_val x, ir_val y) {
+ir_val clb_add_product(ir_kernel *k, ir_val sum, ir_val x, ir_val y) {
   if (x == IR_NONE || y == IR_NONE) return sum;
   return sum == IR_NONE ? ir_mul(k, x, y) : ir_fma(k, x, y, sum);
 }
@@ -237,10 +237,10 @@ ir_val clb_plus(ir_kernel *k, ir_val sum, ir_val x, ir_val y) {
 ir_val clb_plus_weighted(ir_kernel *k, ir_val sum, ir_val w, ir_val x) {
   if (x == IR_NONE) return sum;
   if (w == IR_NONE) return sum == IR_NONE ? x : ir_add(k, sum, x);
-  return clb_plus(k, sum, w, x);
+  return clb_add_product(k, sum, w, x);
 }
 
-void clb_none(ir_val *v, int n) {
+void clb_no_values(ir_val *v, int n) {
   for (int i = 0; i < n; i++) v[i] = IR_NONE;
 }
 
@@ -285,8 +285,8 @@ ir_val clb_plus_scaled(clb_form_builder *b, ir_val sum, double c, ir_val v) {
 /* sum + c v y, where y is the same in all lanes: c y is shared by all paths that need it, whereas c
    v is used by one path only (never in a convolution). */
 static ir_val term(clb_form_builder *b, double c, ir_val v, ir_val y, ir_val sum) {
-  return b->s->product.recompute_products ? clb_plus(b->k, sum, scaled(b, c, v), y)
-                                          : clb_plus(b->k, sum, v, scaled(b, c, y));
+  return b->s->product.recompute_products ? clb_add_product(b->k, sum, scaled(b, c, v), y)
+                                          : clb_add_product(b->k, sum, v, scaled(b, c, y));
 }
 
 void clb_contract_z(clb_form_builder *b, const clb_entry *e, int n, const ir_val *x,

@@ -91,7 +91,7 @@ static inline int clb_path_term(const clb_path *p, int slot) {
   return slot == X ? p->in1 : slot == Y ? p->in2 : p->out;
 }
 /* The conjunction of two masks; IR_NONE: all lanes. */
-static inline ir_val clb_both(ir_kernel *k, ir_val a, ir_val b) {
+static inline ir_val clb_and(ir_kernel *k, ir_val a, ir_val b) {
   return a == IR_NONE ? b : b == IR_NONE ? a : ir_2(k, IR_AND, a, b);
 }
 
@@ -118,9 +118,9 @@ void clb_form_store_weight(clb_form_builder *b, const clb_form_array *a, const c
 
 /* ---- arithmetic of sums; IR_NONE is an empty sum, and as a weight it is 1 ---- */
 
-ir_val clb_plus(ir_kernel *k, ir_val sum, ir_val x, ir_val y);
+ir_val clb_add_product(ir_kernel *k, ir_val sum, ir_val x, ir_val y);
 ir_val clb_plus_weighted(ir_kernel *k, ir_val sum, ir_val w, ir_val x);
-void clb_none(ir_val *v, int n);
+void clb_no_values(ir_val *v, int n);
 /* sum + c v */
 ir_val clb_plus_scaled(clb_form_builder *b, ir_val sum, double c, ir_val v);
 

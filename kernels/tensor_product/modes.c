@@ -18,7 +18,7 @@ ir_val clb_row_of_lane(ir_kernel *k, const clb_schedule *s) {
 }
 
 ir_val clb_first_of_span(ir_kernel *k, const clb_schedule *s, ir_val row_mask) {
-  return clb_both(k, ir_2(k, IR_EQ, lane_in_span(k, s), number(k, 0)), row_mask);
+  return clb_and(k, ir_2(k, IR_EQ, lane_in_span(k, s), number(k, 0)), row_mask);
 }
 
 ir_val clb_sum_of_span(ir_kernel *k, const clb_schedule *s, ir_val v) {
@@ -36,7 +36,7 @@ clb_block clb_block_open(ir_kernel *k, const clb_schedule *s, int span, ir_val n
   *channel = span == 1 ? first : ir_add(k, first, lane_in_span(k, s));
   *mask = span == 1 || (constant >= 0 && constant % span == 0)
               ? row_mask
-              : clb_both(k, ir_2(k, IR_LT, *channel, n), row_mask);
+              : clb_and(k, ir_2(k, IR_LT, *channel, n), row_mask);
   return block;
 }
 
@@ -108,7 +108,7 @@ static void find_pair(clb_connection *c, ir_val q) {
 }
 
 static void narrow(clb_connection *c, ir_val mask) {
-  c->pair_mask = clb_both(c->k, c->pair_mask, mask);
+  c->pair_mask = clb_and(c->k, c->pair_mask, mask);
 }
 
 /* Loops over the partner's channels, with lanes over them or one after the other. */

@@ -34,7 +34,7 @@ static const ir_val *value(clb_path_builder *b, int slot, int order) {
   if (b->loaded[slot][order] || again) return v;
   b->loaded[slot][order] = true;
   if (slot == X) b->x_term[order] = b->path->in1;
-  clb_none(v, MAX_M);
+  clb_no_values(v, MAX_M);
   if (slot != W || b->path->has_weight) b->load(b->owner, slot, order, v);
   return v;
 }
@@ -72,7 +72,7 @@ static ir_val (*pair(clb_path_builder *b, int z))[MAX_M] {
   if (b->paired[z]) return a;
   b->paired[z] = true;
   const ir_val *g = value(b, Z, z);
-  for (int i = 0; i < MAX_M; i++) clb_none(a[i], MAX_M);
+  for (int i = 0; i < MAX_M; i++) clb_no_values(a[i], MAX_M);
   for (int q = 0; q < b->n; q++) {
     const clb_entry *e = &b->entry[q];
     a[e->i][e->j] = clb_plus_scaled(b->f, a[e->i][e->j], e->c, g[e->k]);
@@ -89,12 +89,13 @@ static const ir_val *beta(clb_path_builder *b, int y, int z) {
   ir_val *v = b->beta[y][z];
   if (b->contracted[y][z]) return v;
   b->contracted[y][z] = true;
-  clb_none(v, MAX_M);
+  clb_no_values(v, MAX_M);
   if (b->pairs) {
     ir_val(*a)[MAX_M] = pair(b, z);
     for (int i = 0; i < MAX_M; i++)
       for (int j = 0; j < MAX_M; j++)
-        if (a[i][j] != IR_NONE) v[i] = clb_plus(b->f->k, v[i], b->y[y][at_y(b) + j], a[i][j]);
+        if (a[i][j] != IR_NONE)
+          v[i] = clb_add_product(b->f->k, v[i], b->y[y][at_y(b) + j], a[i][j]);
   } else clb_contract_x(b->f, b->entry, b->n, b->y[y] + at_y(b), value(b, Z, z), v);
   return v;
 }
@@ -103,7 +104,7 @@ static const ir_val *beta(clb_path_builder *b, int y, int z) {
    order of the slot by which it is differentiated). */
 static bool weighted(clb_path_builder *b, int o, int y, int z, ir_val *u) {
   bool some = false;
-  clb_none(u, MAX_M);
+  clb_no_values(u, MAX_M);
   for (int m = 0; m < b->f->form->n_monomials; m++) {
     const int *order = b->f->form->monomial[m];
     if (!clb_form_alive(b->f, m, o, b->path) || (y >= 0 && order[Y] != y) ||
@@ -132,7 +133,7 @@ ir_val clb_path_w(clb_path_builder *b, int o) {
     const int *order = b->f->form->monomial[m];
     if (!clb_form_alive(b->f, m, o, b->path)) continue;
     const ir_val *v = beta(b, order[Y], order[Z]), *x = value(b, X, order[X]);
-    for (int i = 0; i < MAX_M; i++) sum = clb_plus(b->f->k, sum, v[i], x[i]);
+    for (int i = 0; i < MAX_M; i++) sum = clb_add_product(b->f->k, sum, v[i], x[i]);
   }
   return sum;
 }
@@ -157,6 +158,6 @@ void clb_path_y(clb_path_builder *b, int o, ir_val *sum) {
     for (int i = 0; i < MAX_M; i++)
       for (int j = 0; j < MAX_M; j++)
         if (a[i][j] != IR_NONE && u[i] != IR_NONE)
-          sum[j] = clb_plus(b->f->k, sum[j], u[i], a[i][j]);
+          sum[j] = clb_add_product(b->f->k, sum[j], u[i], a[i][j]);
   }
 }

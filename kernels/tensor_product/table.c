@@ -4,7 +4,7 @@
 
 #include "kernels/tensor_product/modes.h"
 #include "kernels/tensor_product/product.h"
-#include "src/base/room.h"
+#include "src/base/reserve.h"
 
 typedef struct {
   const clb_tensor_product_problem *tp;
@@ -20,7 +20,7 @@ static int64_t numbers(maker *m, int64_t n) {
   clb_product_table *t = m->t;
   int64_t at = t->n_numbers, most = at + n;
   if (most > INT32_MAX) m->failed = true;
-  m->failed |= !m->failed && !clb_room(&t->number, &m->cap_numbers, most, sizeof *t->number);
+  m->failed |= !m->failed && !clb_reserve(&t->number, &m->cap_numbers, most, sizeof *t->number);
   if (m->failed) return 0;
   memset(t->number + at, 0, sizeof *t->number * (size_t)n);
   t->n_numbers = most;
@@ -29,7 +29,7 @@ static int64_t numbers(maker *m, int64_t n) {
 
 static void real(maker *m, double value) {
   clb_product_table *t = m->t;
-  m->failed |= !clb_room(&t->real, &m->cap_reals, t->n_reals + 1, sizeof *t->real);
+  m->failed |= !clb_reserve(&t->real, &m->cap_reals, t->n_reals + 1, sizeof *t->real);
   if (!m->failed) t->real[t->n_reals++] = value;
 }
 
@@ -101,7 +101,7 @@ static int component_of(const clb_entry *e, int slot) {
 static void add_entry(maker *m, const clb_path *p, const clb_entry *e) {
   static const int slots[] = {X, Y, Z};
   m->failed |=
-      !clb_room(&m->fields, &m->cap_entries, m->n_entries + 1, sizeof *m->fields * ENTRY_FIELDS);
+      !clb_reserve(&m->fields, &m->cap_entries, m->n_entries + 1, sizeof *m->fields * ENTRY_FIELDS);
   if (m->failed) return;
   int32_t *to = m->fields + ENTRY_FIELDS * m->n_entries++;
   for (int s = 0; s < 3; s++)

@@ -162,7 +162,7 @@ static clb_status survey(clb_neighbours *l, const clb_cell_grid *g, const double
 
 /* ---- public functions ---- */
 
-clb_status clb_cells_lay(clb_neighbours *l, const double *positions, clb_cell_grid *g) {
+clb_status clb_cells_make_grid(clb_neighbours *l, const double *positions, clb_cell_grid *g) {
   const double radius = l->cutoff + l->skin;
   double low[3], high[3];
   complete(g->cell, l->periodic);

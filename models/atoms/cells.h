@@ -16,7 +16,7 @@ clb_status clb_neighbours_fail(clb_neighbours *l, clb_status status, const char 
 /* Lays the grid for the list's n, cell and flags; cell of the grid holds the periodic vectors.
    CLB_ERROR_ARGUMENT: positions or a cell that neighbours.h excludes. Without atoms or radius there
    are not slots. */
-clb_status clb_cells_lay(clb_neighbours *l, const double *positions, clb_cell_grid *g);
+clb_status clb_cells_make_grid(clb_neighbours *l, const double *positions, clb_cell_grid *g);
 
 typedef struct {
   double x[3]; /* inside the cell: position - wrap . cell */

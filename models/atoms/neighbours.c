@@ -245,7 +245,7 @@ clb_status clb_neighbours_begin(clb_neighbours *l, int64_t n, const double *posi
   l->n = n;
   memcpy(l->cell, g->cell, sizeof l->cell);
   memcpy(l->periodic, periodic, sizeof l->periodic);
-  clb_status s = clb_cells_lay(l, positions, g);
+  clb_status s = clb_cells_make_grid(l, positions, g);
   l->built = !s && !n;
   return s;
 }

@@ -32,7 +32,7 @@ clb_status clb_convolution_create_sized(clb_context *ctx, const clb_convolution_
   s = take(ctx, given, size, product_size, &desc);
   return s ? s
            : clb_convolution_make(ctx, &desc, desc.product.passes & ~CLB_MEASURE,
-                                  clb_tuner_asked(ctx, desc.product.passes), op);
+                                  clb_tuner_for(ctx, desc.product.passes), op);
 }
 
 clb_status clb_convolution_forward(clb_op *op, clb_graph *graph, clb_rows x, clb_rows y, clb_rows w,

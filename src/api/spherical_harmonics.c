@@ -36,7 +36,7 @@ clb_status clb_spherical_harmonics_create_sized(clb_context *ctx,
       desc.n_degrees <=
       CLB_MAX_DEGREES; /* otherwise the op's check refuses it, and degrees must not be read */
   for (int i = 0; sensible && i < desc.n_degrees; i++) sh->degrees[i] = desc.degrees[i];
-  s = clb_op_create(ctx, p, desc.passes & ~CLB_MEASURE, clb_tuner_asked(ctx, desc.passes), op);
+  s = clb_op_create(ctx, p, desc.passes & ~CLB_MEASURE, clb_tuner_for(ctx, desc.passes), op);
   free(p);
   return s;
 }

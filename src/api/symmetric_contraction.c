@@ -34,7 +34,7 @@ clb_status clb_symmetric_contraction_create_sized(clb_context *ctx,
   s = clb_symmetric_contraction_read(&desc, &p->symmetric_contraction, &ctx->error);
   if (!s)
     s = clb_symmetric_contraction_make(ctx, p, desc.passes & ~CLB_MEASURE,
-                                       clb_tuner_asked(ctx, desc.passes), op);
+                                       clb_tuner_for(ctx, desc.passes), op);
   free(p);
   return s;
 }

@@ -36,7 +36,7 @@ clb_status clb_tensor_product_create_sized(clb_context *ctx, const clb_tensor_pr
   p->accumulate = desc.accumulate != 0;
   s = clb_tensor_product_read(&desc, &p->tensor_product, &ctx->error);
   unsigned passes = desc.passes & ~CLB_MEASURE;
-  clb_tuner tune = clb_tuner_asked(ctx, desc.passes);
+  clb_tuner tune = clb_tuner_for(ctx, desc.passes);
   if (!s)
     s = (p->tensor_product.shared_weights ? clb_shared_weights_create
                                           : clb_op_create)(ctx, p, passes, tune, op);

@@ -24,13 +24,13 @@ typedef struct {
       subgroups; /* OpenCL: cl_khr_subgroups or cl_intel_subgroups with a required size are there */
   bool ptx;      /* OpenCL: of NVIDIA, whose compiler takes PTX in the text: for sub-groups and
                     asynchronous copies */
-  bool vector_atomics; /* CUDA: 2 or 4 additions of f32 are one access */
-  bool float_atomics;  /* OpenCL: cl_ext_float_atomics is there; else compare-and-swap */
-  bool hides_masks;    /* OpenCL with sub-groups: hides from the compiler that one mask implies
-                          another, because it miscompiles such code */
-  bool widens_halves;  /* OpenCL: f16 is converted to f32 by integer arithmetic, because vload_half
-                          takes this compiler minutes */
-  bool hides_negation; /* OpenCL: hides negations of floats from the compiler, which loses them
+  bool vector_atomics;         /* CUDA: 2 or 4 additions of f32 are one access */
+  bool float_atomics;          /* OpenCL: cl_ext_float_atomics is there; else compare-and-swap */
+  bool hides_mask_implication; /* OpenCL with sub-groups: hides from the compiler that one mask
+                       implies another, because it miscompiles such code */
+  bool widens_halves;   /* OpenCL: f16 is converted to f32 by integer arithmetic, because vload_half
+                           takes this compiler minutes */
+  bool hides_negations; /* OpenCL: hides negations of floats from the compiler, which loses them
                           across barriers */
 } clb_dialect;
 

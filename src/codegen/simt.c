@@ -404,11 +404,11 @@ static void put_value(printer *p, ir_val v, const ir_ins *i) {
     ADD("asm volatile(\"\" : \"+%s\"(v%d));\n", i->type == IR_F32 ? "f" : "d", (int)i->arg[0]);
   }
   const char *s = ir_is_float(i->type) ? expressions[i->op].real : expressions[i->op].integer;
-  bool hide = p->dialect->hides_masks && i->type == IR_BOOL && i->shape != IR_UNIFORM;
+  bool hide = p->dialect->hides_mask_implication && i->type == IR_BOOL && i->shape != IR_UNIFORM;
   line(p);
   ADD(i->op == IR_VAR ? "%s v%d = " : "const %s v%d = ", types[i->type].value, (int)v);
   if (hide) ADD("hidden(");
-  ir_val inner = p->dialect->hides_negation ? negated(p, i) : IR_NONE;
+  ir_val inner = p->dialect->hides_negations ? negated(p, i) : IR_NONE;
   if (inner != IR_NONE) {
     ADD("negated(");
     put(p, inner);

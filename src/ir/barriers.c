@@ -25,8 +25,8 @@ static ir_val parting(const meeting *m, ir_val scope) {
 }
 
 /* One pass over the list; returns whether anything changed. */
-static bool learn(meeting *m) {
-  bool learnt = false;
+static bool propagate(meeting *m) {
+  bool changed = false;
   for (ir_val v = 0, open = IR_NONE; v < m->k->n; v++) {
     const ir_ins *i = &m->k->ins[v];
     bool same = i->op != IR_SUBGROUP;
@@ -36,25 +36,25 @@ static bool learn(meeting *m) {
     if (i->op == IR_ELSE || i->op == IR_LOOP || i->op == IR_IF) open = v;
     for (int a = 0; a < 5 && same; a++) same = i->arg[a] == IR_NONE || m->same[i->arg[a]];
     if (i->op == IR_SET && same) same = parting(m, i->scope) == IR_NONE;
-    learnt |= !same && m->same[to];
+    changed |= !same && m->same[to];
     m->same[to] &= same;
   }
-  return learnt;
+  return changed;
 }
 
-ir_met ir_barriers_meet(const ir_kernel *k, ir_val *barrier, ir_val *under) {
+ir_convergence ir_barriers_convergent(const ir_kernel *k, ir_val *barrier, ir_val *under) {
   meeting m = {.k = k,
                .same = malloc((size_t)k->n + 1),
                .condition = calloc((size_t)k->n + 1, sizeof *m.condition)};
-  ir_met met = m.same && m.condition ? IR_MEETS : IR_MEETS_UNKNOWN;
-  if (met == IR_MEETS && k->subgroups > 1) {
+  ir_convergence met = m.same && m.condition ? IR_CONVERGENT : IR_CONVERGENCE_UNKNOWN;
+  if (met == IR_CONVERGENT && k->subgroups > 1) {
     memset(m.same, 1, (size_t)k->n + 1);
-    while (learn(&m)) continue;
-    for (ir_val v = 0; v < k->n && met == IR_MEETS; v++) {
+    while (propagate(&m)) continue;
+    for (ir_val v = 0; v < k->n && met == IR_CONVERGENT; v++) {
       if (k->ins[v].op != IR_BARRIER || !k->ins[v].imm) continue;
       *barrier = v;
       *under = parting(&m, k->ins[v].scope);
-      if (*under != IR_NONE) met = IR_PARTS;
+      if (*under != IR_NONE) met = IR_DIVERGENT;
     }
   }
   free(m.same);
@@ -116,7 +116,7 @@ static bool crosses(const ir_kernel *k, const ir_ins *store, const ir_ins *load)
   return false;
 }
 
-bool ir_reads_unmet(const ir_kernel *k, ir_val *store, ir_val *load) {
+bool ir_unsynchronised_load(const ir_kernel *k, ir_val *store, ir_val *load) {
   ir_val kept[KEPT];
   int n = 0;
   for (ir_val v = 0; v < k->n; v++) {

@@ -4,15 +4,19 @@
 
 #include "src/ir/ir.h"
 
-typedef enum { IR_MEETS, IR_PARTS, IR_MEETS_UNKNOWN } ir_met; /* unknown: no memory */
+typedef enum {
+  IR_CONVERGENT,
+  IR_DIVERGENT,
+  IR_CONVERGENCE_UNKNOWN
+} ir_convergence; /* unknown: no memory */
 
 /* Whether all sub-groups reach each BARRIER of the group; if not, *barrier is one that they do not
    all reach, inside the block *under. */
-ir_met ir_barriers_meet(const ir_kernel *k, ir_val *barrier, ir_val *under);
+ir_convergence ir_barriers_convergent(const ir_kernel *k, ir_val *barrier, ir_val *under);
 
 /* Whether a load of a LOCAL array certainly reads what another lane stored, with no BARRIER in
  between. */
-bool ir_reads_unmet(const ir_kernel *k, ir_val *store, ir_val *load);
+bool ir_unsynchronised_load(const ir_kernel *k, ir_val *store, ir_val *load);
 
 /* Keeps the instructions whose entry in `live` is not 0; `live` then holds their new indices. */
 void ir_keep(ir_kernel *k, int32_t *live);

@@ -113,7 +113,7 @@ static void reach(paths *p, int32_t barrier, int way) {
 
 static bool idle(paths *p, int32_t barrier) {
   int64_t wide = p->k->ins[p->e[barrier].at].imm;
-  if (wide == IR_PACE) return false;
+  if (wide == IR_RENDEZVOUS) return false;
   if (p->k->lanes == 1 && (!wide || p->k->subgroups == 1)) return true;
   reach(p, barrier, BEFORE);
   reach(p, barrier, AFTER);

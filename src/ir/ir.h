@@ -123,7 +123,7 @@ typedef enum __attribute__((packed)) { /* one byte */
 typedef int32_t ir_val;
 #define IR_NONE (-1)
 #define IR_MAX_WIDTH 16
-#define IR_PACE 2 /* imm of a BARRIER */
+#define IR_RENDEZVOUS 2 /* imm of a BARRIER */
 
 typedef struct {
   uint8_t op, type, shape, element; /* type: of the value; element: of the array of BUFFER, LOCAL;
@@ -205,7 +205,7 @@ void ir_copy_wait(ir_kernel *k, int batches);
 void ir_prefetch(ir_kernel *k, ir_val buffer, ir_val index,
                  int width); /* hint: this will be read; lanes lie back to back */
 void ir_barrier(ir_kernel *k, bool group);
-void ir_pace(ir_kernel *k);
+void ir_rendezvous(ir_kernel *k);
 ir_val ir_shuffle(ir_kernel *k, ir_val value, ir_val lane);
 ir_val ir_shuffle_xor(ir_kernel *k, ir_val value, int with);
 ir_val ir_reduce_add(ir_kernel *k, ir_val value);

@@ -253,4 +253,4 @@ void ir_prefetch(ir_kernel *k, ir_val buffer, ir_val index, int width) {
                       .width = width});
 }
 void ir_barrier(ir_kernel *k, bool group) { ir_bare(k, IR_BARRIER, group); }
-void ir_pace(ir_kernel *k) { ir_bare(k, IR_BARRIER, IR_PACE); }
+void ir_rendezvous(ir_kernel *k) { ir_bare(k, IR_BARRIER, IR_RENDEZVOUS); }

@@ -46,7 +46,7 @@ void ir_list_instruction(const ir_kernel *k, ir_val v, clb_text *out) {
       break;
     case IR_REAL: print_real(i->real, out); break;
     case IR_BARRIER:
-      clb_text_add(out, i->imm == IR_PACE ? " pace" : i->imm ? " group" : " sub-group");
+      clb_text_add(out, i->imm == IR_RENDEZVOUS ? " pace" : i->imm ? " group" : " sub-group");
       break;
     case IR_LOAD:
     case IR_COPY: clb_text_add(out, "%s", i->imm ? " aligned" : ""); break;

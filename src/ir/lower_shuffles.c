@@ -105,7 +105,7 @@ static void act(lowering *l, const ir_ins *i) {
       break;
     case IR_COPY_COMMIT: ir_copy_commit(k); break;
     case IR_COPY_WAIT: ir_copy_wait(k, (int)i->imm); break;
-    case IR_BARRIER: (i->imm == IR_PACE ? ir_pace(k) : ir_barrier(k, true)); break;
+    case IR_BARRIER: (i->imm == IR_RENDEZVOUS ? ir_rendezvous(k) : ir_barrier(k, true)); break;
     case IR_PREFETCH: ir_prefetch(k, mapped(l, a[0]), mapped(l, a[1]), i->width); break;
     case IR_IF: ir_if(k, mapped(l, a[0])); break;
     case IR_ELSE: ir_else(k); break;

@@ -341,7 +341,7 @@ static bool copy(checker *c) {
 }
 
 static bool mark(checker *c) {
-  return in_range(c, "imm", here(c)->imm, 0, here(c)->op == IR_BARRIER ? IR_PACE : INT32_MAX);
+  return in_range(c, "imm", here(c)->imm, 0, here(c)->op == IR_BARRIER ? IR_RENDEZVOUS : INT32_MAX);
 }
 
 static bool shuffle(checker *c) {
@@ -536,12 +536,12 @@ static bool head(checker *c) {
 
 static bool lanes_meet(checker *c) {
   ir_val store, under;
-  if (ir_reads_unmet(c->k, &store, &c->at))
+  if (ir_unsynchronised_load(c->k, &store, &c->at))
     return wrong(c, "it reads what another lane stores in instruction %d, with no BARRIER between",
                  (int)store);
-  switch (ir_barriers_meet(c->k, &c->at, &under)) {
-    case IR_MEETS: return true;
-    case IR_PARTS:
+  switch (ir_barriers_convergent(c->k, &c->at, &under)) {
+    case IR_CONVERGENT: return true;
+    case IR_DIVERGENT:
       return wrong(c,
                    "it is the group's, under instruction %d %s, whose operands may differ between "
                    "sub-groups",

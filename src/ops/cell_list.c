@@ -195,7 +195,8 @@ clb_status clb_cell_list_count(clb_cell_list *l, const clb_cell_grid *grid, doub
   if (!s) s = d->backend->read(d, &l->memory[SUMS], 0, l->sums, (uint64_t)rows * 4);
   for (int64_t i = 0; i < rows && !s; i++) {
     const int32_t here = l->sums[i];
-    if (here < 0 || here > CLB_CELL_ROW * CLB_CELL_MOST || all >= INT32_MAX - here) return CLB_OK;
+    if (here < 0 || here > CLB_CELL_ROW * CLB_CELL_MAX_NEIGHBOURS || all >= INT32_MAX - here)
+      return CLB_OK;
     l->sums[i] = (int32_t)all;
     all += here;
   }

@@ -14,11 +14,11 @@ clb_status clb_cell_list_create(clb_context *ctx, clb_cell_list **list);
 void clb_cell_list_destroy(clb_cell_list **list); /* NULL is fine */
 
 /* Counts the directed edges of atoms closer than the radius, and waits for their number. -1: the
-   device leaves them to the host, because an atom has over CLB_CELL_MOST neighbours or over
-   CLB_CELL_LOOKED_AT atoms in the slots around it, two are at one place, an image is over 511 cells
-   away, a position is not finite, or the grid or the number of edges is beyond int32. positions:
-   f64 [n][3] from the buffer's start; they must stay until `fill` is done, which was submitted for
-   the same atoms.  n >= 1; the grid has slots. Memory grows with some headroom. */
+   device leaves them to the host, because an atom has over CLB_CELL_MAX_NEIGHBOURS neighbours or
+   over CLB_CELL_LOOKED_AT atoms in the slots around it, two are at one place, an image is over 511
+   cells away, a position is not finite, or the grid or the number of edges is beyond int32.
+   positions: f64 [n][3] from the buffer's start; they must stay until `fill` is done, which was
+   submitted for the same atoms.  n >= 1; the grid has slots. Memory grows with some headroom. */
 clb_status clb_cell_list_count(clb_cell_list *list, const clb_cell_grid *grid, double radius,
                                int64_t n, const clb_buffer *positions, int64_t *n_edges);
 

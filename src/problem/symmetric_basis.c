@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/base/room.h"
+#include "src/base/reserve.h"
 #include "src/problem/wigner.h"
 
 enum { N = CLB_MAX_CORRELATION, MOST_M = N * CLB_MAX_ELL, ORDERS = 2 * CLB_MAX_ELL + 1 };
@@ -196,8 +196,8 @@ typedef struct {
 } maker;
 
 static bool reserve(maker *m, int paths, int mix) {
-  return clb_room(&m->b->path, &m->cap_paths, m->b->n_paths + paths, sizeof *m->b->path) &&
-         clb_room(&m->b->mix, &m->cap_mix, m->n_mix + mix, sizeof *m->b->mix);
+  return clb_reserve(&m->b->path, &m->cap_paths, m->b->n_paths + paths, sizeof *m->b->path) &&
+         clb_reserve(&m->b->mix, &m->cap_mix, m->n_mix + mix, sizeof *m->b->mix);
 }
 
 static void keep(maker *m, const block *b, int n, int j, int k) {

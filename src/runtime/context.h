@@ -158,7 +158,7 @@ static inline int64_t clb_operand_stride(const clb_operand *o) {
   return clb_stride(o->rows, o->columns);
 }
 /* Number i of an array of a storage type. */
-void clb_number_put(int32_t storage, void *to, int64_t i, double x);
+void clb_store_number(int32_t storage, void *to, int64_t i, double x);
 const char *clb_pass_name(clb_pass pass); /* "double backward" */
 /* The kernel of a pass, or an error saying why there is none. call: the function that asks. */
 clb_status clb_op_pass_kernel(clb_op *op, const char *call, clb_pass pass,

@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-void clb_number_put(int32_t storage, void *to, int64_t i, double x) {
+void clb_store_number(int32_t storage, void *to, int64_t i, double x) {
   switch (storage) {
     case CLB_F64: ((double *)to)[i] = x; break;
     case CLB_F32: ((float *)to)[i] = (float)x; break;

@@ -8,13 +8,13 @@ static bool reserve(clb_recording *r) {
   if (r->n < r->capacity) return true;
   clb_work *work = realloc(r->work, (size_t)capacity * sizeof *work);
   if (work) r->work = work;
-  clb_kept **all = work ? realloc(r->kept, (size_t)capacity * sizeof *all) : NULL;
+  clb_recorded_memory **all = work ? realloc(r->kept, (size_t)capacity * sizeof *all) : NULL;
   if (all) r->kept = all;
   if (all) r->capacity = capacity;
   return all;
 }
 
-static const clb_memory *keep(clb_kept *k, const clb_memory *memory) {
+static const clb_memory *keep(clb_recorded_memory *k, const clb_memory *memory) {
   if (!memory) return NULL;
   k->memory[k->n_memory] = *memory;
   return &k->memory[k->n_memory++];
@@ -23,7 +23,7 @@ static const clb_memory *keep(clb_kept *k, const clb_memory *memory) {
 /* Memory is stored by value: the structs to which arguments point may no longer exist at replay. */
 clb_status clb_recording_keep(clb_recording *r, const clb_work *w) {
   size_t n = (size_t)w->n_args, max = n > 3 ? n : 3;
-  clb_kept *k =
+  clb_recorded_memory *k =
       reserve(r) ? calloc(1, sizeof *k + n * sizeof *k->args + max * sizeof *k->memory) : NULL;
   if (!k)
     return clb_fail(&r->ctx->error, CLB_ERROR_MEMORY, "no memory for the recording of %s", w->name);

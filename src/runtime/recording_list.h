@@ -10,12 +10,12 @@ typedef struct {
   clb_memory *memory;
   int n_memory;
   clb_arg args[];
-} clb_kept;
+} clb_recorded_memory;
 
 struct clb_recording {
   clb_context *ctx;
   clb_work *work;
-  clb_kept **kept; /* for each work */
+  clb_recorded_memory **kept; /* for each work */
   int64_t n, capacity;
   clb_recorded *recorded; /* the driver's object; NULL: the list itself is replayed */
   bool lost;              /* memory that it uses has been freed */

@@ -262,6 +262,6 @@ static clb_status tune(clb_op *op, clb_op *part, const clb_convolution_desc *des
   return s;
 }
 
-clb_tuner clb_tuner_asked(const clb_context *ctx, unsigned passes) {
+clb_tuner clb_tuner_for(const clb_context *ctx, unsigned passes) {
   return passes & CLB_MEASURE && !ctx->disabled ? tune : NULL;
 }

@@ -8,6 +8,6 @@
 /* The tuner, which gives passes without wisdom the kernel that is fastest on this device and adds
    the result to the context's wisdom. NULL if `passes` does not contain CLB_MEASURE, or if
    optimisations are disabled in the context, as the measurements would be without them. */
-clb_tuner clb_tuner_asked(const clb_context *ctx, unsigned passes);
+clb_tuner clb_tuner_for(const clb_context *ctx, unsigned passes);
 
 #endif

@@ -83,8 +83,8 @@ clb_status clb_test_run_fill(clb_test_run *t, int i) {
       from ? CLB_OK : clb_fail(&t->op->ctx->error, CLB_ERROR_MEMORY, "no memory to measure with");
   if (t->kind->range) t->kind->range(t, o, &low, &high);
   for (int64_t j = 0; j < piece && from; j++)
-    clb_number_put(type_of(t, i), from, j,
-                   low + (high - low) * (0.5 + 0.5 * clb_test_run_next(&seed)));
+    clb_store_number(type_of(t, i), from, j,
+                     low + (high - low) * (0.5 + 0.5 * clb_test_run_next(&seed)));
   for (int64_t at = 0; at < n && !s; at += piece)
     s = clb_buffer_write(o->rows.buffer, (uint64_t)(at * bytes), from,
                          (uint64_t)((n - at < piece ? n - at : piece) * bytes));

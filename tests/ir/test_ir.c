@@ -511,7 +511,7 @@ static void build_letters(ir_kernel *k, const char *letters, int lanes, int subg
     if (*c == 'c') ir_copy(k, local[0], lane, from, lane, IR_NONE, 1), ir_copy_commit(k);
     if (*c == 'w') ir_copy_wait(k, 0);
     if (*c == 'b' || *c == 'g') ir_barrier(k, *c == 'g');
-    if (*c == 'p') ir_pace(k);
+    if (*c == 'p') ir_rendezvous(k);
     if (*c == '(') ir_loop(k, one, n, one);
     if (*c == '[') ir_if(k, ir_2(k, IR_LT, n, one));
     if (*c == '|') ir_else(k);

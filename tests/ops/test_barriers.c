@@ -279,7 +279,7 @@ typedef enum { NEEDED, PACE, IN_VAIN, IDLE } barrier_use;
 
 static barrier_use use_of(const mutants *m, int b) {
   if (!m->ran || m->fate[b] != MUTANT_LIVES) return NEEDED;
-  if (m->k.ins[m->at[b]].imm == IR_PACE) return PACE;
+  if (m->k.ins[m->at[b]].imm == IR_RENDEZVOUS) return PACE;
   return sends_in_vain(m, b) ? IN_VAIN : IDLE;
 }
 

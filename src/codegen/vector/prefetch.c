@@ -46,14 +46,14 @@ void clb_vector_find_ahead(const ir_kernel *k, clb_vector_ahead *ahead) {
 void clb_vector_begin_ahead(vector_printer *p, ir_val array) {
   const clb_vector_ahead *a = &p->ahead[array];
   if (a->stride == IR_NONE) return;
-  clb_vector_say(p, "    u64 n%d = (u64)b%d + sizeof *b%d * ((u64)v%d * (u64)(group + 1)",
-                 (int)array, (int)array, (int)array, (int)a->stride);
-  for (int i = 0; i < a->n; i++) clb_vector_say(p, " + (u64)v%d", (int)a->term[i]);
-  clb_vector_say(p, ");\n");
+  clb_vector_emit(p, "    u64 n%d = (u64)b%d + sizeof *b%d * ((u64)v%d * (u64)(group + 1)",
+                  (int)array, (int)array, (int)array, (int)a->stride);
+  for (int i = 0; i < a->n; i++) clb_vector_emit(p, " + (u64)v%d", (int)a->term[i]);
+  clb_vector_emit(p, ");\n");
 }
 
 void clb_vector_fetch_ahead(vector_printer *p, const ir_ins *load) {
   if (p->ahead[load->arg[0]].stride == IR_NONE || !dense(p->k, load)) return;
-  clb_vector_say(p, " FETCH(n%d, %d);", (int)load->arg[0],
-                 p->k->lanes * (int)load->width * ir_type_bytes(vector_element(p, load->arg[0])));
+  clb_vector_emit(p, " FETCH(n%d, %d);", (int)load->arg[0],
+                  p->k->lanes * (int)load->width * ir_type_bytes(vector_element(p, load->arg[0])));
 }

@@ -31,14 +31,14 @@ static bool is_counted(const vector_printer *p, const ir_ins *i) {
 }
 
 static void counted_mask(vector_printer *p, const ir_ins *i) {
-  clb_vector_say(p, i->op == IR_LT ? "prefix_count(" : "min_i32(");
+  clb_vector_emit(p, i->op == IR_LT ? "prefix_count(" : "min_i32(");
   if (i->op == IR_LT) clb_vector_operands(p, i->arg, 2, false);
   else {
     clb_vector_count(p, i->arg[0]);
-    clb_vector_say(p, ", ");
+    clb_vector_emit(p, ", ");
     clb_vector_count(p, i->arg[1]);
   }
-  clb_vector_say(p, ")");
+  clb_vector_emit(p, ")");
 }
 
 /* ---- values ---- */
@@ -48,18 +48,19 @@ static void infix(vector_printer *p, const ir_ins *i, bool wide) {
       [IR_ADD] = "+", [IR_SUB] = "-", [IR_MUL] = "*", [IR_DIV] = "/",
       [IR_MOD] = "%", [IR_AND] = "&", [IR_OR] = "|"};
   clb_vector_operand(p, i->arg[0], wide);
-  clb_vector_say(p, " %s ", signs[i->op]);
+  clb_vector_emit(p, " %s ", signs[i->op]);
   clb_vector_operand(p, i->arg[1], wide);
 }
 
 static void compare(vector_printer *p, const ir_ins *i, bool wide) {
   static const char *const signs[IR_OP_COUNT] = {[IR_LT] = "<", [IR_LE] = "<=", [IR_EQ] = "=="};
   static const char *const names[IR_OP_COUNT] = {[IR_LT] = "lt", [IR_LE] = "le", [IR_EQ] = "eq"};
-  if (wide) clb_vector_say(p, "%s_%sv(", names[i->op], vector_type_name(vector_type(p, i->arg[0])));
+  if (wide)
+    clb_vector_emit(p, "%s_%sv(", names[i->op], vector_type_name(vector_type(p, i->arg[0])));
   clb_vector_operand(p, i->arg[0], wide);
-  clb_vector_say(p, wide ? ", " : " %s ", signs[i->op]);
+  clb_vector_emit(p, wide ? ", " : " %s ", signs[i->op]);
   clb_vector_operand(p, i->arg[1], wide);
-  if (wide) clb_vector_say(p, ")");
+  if (wide) clb_vector_emit(p, ")");
 }
 
 static void call(vector_printer *p, const ir_ins *i, bool wide) {
@@ -67,80 +68,80 @@ static void call(vector_printer *p, const ir_ins *i, bool wide) {
       [IR_MIN] = "min", [IR_MAX] = "max",   [IR_ABS] = "abs",
       [IR_FMA] = "fma", [IR_SQRT] = "sqrt", [IR_EXP] = "exp",
       [IR_SIN] = "sin", [IR_COS] = "cos",   [IR_SELECT] = "select"};
-  clb_vector_say(p, "%s_%s%s(", names[i->op], vector_type_name((ir_type)i->type), wide ? "v" : "");
+  clb_vector_emit(p, "%s_%s%s(", names[i->op], vector_type_name((ir_type)i->type), wide ? "v" : "");
   clb_vector_operands(p, i->arg, i->arg[2] == IR_NONE ? 1 + (i->arg[1] != IR_NONE) : 3, wide);
-  clb_vector_say(p, ")");
+  clb_vector_emit(p, ")");
 }
 
 static void prefixed(vector_printer *p, const ir_ins *i, bool wide) {
-  clb_vector_say(p, i->op == IR_NEG ? "-" : wide ? "~" : "!");
+  clb_vector_emit(p, i->op == IR_NEG ? "-" : wide ? "~" : "!");
   clb_vector_operand(p, i->arg[0], wide);
 }
 
 static void cast(vector_printer *p, const ir_ins *i, bool wide) {
-  clb_vector_say(p, wide ? "CONVERT(%sv, " : "(%s)(", vector_type_name((ir_type)i->type));
+  clb_vector_emit(p, wide ? "CONVERT(%sv, " : "(%s)(", vector_type_name((ir_type)i->type));
   clb_vector_operand(p, i->arg[0], wide);
-  clb_vector_say(p, ")");
+  clb_vector_emit(p, ")");
 }
 
 static void shuffle(vector_printer *p, const ir_ins *i, bool wide) {
   const char *t = vector_type_name((ir_type)i->type);
-  clb_vector_say(p, wide ? "shuffle_%s(" : "lane_%s(", t);
+  clb_vector_emit(p, wide ? "shuffle_%s(" : "lane_%s(", t);
   clb_vector_lanes(p, i->arg[0]);
-  clb_vector_say(p, ", ");
+  clb_vector_emit(p, ", ");
   clb_vector_operand(p, i->arg[1], wide);
-  clb_vector_say(p, ")");
+  clb_vector_emit(p, ")");
 }
 
 static void shuffle_xor(vector_printer *p, const ir_ins *i, bool wide) {
   const char *t = vector_type_name((ir_type)i->type);
   (void)wide;
-  clb_vector_say(p, "SHUF(%sv, %si, ", t, t);
+  clb_vector_emit(p, "SHUF(%sv, %si, ", t, t);
   clb_vector_lanes(p, i->arg[0]);
-  clb_vector_say(p, ", ");
+  clb_vector_emit(p, ", ");
   clb_vector_lanes(p, i->arg[0]);
-  for (int r = 0; r < p->k->lanes; r++) clb_vector_say(p, ", %d", r ^ (int)i->imm);
-  clb_vector_say(p, ")");
+  for (int r = 0; r < p->k->lanes; r++) clb_vector_emit(p, ", %d", r ^ (int)i->imm);
+  clb_vector_emit(p, ")");
 }
 
 static void reduce(vector_printer *p, const ir_ins *i, bool wide) {
   (void)wide;
-  clb_vector_say(p, "reduce_%s(", vector_type_name((ir_type)i->type));
+  clb_vector_emit(p, "reduce_%s(", vector_type_name((ir_type)i->type));
   clb_vector_lanes(p, i->arg[0]);
-  clb_vector_say(p, ")");
+  clb_vector_emit(p, ")");
 }
 
 static void identity(vector_printer *p, const ir_ins *i, bool wide) {
   (void)wide;
-  clb_vector_say(p, i->op == IR_GROUP ? "(i32)group" : "0");
+  clb_vector_emit(p, i->op == IR_GROUP ? "(i32)group" : "0");
 }
 
 static void get(vector_printer *p, const ir_ins *i, bool wide) {
   (void)wide;
-  clb_vector_say(p, "x%d", (int)i->arg[0]);
+  clb_vector_emit(p, "x%d", (int)i->arg[0]);
 }
 
 static void element(vector_printer *p, const ir_ins *i, bool wide) {
   (void)wide;
-  clb_vector_say(p, "w%d[%d]", (int)i->arg[0], (int)i->imm);
+  clb_vector_emit(p, "w%d[%d]", (int)i->arg[0], (int)i->imm);
 }
 
 /* ---- statements ---- */
 
 static void assignment(vector_printer *p, ir_val var, ir_val value) {
-  clb_vector_say(p, "x%d = ", (int)var);
+  clb_vector_emit(p, "x%d = ", (int)var);
   clb_vector_operand(p, value, !vector_uniform(p, var));
-  clb_vector_say(p, ";");
+  clb_vector_emit(p, ";");
 }
 
 static void loop(vector_printer *p, int32_t v, const ir_ins *i) {
-  clb_vector_say(p, "for (%s v%d = ", vector_type_name((ir_type)i->type), (int)v);
+  clb_vector_emit(p, "for (%s v%d = ", vector_type_name((ir_type)i->type), (int)v);
   clb_vector_scalar(p, i->arg[0]);
-  clb_vector_say(p, "; v%d < ", (int)v);
+  clb_vector_emit(p, "; v%d < ", (int)v);
   clb_vector_scalar(p, i->arg[1]);
-  clb_vector_say(p, "; v%d += ", (int)v);
+  clb_vector_emit(p, "; v%d += ", (int)v);
   clb_vector_scalar(p, i->arg[2]);
-  clb_vector_say(p, ") {");
+  clb_vector_emit(p, ") {");
 }
 
 typedef void say_value(vector_printer *p, const ir_ins *i, bool wide);
@@ -158,24 +159,24 @@ static say_value *const values[IR_OP_COUNT] = {
 
 static void value(vector_printer *p, int32_t v, const ir_ins *i) {
   bool wide = i->shape == IR_VARYING && !p->counted[v];
-  clb_vector_say(p, "const %s%s v%d = ", vector_type_name((ir_type)i->type), wide ? "v" : "",
-                 (int)v);
+  clb_vector_emit(p, "const %s%s v%d = ", vector_type_name((ir_type)i->type), wide ? "v" : "",
+                  (int)v);
   if (p->counted[v]) counted_mask(p, i);
   else values[i->op](p, i, wide);
-  clb_vector_say(p, ";");
+  clb_vector_emit(p, ";");
 }
 
 static void statement(vector_printer *p, int32_t v, const ir_ins *i) {
   if (i->op == IR_ELSE || i->op == IR_END) p->depth--, clb_vector_close_pointers(p);
-  clb_vector_say(p, "%*s", 2 * p->depth, "");
+  clb_vector_emit(p, "%*s", 2 * p->depth, "");
   switch (i->op) {
     case IR_LOCAL:
-      clb_vector_say(p, "%s b%d[%" PRId64 "] __attribute__((aligned(64)));",
-                     clb_vector_storage((ir_type)i->element), (int)v, i->imm);
+      clb_vector_emit(p, "%s b%d[%" PRId64 "] __attribute__((aligned(64)));",
+                      clb_vector_storage((ir_type)i->element), (int)v, i->imm);
       break;
     case IR_VAR:
-      clb_vector_say(p, "%s%s ", vector_type_name((ir_type)i->type),
-                     i->shape == IR_UNIFORM ? "" : "v"),
+      clb_vector_emit(p, "%s%s ", vector_type_name((ir_type)i->type),
+                      i->shape == IR_UNIFORM ? "" : "v"),
           assignment(p, v, i->arg[0]);
       break;
     case IR_SET: assignment(p, i->arg[0], i->arg[1]); break;
@@ -186,13 +187,13 @@ static void statement(vector_printer *p, int32_t v, const ir_ins *i) {
     case IR_PREFETCH: clb_vector_prefetch(p, i); break;
     case IR_LOOP: loop(p, v, i); break;
     case IR_IF:
-      clb_vector_say(p, "if ("), clb_vector_scalar(p, i->arg[0]), clb_vector_say(p, ") {");
+      clb_vector_emit(p, "if ("), clb_vector_scalar(p, i->arg[0]), clb_vector_emit(p, ") {");
       break;
-    case IR_ELSE: clb_vector_say(p, "} else {"); break;
-    case IR_END: clb_vector_say(p, "}"); break;
+    case IR_ELSE: clb_vector_emit(p, "} else {"); break;
+    case IR_END: clb_vector_emit(p, "}"); break;
     default: value(p, v, i);
   }
-  clb_vector_say(p, "\n");
+  clb_vector_emit(p, "\n");
   if (i->op == IR_LOOP || i->op == IR_IF || i->op == IR_ELSE) p->depth++;
 }
 
@@ -201,21 +202,21 @@ static void parameters(vector_printer *p) {
   for (int32_t v = 0; v < p->k->n; v++) {
     const ir_ins *i = vector_ins(p, v);
     if (i->op == IR_BUFFER)
-      clb_vector_say(p, "  %s *const b%d = arg[%d].p;\n", clb_vector_storage((ir_type)i->element),
-                     (int)v, n++);
+      clb_vector_emit(p, "  %s *const b%d = arg[%d].p;\n", clb_vector_storage((ir_type)i->element),
+                      (int)v, n++);
     if (i->op == IR_SCALAR)
-      clb_vector_say(p, "  const %s v%d = arg[%d].%s;\n", vector_type_name((ir_type)i->type),
-                     (int)v, n, vector_type_name((ir_type)i->type)),
+      clb_vector_emit(p, "  const %s v%d = arg[%d].%s;\n", vector_type_name((ir_type)i->type),
+                      (int)v, n, vector_type_name((ir_type)i->type)),
           n++;
   }
-  clb_vector_say(p, "  const i32 stream = arg[%d].i64 != 0;\n", n + 1);
+  clb_vector_emit(p, "  const i32 stream = arg[%d].i64 != 0;\n", n + 1);
   for (int32_t v = 0; v < p->k->n; v++) {
     const char *s = clb_vector_storage(vector_element(p, v));
     if (!p->block[v].columns) continue;
-    clb_vector_say(p, "  %s stage%d[L * %d] __attribute__((aligned(64)));\n", s, (int)v,
-                   (int)p->block[v].columns);
-    clb_vector_say(p, "  const i32 large%d = arg[%d].i64 > LARGE / (i64)sizeof stage%d;\n", (int)v,
-                   n, (int)v);
+    clb_vector_emit(p, "  %s stage%d[L * %d] __attribute__((aligned(64)));\n", s, (int)v,
+                    (int)p->block[v].columns);
+    clb_vector_emit(p, "  const i32 large%d = arg[%d].i64 > LARGE / (i64)sizeof stage%d;\n", (int)v,
+                    n, (int)v);
   }
 }
 
@@ -263,14 +264,14 @@ bool clb_print_vector(const ir_kernel *k, const clb_dialect *dialect, clb_text *
     prepare(&p);
     clb_vector_prelude(k, out);
     clb_vector_rows(k, out);
-    clb_vector_say(&p, "\nvoid %s(const union arg *arg, i64 first, i64 last) {\n", k->name);
+    clb_vector_emit(&p, "\nvoid %s(const union arg *arg, i64 first, i64 last) {\n", k->name);
     parameters(&p);
-    clb_vector_say(&p, "  for (i64 group = first; group < last; group++) {\n");
+    clb_vector_emit(&p, "  for (i64 group = first; group < last; group++) {\n");
     for (int32_t v = 0; v < k->n; v++) clb_vector_begin_ahead(&p, v);
     for (int32_t v = 0; v < k->n; v++)
       if (!silent((ir_op)k->ins[v].op)) statement(&p, v, vector_ins(&p, v));
     for (int32_t v = 0; v < k->n; v++) clb_vector_end_block(&p, v);
-    clb_vector_say(&p, "  }\n  if (stream) FENCE();\n}\n");
+    clb_vector_emit(&p, "  }\n  if (stream) FENCE();\n}\n");
   }
   bool ok = p.counted && p.block && p.ahead && p.pointer && !out->failed;
   if (!ok) snprintf(error, size, "no memory");

@@ -65,7 +65,7 @@ typedef struct {
   clb_vector_block *block; /* for each BUFFER; no columns: none */
   clb_vector_ahead *ahead;
   clb_vector_pointer *pointer; /* those declared in open blocks */
-  int n_pointers, pointers_said, depth;
+  int n_pointers, pointers_declared, depth;
 } vector_printer;
 
 static inline const ir_ins *vector_ins(const vector_printer *p, ir_val v) { return &p->k->ins[v]; }
@@ -79,7 +79,7 @@ static inline bool vector_uniform(const vector_printer *p, ir_val v) {
   return p->k->ins[v].shape == IR_UNIFORM;
 }
 
-void clb_vector_say(vector_printer *p, const char *format, ...)
+void clb_vector_emit(vector_printer *p, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 void clb_vector_scalar(vector_printer *p, ir_val v); /* uniform, or lane 0 of an affine value */
 void clb_vector_lanes(vector_printer *p, ir_val v);  /* as a vector */

@@ -14,9 +14,9 @@ typedef struct {
   int64_t batch;
   ir_shadow *at; /* race records of the elements that it writes */
   int32_t width; /* number of these elements */
-} ir_coming;
+} ir_pending_copy;
 typedef struct {
-  ir_coming *first;
+  ir_pending_copy *first;
   size_t n, capacity;
   int64_t batches; /* committed so far */
 } ir_queue;

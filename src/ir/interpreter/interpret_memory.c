@@ -52,8 +52,8 @@ static bool unwritten(const ir_machine *m, int32_t v, int32_t lane, int32_t subg
   return false;
 }
 
-static bool race(const ir_machine *m, int32_t v, int32_t subgroup, ir_val array, ir_doing doing,
-                 const ir_conflict *c) {
+static bool race(const ir_machine *m, int32_t v, int32_t subgroup, ir_val array,
+                 ir_access_kind doing, const ir_conflict *c) {
   static const char *const does[] = {
       [IR_READS] = "reads", [IR_WRITES] = "writes", [IR_ADDS] = "adds to"};
   bool local = m->k->ins[array].op == IR_LOCAL;
@@ -88,8 +88,8 @@ static bool alike(const ir_machine *m, ir_val index, ir_val mask) {
 }
 
 /* Checks that the elements at m->at have been written, or marks them. */
-static bool written(const ir_machine *m, int32_t v, int32_t subgroup, ir_val array, ir_doing doing,
-                    bool once, int32_t width) {
+static bool written(const ir_machine *m, int32_t v, int32_t subgroup, ir_val array,
+                    ir_access_kind doing, bool once, int32_t width) {
   unsigned char *all = m->memory[array].written;
   const size_t bytes = (size_t)ir_type_bytes((ir_type)m->k->ins[array].element),
                n = bytes * (size_t)width;
@@ -106,8 +106,8 @@ static bool written(const ir_machine *m, int32_t v, int32_t subgroup, ir_val arr
 }
 
 /* Whether the lanes may access m->at as instruction v does. */
-static bool may(const ir_machine *m, char *base, int32_t v, ir_val array, ir_doing doing, bool once,
-                int32_t width) {
+static bool may(const ir_machine *m, char *base, int32_t v, ir_val array, ir_access_kind doing,
+                bool once, int32_t width) {
   ir_conflict c = {0};
   int32_t subgroup = subgroup_of(m, base);
   if (!ir_races_access(m->races, v, subgroup, array, doing, m->at, once, width, &c))
@@ -197,10 +197,10 @@ bool ir_machine_atomic_add(const ir_machine *m, char *base, int32_t v) {
 
 /* A COPY is carried out as late as allowed: at the COPY_WAIT for its batch; earlier reads see the
    old contents. */
-static bool send_for(const ir_machine *m, ir_queue *q, int32_t v, ir_coming what) {
+static bool send_for(const ir_machine *m, ir_queue *q, int32_t v, ir_pending_copy what) {
   if (q->n == q->capacity) {
     size_t capacity = 2 * q->capacity + 64;
-    ir_coming *more = realloc(q->first, capacity * sizeof *more);
+    ir_pending_copy *more = realloc(q->first, capacity * sizeof *more);
     if (!more) return ir_machine_wrong(m, v, "no memory");
     q->first = more;
     q->capacity = capacity;
@@ -249,7 +249,7 @@ bool ir_machine_copy(const ir_machine *m, char *base, int32_t v) {
     ir_shadow *at =
         ir_races_send(m->races, v, subgroup_of(m, base), l, i->arg[0], index[0], i->width, &c);
     if (!at) return race(m, v, subgroup_of(m, base), i->arg[0], IR_WRITES, &c);
-    ir_coming what = {
+    ir_pending_copy what = {
         .to = to, .from = from, .bytes = (size_t)i->width * bytes, .at = at, .width = i->width};
     if (!send_for(m, ir_machine_queue(m, base), v, what)) return false;
     m->at[l] = index[1];

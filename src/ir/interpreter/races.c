@@ -178,7 +178,7 @@ static bool own(const actor *a, const ir_access *x) {
 
 /* If all lanes wrote the same number, each of them may read it, and may write it again together
    with all others. */
-static bool follows(const actor *a, const ir_access *x, ir_doing doing) {
+static bool follows(const actor *a, const ir_access *x, ir_access_kind doing) {
   bool same = x->who & ALIKE && subgroup_of(x->who) == subgroup_of(a->who) &&
               (a->local ? x->time != IN_FLIGHT : x->time == a->time);
   return same && (doing == IR_READS || (doing == IR_WRITES && lane_of(a->who) == MANY));
@@ -197,7 +197,7 @@ static void add(const actor *a, ir_access *x, uint32_t mark) {
   *x = (ir_access){groups ? MANY_GROUPS : a->time, all | mark, a->by};
 }
 
-static bool allowed(const actor *a, ir_doing doing, ir_shadow *s, const ir_access **with) {
+static bool allowed(const actor *a, ir_access_kind doing, ir_shadow *s, const ir_access **with) {
   *with = &s->write;
   if (!ordered(a, &s->write) && !own(a, &s->write) && !follows(a, &s->write, doing) &&
       !(doing == IR_ADDS && s->write.who & ATOMIC))
@@ -230,7 +230,7 @@ static bool conflict(const actor *a, const ir_access *with, bool wrote, int64_t 
   return false;
 }
 
-static bool element(ir_races *r, const actor *a, ir_val array, ir_doing doing, int64_t index,
+static bool element(ir_races *r, const actor *a, ir_val array, ir_access_kind doing, int64_t index,
                     ir_conflict *c) {
   const ir_access *with;
   if (a->local) {
@@ -252,7 +252,7 @@ static bool element(ir_races *r, const actor *a, ir_val array, ir_doing doing, i
   return true;
 }
 
-bool ir_races_access(ir_races *r, int32_t v, int32_t subgroup, ir_val array, ir_doing doing,
+bool ir_races_access(ir_races *r, int32_t v, int32_t subgroup, ir_val array, ir_access_kind doing,
                      const int64_t *at, bool once, int32_t width, ir_conflict *c) {
   actor a = {.r = r, .local = r->local[array] != NULL, .by = v};
   int32_t lanes = once ? 1 : r->k->lanes;

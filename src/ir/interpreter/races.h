@@ -34,7 +34,7 @@ typedef struct {
   bool unwritten;        /* there is none: the group reads what it has not written */
 } ir_conflict;
 
-typedef enum { IR_READS, IR_WRITES, IR_ADDS } ir_doing; /* IR_ADDS: ATOMIC_ADD */
+typedef enum { IR_READS, IR_WRITES, IR_ADDS } ir_access_kind; /* IR_ADDS: ATOMIC_ADD */
 
 /* NULL: no memory. */
 ir_races *ir_races_begin(const ir_kernel *k, const ir_arg *arg);
@@ -45,7 +45,7 @@ void ir_races_barrier(ir_races *r, int32_t subgroup, bool group);
 /* Sub-group `subgroup` executes instruction v on `width` elements of `array` from at[lane] on; at <
    0: masked. `once`: lane 0 acts for all lanes. false: a conflict, described by *c, or, if c->by is
    IR_NONE, no memory. */
-bool ir_races_access(ir_races *r, int32_t v, int32_t subgroup, ir_val array, ir_doing doing,
+bool ir_races_access(ir_races *r, int32_t v, int32_t subgroup, ir_val array, ir_access_kind doing,
                      const int64_t *at, bool once, int32_t width, ir_conflict *c);
 
 /* A COPY by one lane counts as a write from its issue until its completion. */

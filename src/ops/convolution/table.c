@@ -100,7 +100,7 @@ clb_status clb_convolution_table_set(clb_convolution_table *t, const clb_op *op,
     s = clb_buffer_create(op->ctx, (uint64_t)(rows * stride * bytes), &made);
   if (!s) clb_convolution_table_solve(t, width, values, c, c + rows * width);
   for (int64_t i = 0; i < rows * width && !s; i++)
-    clb_number_put(p->arithmetic, stored, i / width * stride + i % width, c[i]);
+    clb_store_number(p->arithmetic, stored, i / width * stride + i % width, c[i]);
   clb_buffer *to = t->coefficients ? t->coefficients : made;
   if (!s) s = clb_buffer_write(to, 0, stored, (uint64_t)(rows * stride * bytes));
   if (s) clb_buffer_destroy(&made);

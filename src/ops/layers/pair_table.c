@@ -28,8 +28,8 @@ void clb_pair_table_pack(const clb_op *op, const double *coefficients, void *tab
   const clb_problem *p = &op->problem;
   const int64_t columns = p->tensor_product.n_weights, stride = clb_spline_stride(p);
   for (int64_t i = 0; i < p->pair_table.table; i++)
-    clb_number_put(p->arithmetic, table, i,
-                   i % stride < columns ? coefficients[i / stride * columns + i % stride] : 0);
+    clb_store_number(p->arithmetic, table, i,
+                     i % stride < columns ? coefficients[i / stride * columns + i % stride] : 0);
 }
 
 /* What the kernels declare after their rows. */

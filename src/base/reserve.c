@@ -1,10 +1,10 @@
-/* src/base/room.c - arrays that grow. */
-#include "src/base/room.h"
+/* src/base/reserve.c - arrays that grow. */
+#include "src/base/reserve.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-bool clb_room(void *array, int64_t *cap, int64_t n, size_t size) {
+bool clb_reserve(void *array, int64_t *cap, int64_t n, size_t size) {
   void *at;
   if (n <= *cap) return true;
   int64_t most = 2 * n + 64;
