@@ -424,7 +424,7 @@ static void wrapped(void **state) {
   expect_wrap(d, (clb_memory){(char *)memory.handle + 100, CLB_POINTER, 301, NULL},
               CLB_ERROR_ARGUMENT, "ends after 300");
   expect_wrap(d, (clb_memory){&memory, CLB_POINTER, 4, NULL}, CLB_ERROR_ARGUMENT,
-              "no device, shared or host memory");
+              "not device, shared or host memory");
   expect_wrap(d, (clb_memory){memory.handle, CLB_CL_MEM, 4, NULL}, CLB_ERROR_ARGUMENT, "cl_mem");
   level_zero->free(d, &memory);
   level_zero->close(d);
