@@ -305,8 +305,7 @@ static double element(const clb_tensor *t, int64_t i, bool f64) {
 clb_status clb_safetensors_want(clb_error_sink *e, const clb_safetensors *file, const char *name,
                                 int rank, const int64_t *shape, const clb_tensor **out) {
   const clb_tensor *t = *out = clb_safetensors_find(file, name);
-  if (!t)
-    return clb_fail(e, CLB_ERROR_ARGUMENT, "%s: there is not a tensor '%s'", file->path, name);
+  if (!t) return clb_fail(e, CLB_ERROR_ARGUMENT, "%s: there is no tensor '%s'", file->path, name);
   if (strcmp(t->dtype, "F64") != 0 && strcmp(t->dtype, "F32") != 0)
     return clb_fail(e, CLB_ERROR_ARGUMENT, "%s: tensor '%s' is %s, not F64 or F32", file->path,
                     name, t->dtype);

@@ -127,7 +127,7 @@ static void says_what_does_not_fit(void **state) {
   clb_safetensors *file = open_good(&e);
   double out[6];
   expect_sentence(&e, clb_safetensors_read(&e, file, "c", 1, (int64_t[]){2}, out),
-                  "there is not a tensor 'c'");
+                  "there is no tensor 'c'");
   expect_sentence(&e, clb_safetensors_read(&e, file, "whole", 1, (int64_t[]){1}, out),
                   "tensor 'whole' is I32, not F64 or F32");
   expect_sentence(&e, clb_safetensors_read(&e, file, "b", 2, (int64_t[]){3, 2}, out),

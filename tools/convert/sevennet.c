@@ -110,7 +110,7 @@ static bool find_tensor(sevennet *q, const char *key, weights *w) {
 static weights tensor(sevennet *q, const char *key, const char *old, int64_t count) {
   weights w;
   if (!find_tensor(q, key, &w) && !(old && find_tensor(q, old, &w)))
-    refuse(q->t->path, "there is not a tensor '%s': not a SevenNet model of a supported kind", key);
+    refuse(q->t->path, "there is no tensor '%s': not a SevenNet model of a supported kind", key);
   if (w.count != count)
     refuse(q->t->path, "tensor '%s' has %lld numbers, not %lld", key, (long long)w.count,
            (long long)count);
@@ -383,7 +383,7 @@ static void say_output(sevennet *q) {
   weights last;
   if (!find_tensor(q, "reduce_hidden_to_energy.linear.weight", &last) &&
       !find_tensor(q, "reducing_nn_hidden_to_energy.linear.weight", &last))
-    refuse(q->t->path, "there is not a tensor 'reduce_hidden_to_energy.linear.weight'");
+    refuse(q->t->path, "there is no tensor 'reduce_hidden_to_energy.linear.weight'");
   const int64_t hidden = last.count;
   if (hidden < 1 || hidden > HIDDEN) refuse(q->t->path, "its readout is not understood");
   const weights w = tensor(q, "reduce_input_to_hidden.linear.weight",
