@@ -132,26 +132,21 @@ static bool describe(const clb_cell_grid *g, double radius, double *to) {
 
 /* ---- launches ---- */
 
-enum { MOST_ARGS = 16 };
-
-/* Launches a step on so many units: its first arguments, then the memory. */
+/* Launches a step on so many units: its first arguments, then the memory; NULL: counts. */
 static clb_status launch(clb_cell_list *l, int step, int64_t units, const clb_memory *const *memory,
                          int n_memory, int64_t counts) {
   const clb_kernel *kernel = l->kernel[step];
-  const int64_t groups = (units + kernel->ir.rows - 1) / kernel->ir.rows;
-  clb_arg args[MOST_ARGS] = {{.type = IR_I64, .i64 = units},
-                             {.type = IR_I64, .i64 = l->n},
-                             {.type = IR_VOID, .memory = &l->positions->memory},
-                             {.type = IR_VOID, .memory = &l->memory[GRID]}};
-  int n = 4;
-  for (int i = 0; i < n_memory; i++) {
-    if (!memory[i]) args[n++] = (clb_arg){.type = IR_I64, .i64 = counts};
-    else args[n++] = (clb_arg){.type = IR_VOID, .memory = memory[i]};
-  }
-  return clb_launch(l->ctx, kernel, groups, args, n);
+  clb_call c = clb_call_start(l->ctx);
+  clb_call_i64(&c, units);
+  clb_call_i64(&c, l->n);
+  clb_call_buffer(&c, l->positions);
+  clb_call_memory(&c, &l->memory[GRID]);
+  for (int i = 0; i < n_memory; i++)
+    clb_call_argument(&c, memory[i] ? clb_memory_arg(memory[i]) : clb_i64_arg(counts));
+  return clb_call_launch(&c, kernel, clb_divide_up(units, kernel->ir.rows));
 }
 
-static int64_t lots(const clb_cell_list *l, int step, int64_t n) {
+static int64_t chunks(const clb_cell_list *l, int step, int64_t n) {
   const int64_t lanes = l->kernel[step]->ir.lanes;
   return (n + lanes - 1) / lanes;
 }
@@ -165,18 +160,19 @@ static clb_status count(clb_cell_list *l, int64_t n_slots) {
                    *wraps = &l->memory[WRAPS], *numbers = &l->memory[COUNTS];
   clb_status s = clb_graph_reserve(l->atoms, 0, n_slots, l->n);
   for (int i = PLACES; i < BUFFERS; i++) clb_memory_discard(&l->memory[i]);
-  if (!s) s = launch(l, CLB_CELL_SLOTS, lots(l, CLB_CELL_SLOTS, l->n), slots, 1, 0);
+  if (!s) s = launch(l, CLB_CELL_SLOTS, chunks(l, CLB_CELL_SLOTS, l->n), slots, 1, 0);
   if (!s) s = clb_graph_sort(l->atoms, 0, n_slots, l->n);
   if (!s)
-    s = launch(l, CLB_CELL_SORTED, lots(l, CLB_CELL_SORTED, counts),
+    s = launch(l, CLB_CELL_SORTED, chunks(l, CLB_CELL_SORTED, counts),
                (const clb_memory *[]){order, places, wraps, NULL, numbers}, 5, counts);
   if (!s)
     s = launch(l, CLB_CELL_COUNT, l->n,
                (const clb_memory *[]){order, places, wraps, starts, numbers}, 5, 0);
-  const clb_arg args[] = {{.type = IR_VOID, .memory = numbers},
-                          {.type = IR_I64, .i64 = CLB_CELL_ROW},
-                          {.type = IR_VOID, .memory = &l->memory[SUMS]}};
-  return s ? s : clb_launch(l->ctx, l->atoms->kernel[CLB_GRAPH_SCAN], rows_of(l->n), args, 3);
+  clb_call c = clb_call_start(l->ctx);
+  clb_call_memory(&c, numbers);
+  clb_call_i64(&c, CLB_CELL_ROW);
+  clb_call_memory(&c, &l->memory[SUMS]);
+  return s ? s : clb_call_launch(&c, l->atoms->kernel[CLB_GRAPH_SCAN], rows_of(l->n));
 }
 
 clb_status clb_cell_list_count(clb_cell_list *l, const clb_cell_grid *grid, double radius,

@@ -109,23 +109,18 @@ void clb_graph_destroy(clb_graph **graph) {
 
 /* ---- launches ---- */
 
-#define MEMORY(b)                                                                                  \
-  (clb_arg) { .type = IR_VOID, .memory = &(b)->memory }
-#define NARROW(x)                                                                                  \
-  (clb_arg) { .type = IR_I32, .i32 = (int32_t)(x) }
-#define WIDE(x)                                                                                    \
-  (clb_arg) { .type = IR_I64, .i64 = (x) }
 #define LAUNCH(g, step, groups, ...)                                                               \
   launch(g, step, groups, (const clb_arg[]){__VA_ARGS__},                                          \
          (int)(sizeof(const clb_arg[]){__VA_ARGS__} / sizeof(clb_arg)))
 
 static clb_status launch(clb_graph *g, int step, int64_t groups, const clb_arg *args, int n) {
-  return groups ? clb_launch(g->ctx, g->kernel[step], groups, args, n) : CLB_OK;
+  clb_call c = clb_call_start(g->ctx);
+  clb_call_arguments(&c, args, n);
+  return clb_call_launch(&c, g->kernel[step], groups);
 }
 
-static int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
 static int64_t flat_groups(const clb_graph *g, int step, int64_t n) {
-  return divide_up(n, g->kernel[step]->ir.rows);
+  return clb_divide_up(n, g->kernel[step]->ir.rows);
 }
 
 /* How a list is divided into chunks: enough groups for the device, but no chunk so short that the
@@ -136,9 +131,9 @@ typedef struct {
 
 static cut cut_up(const clb_graph *g, int step, int64_t n) {
   int64_t stride = clb_graph_stride(&g->schedule[step]), min = 2 * radix(g),
-          chunk = divide_up(n, g->groups);
-  chunk = divide_up(chunk > min ? chunk : min, stride) * stride;
-  return (cut){chunk, divide_up(n, chunk)};
+          chunk = clb_divide_up(n, g->groups);
+  chunk = clb_divide_up(chunk > min ? chunk : min, stride) * stride;
+  return (cut){chunk, clb_divide_up(n, chunk)};
 }
 
 /* One digit of the sort, from `list` to `to`. */
@@ -148,13 +143,19 @@ static clb_status sort_digit(clb_graph *g, int digit, const clb_buffer *list,
                    *unused = &g->buffer[CLB_GRAPH_FOUND];
   cut c = cut_up(g, CLB_GRAPH_COUNT, g->n_edges);
   int stride = digit ? 2 : 1;
-  clb_status s = LAUNCH(g, CLB_GRAPH_COUNT, c.groups, MEMORY(list), NARROW(stride),
-                        WIDE(g->n_edges), WIDE(c.chunk), NARROW(digit), MEMORY(table));
-  if (!s) s = LAUNCH(g, CLB_GRAPH_SCAN, radix(g), MEMORY(table), WIDE(c.groups), MEMORY(sums));
-  if (!s) s = LAUNCH(g, CLB_GRAPH_SCAN, 1, MEMORY(sums), WIDE(radix(g)), MEMORY(unused));
+  clb_status s = LAUNCH(g, CLB_GRAPH_COUNT, c.groups, clb_buffer_arg(list), clb_i32_arg(stride),
+                        clb_i64_arg(g->n_edges), clb_i64_arg(c.chunk), clb_i32_arg(digit),
+                        clb_buffer_arg(table));
   if (!s)
-    s = LAUNCH(g, CLB_GRAPH_SCATTER, c.groups, MEMORY(list), NARROW(stride), WIDE(g->n_edges),
-               WIDE(c.chunk), NARROW(digit), MEMORY(table), MEMORY(sums), MEMORY(to));
+    s = LAUNCH(g, CLB_GRAPH_SCAN, radix(g), clb_buffer_arg(table), clb_i64_arg(c.groups),
+               clb_buffer_arg(sums));
+  if (!s)
+    s = LAUNCH(g, CLB_GRAPH_SCAN, 1, clb_buffer_arg(sums), clb_i64_arg(radix(g)),
+               clb_buffer_arg(unused));
+  if (!s)
+    s = LAUNCH(g, CLB_GRAPH_SCATTER, c.groups, clb_buffer_arg(list), clb_i32_arg(stride),
+               clb_i64_arg(g->n_edges), clb_i64_arg(c.chunk), clb_i32_arg(digit),
+               clb_buffer_arg(table), clb_buffer_arg(sums), clb_buffer_arg(to));
   return s;
 }
 
@@ -180,25 +181,27 @@ static clb_status sort(clb_graph *g, int direction) {
   }
   while (n >> turns) turns++;
   if (!s)
-    s = LAUNCH(g, CLB_GRAPH_EDGES, flat_groups(g, CLB_GRAPH_EDGES, n), MEMORY(pairs),
-               MEMORY(&b[CLB_GRAPH_RECEIVERS + 1 - direction]), WIDE(n),
-               WIDE(g->n_rows[1 - direction] ? n : 0), MEMORY(&b[CLB_GRAPH_EDGE + direction]),
-               MEMORY(&b[CLB_GRAPH_OTHER + direction]));
+    s = LAUNCH(g, CLB_GRAPH_EDGES, flat_groups(g, CLB_GRAPH_EDGES, n), clb_buffer_arg(pairs),
+               clb_buffer_arg(&b[CLB_GRAPH_RECEIVERS + 1 - direction]), clb_i64_arg(n),
+               clb_i64_arg(g->n_rows[1 - direction] ? n : 0),
+               clb_buffer_arg(&b[CLB_GRAPH_EDGE + direction]),
+               clb_buffer_arg(&b[CLB_GRAPH_OTHER + direction]));
   if (!s)
     s = LAUNCH(
         g, CLB_GRAPH_ROWS,
         flat_groups(g, CLB_GRAPH_ROWS, (g->schedule[CLB_GRAPH_ROWS].lanes > 1 ? n_rows : n) + 1),
-        MEMORY(pairs), WIDE(n), NARROW(n_rows), NARROW(turns), NARROW(turns ? 1 << (turns - 1) : 0),
-        MEMORY(&b[CLB_GRAPH_ROW_START + direction]));
+        clb_buffer_arg(pairs), clb_i64_arg(n), clb_i32_arg(n_rows), clb_i32_arg(turns),
+        clb_i32_arg(turns ? 1 << (turns - 1) : 0),
+        clb_buffer_arg(&b[CLB_GRAPH_ROW_START + direction]));
   if (!s)
-    s = LAUNCH(g, CLB_GRAPH_SPLITS, flat_groups(g, CLB_GRAPH_SPLITS, splits), MEMORY(pairs),
-               MEMORY(&b[CLB_GRAPH_ROW_START + direction]), WIDE(splits),
-               MEMORY(&b[CLB_GRAPH_SPLIT_SEGMENTS + direction]),
-               MEMORY(&b[CLB_GRAPH_SPLIT_ROWS + direction]));
+    s = LAUNCH(g, CLB_GRAPH_SPLITS, flat_groups(g, CLB_GRAPH_SPLITS, splits), clb_buffer_arg(pairs),
+               clb_buffer_arg(&b[CLB_GRAPH_ROW_START + direction]), clb_i64_arg(splits),
+               clb_buffer_arg(&b[CLB_GRAPH_SPLIT_SEGMENTS + direction]),
+               clb_buffer_arg(&b[CLB_GRAPH_SPLIT_ROWS + direction]));
   if (!s)
     s = LAUNCH(g, CLB_GRAPH_SEGMENT_LIST, flat_groups(g, CLB_GRAPH_SEGMENT_LIST, n_rows),
-               MEMORY(&b[CLB_GRAPH_ROW_START + direction]), NARROW(n_rows),
-               MEMORY(&b[CLB_GRAPH_SEGMENTS + direction]));
+               clb_buffer_arg(&b[CLB_GRAPH_ROW_START + direction]), clb_i32_arg(n_rows),
+               clb_buffer_arg(&b[CLB_GRAPH_SEGMENTS + direction]));
   return s;
 }
 
@@ -245,10 +248,8 @@ static clb_status check_list(clb_graph *g, const request *r, int i) {
 }
 
 static clb_status check_request(clb_graph *g, const request *r) {
-  clb_status s = CLB_OK;
-  if (!g->ctx->device->info.runs)
-    return FAIL(g, CLB_ERROR_UNSUPPORTED, "%s only compiles; nothing runs on it",
-                g->ctx->device->info.name);
+  clb_status s = clb_check_runs(g->ctx);
+  if (s) return s;
   for (int i = 1; i >= 0; i--)
     if (!counts_something(r->n_rows[i]))
       return FAIL(g, CLB_ERROR_ARGUMENT, "clb_graph_update: %s is %" PRId64 "; it must be 0 ... %d",
@@ -340,10 +341,11 @@ static clb_status take_lists(clb_graph *g, const request *r) {
   int step = r->type == CLB_I64 ? CLB_GRAPH_CHECK_WIDE : CLB_GRAPH_CHECK;
   cut c = cut_up(g, step, r->n);
   if (!s)
-    s = LAUNCH(g, step, c.groups, MEMORY(from[1]), WIDE(offset[1]), MEMORY(from[0]),
-               WIDE(offset[0]), WIDE(r->n), WIDE(c.chunk), NARROW(r->n_rows[1]),
-               NARROW(r->n_rows[0]), MEMORY(&b[CLB_GRAPH_SENDERS]), MEMORY(&b[CLB_GRAPH_RECEIVERS]),
-               MEMORY(&b[CLB_GRAPH_FOUND]));
+    s = LAUNCH(g, step, c.groups, clb_buffer_arg(from[1]), clb_i64_arg(offset[1]),
+               clb_buffer_arg(from[0]), clb_i64_arg(offset[0]), clb_i64_arg(r->n),
+               clb_i64_arg(c.chunk), clb_i32_arg(r->n_rows[1]), clb_i32_arg(r->n_rows[0]),
+               clb_buffer_arg(&b[CLB_GRAPH_SENDERS]), clb_buffer_arg(&b[CLB_GRAPH_RECEIVERS]),
+               clb_buffer_arg(&b[CLB_GRAPH_FOUND]));
   if (!s) s = d->backend->read(d, &b[CLB_GRAPH_FOUND].memory, 0, found, (uint64_t)c.groups * 4);
   for (int64_t i = 0; i < c.groups && !s; i++)
     if (found[i] < first) first = found[i];

@@ -3,7 +3,7 @@
 #define CLB_SRC_OPS_GRAPH_H
 
 #include "kernels/graph/sort.h"
-#include "src/runtime/context.h"
+#include "src/runtime/call.h"
 
 /* Buffers. Those of a direction (clb_graph_order) d are CLB_GRAPH_ROW_START + d and so on. */
 enum {

@@ -1,28 +1,21 @@
 /* src/ops/matmul.c - dense matrix products and column sums: choice of kernel or library, and
    division into slices and blocks. */
 #include "src/ops/matmul.h"
+#include "src/runtime/call.h"
 
 #include <stdlib.h>
-
-static int64_t parts_of(int64_t n, int64_t size) { return n / size + (n % size != 0); }
-
-static clb_arg memory_arg(const clb_memory *m) { return (clb_arg){.type = IR_VOID, .memory = m}; }
-static clb_arg i64_arg(int64_t x) { return (clb_arg){.type = IR_I64, .i64 = x}; }
-static clb_arg i32_arg(int64_t x) { return (clb_arg){.type = IR_I32, .i32 = (int32_t)x}; }
 
 /* CLB_OK where `rows` rows of `width` elements, `stride` apart, `count` times `jump` apart, lie in
    the memory. */
 static clb_status check_fits(clb_op *op, const char *name, const clb_memory *m, int64_t bytes,
                              int64_t offset, int64_t rows, int64_t stride, int64_t width,
                              int64_t count, int64_t jump) {
-  int64_t down, along, end = 0;
+  int64_t along, last = 0;
   if (!rows || !width || !count) return CLB_OK;
-  bool fits =
-      m && rows > 0 && width > 0 && count > 0 && offset >= 0 && stride >= 0 && jump >= 0 &&
-      !__builtin_mul_overflow(rows - 1, stride, &down) &&
-      !__builtin_mul_overflow(count - 1, jump, &along) &&
-      !__builtin_add_overflow(down, along, &end) && !__builtin_add_overflow(end, offset, &end) &&
-      !__builtin_add_overflow(end, width, &end) && (uint64_t)end <= m->bytes / (uint64_t)bytes;
+  const bool fits = width > 0 && count > 0 && jump >= 0 &&
+                    !__builtin_mul_overflow(count - 1, jump, &along) &&
+                    !__builtin_add_overflow(along, offset, &last) && offset >= 0 &&
+                    clb_rows_fit(m, bytes, last, rows, stride, width);
   return fits ? CLB_OK
               : clb_fail(&op->ctx->error, CLB_ERROR_INTERNAL,
                          "%s: %lld times %lld rows of %lld elements, %lld and %lld apart from %lld "
@@ -137,8 +130,8 @@ static int64_t count_groups(clb_op *op, int variant, const clb_gemm_desc *p, int
   op->problem.pass = variant;
   clb_kernel_kinds[CLB_MATRIX_PRODUCT]->schedule(&op->problem, &op->ctx->device->limits, &s);
   int64_t both, groups;
-  *across = parts_of(p->n, (int64_t)s.lanes * s.matmul.columns_per_lane);
-  *down = parts_of(p->m, op->kernel[variant]->ir.rows);
+  *across = clb_divide_up(p->n, (int64_t)s.lanes * s.matmul.columns_per_lane);
+  *down = clb_divide_up(p->m, op->kernel[variant]->ir.rows);
   return __builtin_mul_overflow(*across, *down, &both) ||
                  __builtin_mul_overflow(both, p->count, &groups)
              ? INT64_MAX
@@ -159,26 +152,28 @@ static clb_status launch_product(clb_op *op, const clb_gemm_desc *p) {
                                                      : p->count) /
                                           2 +
                                       1);
-  const clb_arg args[] = {memory_arg(p->k ? p->a : p->c),
-                          memory_arg(p->k ? p->b : p->c),
-                          memory_arg(p->c),
-                          i64_arg(p->m),
-                          i64_arg(p->n),
-                          i64_arg(p->k),
-                          i64_arg(p->offset_a),
-                          i64_arg(p->transpose_a ? 1 : p->ld_a),
-                          i64_arg(p->transpose_a ? p->ld_a : 1),
-                          i64_arg(p->offset_b),
-                          i64_arg(p->ld_b),
-                          i64_arg(p->offset_c),
-                          i64_arg(p->ld_c),
-                          i64_arg(p->stride_a),
-                          i64_arg(p->stride_b),
-                          i64_arg(p->stride_c),
-                          i32_arg(across),
-                          i32_arg(down),
-                          i32_arg(p->add)};
-  return clb_launch(op->ctx, op->kernel[variant], groups, args, (int)(sizeof args / sizeof *args));
+  clb_call c = clb_call_start(op->ctx);
+  clb_call_memory(&c, p->k ? p->a : p->c);
+  clb_call_memory(&c, p->k ? p->b : p->c);
+  clb_call_memory(&c, p->c);
+  const int64_t extents[] = {p->m,
+                             p->n,
+                             p->k,
+                             p->offset_a,
+                             p->transpose_a ? 1 : p->ld_a,
+                             p->transpose_a ? p->ld_a : 1,
+                             p->offset_b,
+                             p->ld_b,
+                             p->offset_c,
+                             p->ld_c,
+                             p->stride_a,
+                             p->stride_b,
+                             p->stride_c};
+  for (size_t i = 0; i < sizeof extents / sizeof *extents; i++) clb_call_i64(&c, extents[i]);
+  clb_call_i32(&c, across);
+  clb_call_i32(&c, down);
+  clb_call_i32(&c, p->add);
+  return clb_call_launch(&c, op->kernel[variant], groups);
 }
 
 static clb_status run_piece(clb_op *op, const clb_gemm_desc *p) {
@@ -194,9 +189,7 @@ clb_status clb_gemm_run_in_slices(clb_op *op, const clb_gemm_desc *product, int6
   clb_status s = check_product(op, product);
   clb_gemm_desc left = *product, first;
   if (s || !left.m || !left.n || !left.count || (!left.k && left.add)) return s;
-  if (!op->ctx->device->info.runs)
-    return clb_fail(&op->ctx->error, CLB_ERROR_UNSUPPORTED, "%s only compiles; nothing runs on it",
-                    op->ctx->device->info.name);
+  if ((s = clb_check_runs(op->ctx))) return s;
   while (!s && cut(&left, max, &first)) s = clb_gemm_run_in_slices(op, &first, max);
   return s ? s : run_piece(op, &left);
 }
@@ -211,7 +204,7 @@ enum { MIN_ROWS = 64, MIN_BLOCKS = 8, MAX_BLOCKS = 1024, ENOUGH_SUMS = 1 << 18 }
 
 /* Number of blocks of rows: enough for the whole device, few enough for the second stage. */
 static int64_t count_blocks(int64_t rows, int64_t columns) {
-  int64_t max = ENOUGH_SUMS / (columns + 1), blocks = parts_of(rows, MIN_ROWS);
+  int64_t max = ENOUGH_SUMS / (columns + 1), blocks = clb_divide_up(rows, MIN_ROWS);
   if (max > MAX_BLOCKS) max = MAX_BLOCKS;
   if (max < MIN_BLOCKS) max = MIN_BLOCKS;
   return blocks < max ? blocks : max;
@@ -245,14 +238,21 @@ typedef struct {
 static clb_status launch_sums(clb_op *op, int stage, place in, int64_t rows, int64_t block_rows,
                               place out, bool add) {
   const ir_kernel *k = &op->kernel[stage]->ir;
-  int64_t columns = op->problem.column_sum.columns, across = parts_of(columns, k->lanes),
-          units = across * (rows ? parts_of(rows, block_rows) : 1);
-  const clb_arg args[] = {memory_arg(in.memory), i64_arg(in.offset),  i64_arg(in.stride),
-                          i64_arg(rows),         i64_arg(block_rows), memory_arg(out.memory),
-                          i64_arg(out.offset),   i32_arg(columns),    i32_arg(add),
-                          i32_arg(across),       i64_arg(units)};
-  return clb_launch(op->ctx, op->kernel[stage], parts_of(units, k->subgroups), args,
-                    (int)(sizeof args / sizeof *args));
+  int64_t columns = op->problem.column_sum.columns, across = clb_divide_up(columns, k->lanes),
+          units = across * (rows ? clb_divide_up(rows, block_rows) : 1);
+  clb_call c = clb_call_start(op->ctx);
+  clb_call_memory(&c, in.memory);
+  clb_call_i64(&c, in.offset);
+  clb_call_i64(&c, in.stride);
+  clb_call_i64(&c, rows);
+  clb_call_i64(&c, block_rows);
+  clb_call_memory(&c, out.memory);
+  clb_call_i64(&c, out.offset);
+  clb_call_i32(&c, columns);
+  clb_call_i32(&c, add);
+  clb_call_i32(&c, across);
+  clb_call_i64(&c, units);
+  return clb_call_launch(&c, op->kernel[stage], clb_divide_up(units, k->subgroups));
 }
 
 clb_status clb_column_sum_run(clb_op *op, int64_t rows, const clb_memory *in, int64_t offset,
@@ -270,13 +270,11 @@ clb_status clb_column_sum_run(clb_op *op, int64_t rows, const clb_memory *in, in
   clb_status s = check_fits(op, "in", in, bytes, offset, rows, stride, c->columns, 1, 0);
   if (!s) s = check_fits(op, "out", out, bytes, out_offset, 1, 0, c->columns, 1, 0);
   if (s || !c->columns || (!rows && add)) return s;
-  if (!op->ctx->device->info.runs)
-    return clb_fail(e, CLB_ERROR_UNSUPPORTED, "%s only compiles; nothing runs on it",
-                    op->ctx->device->info.name);
+  if ((s = clb_check_runs(op->ctx))) return s;
   place sums = {&op->workspace, 0, c->columns};
   clb_workspace_discard(op->ctx, &op->workspace);
-  int64_t block_rows = rows ? parts_of(rows, count_blocks(rows, c->columns)) : 1,
-          blocks = parts_of(rows, block_rows);
+  int64_t block_rows = rows ? clb_divide_up(rows, count_blocks(rows, c->columns)) : 1,
+          blocks = clb_divide_up(rows, block_rows);
   if (rows) s = launch_sums(op, 0, (place){in, offset, stride}, rows, block_rows, sums, false);
   return s ? s
            : launch_sums(op, 1, sums, blocks, blocks ? blocks : 1, (place){out, out_offset, 0},

@@ -1,5 +1,6 @@
 /* src/ops/row_sum.c - sums of rows over the edges of each node of a graph: the launches. */
 #include "src/ops/row_sum.h"
+#include "src/runtime/call.h"
 
 #include <stdlib.h>
 
@@ -73,13 +74,9 @@ typedef struct {
 } edges;
 
 static clb_status check_fits(clb_row_sum *sum, const char *name, int32_t type, rows r, int64_t n) {
-  int64_t end, columns = sum->columns;
+  const int64_t columns = sum->columns;
   if (!n) return CLB_OK;
-  bool fits = r.memory && r.offset >= 0 && r.stride >= 0 &&
-              !__builtin_mul_overflow(n - 1, r.stride, &end) &&
-              !__builtin_add_overflow(end, r.offset, &end) &&
-              !__builtin_add_overflow(end, columns, &end) &&
-              (uint64_t)end <= r.memory->bytes / (uint64_t)clb_dtype_bytes(type);
+  const bool fits = clb_rows_fit(r.memory, clb_dtype_bytes(type), r.offset, n, r.stride, columns);
   return fits ? CLB_OK
               : clb_fail(&sum->listed->ctx->error, CLB_ERROR_INTERNAL,
                          "row_sum: %lld rows of %lld elements from %lld on, %lld apart, do not lie "
@@ -91,9 +88,8 @@ static clb_status check_fits(clb_row_sum *sum, const char *name, int32_t type, r
 static clb_status check(clb_row_sum *sum, const edges *e, rows out, rows splits) {
   const clb_op *op = sum->listed;
   clb_error_sink *sink = &op->ctx->error;
-  if (!op->ctx->device->info.runs)
-    return clb_fail(sink, CLB_ERROR_UNSUPPORTED, "%s only compiles; nothing runs on it",
-                    op->ctx->device->info.name);
+  clb_status s = clb_check_runs(op->ctx);
+  if (s) return s;
   if (e->direction < CLB_BY_RECEIVER || e->direction > CLB_BY_SENDER)
     return clb_fail(sink, CLB_ERROR_INTERNAL, "row_sum: direction is %d", e->direction);
   if (e->e0 < 0 || e->e1 < e->e0 || e->e1 > e->graph->n_edges)
@@ -103,7 +99,7 @@ static clb_status check(clb_row_sum *sum, const edges *e, rows out, rows splits)
     return clb_fail(sink, CLB_ERROR_INTERNAL,
                     "row_sum: rows of out are %lld apart and have %lld columns",
                     (long long)out.stride, (long long)sum->columns);
-  clb_status s = check_fits(sum, "out", op->problem.storage, out, e->graph->n_rows[e->direction]);
+  s = check_fits(sum, "out", op->problem.storage, out, e->graph->n_rows[e->direction]);
   return s || e->e0 == e->e1 ? s
                              : check_fits(sum, "splits", op->problem.storage, splits,
                                           clb_graph_used_splits(e->graph));
@@ -116,36 +112,32 @@ typedef struct {
   bool skips;
 } entries;
 
-static clb_arg memory_arg(const clb_memory *m) { return (clb_arg){.type = IR_VOID, .memory = m}; }
-static clb_arg i64_arg(int64_t x) { return (clb_arg){.type = IR_I64, .i64 = x}; }
-static clb_arg i32_arg(int64_t x) { return (clb_arg){.type = IR_I32, .i32 = (int32_t)x}; }
+static void call_place(clb_call *c, rows r) {
+  clb_call_memory(c, r.memory);
+  clb_call_i64(c, r.offset);
+  clb_call_i64(c, r.stride);
+}
 
 static clb_status launch(clb_row_sum *sum, const clb_op *op, const edges *e, entries l, rows in,
                          rows out, bool add) {
   const clb_buffer *b = &e->graph->buffer[e->direction];
-  int64_t units, subgroups = op->kernel[CLB_FORWARD]->ir.subgroups;
-  if (__builtin_mul_overflow(l.n, sum->units, &units) || units / subgroups >= INT32_MAX)
-    return clb_fail(&op->ctx->error, CLB_ERROR_UNSUPPORTED,
-                    "row_sum: %lld rows of %lld columns are more than one launch can do",
-                    (long long)l.n, (long long)sum->columns);
+  const clb_kernel *kernel = op->kernel[CLB_FORWARD];
+  int64_t units;
+  if (__builtin_mul_overflow(l.n, sum->units, &units)) units = INT64_MAX; /* launch refuses it */
   bool partial =
       op->problem.row_sum.listed == CLB_ROWS_BY_EDGE && (e->e0 || e->e1 < e->graph->n_edges);
-  const clb_arg args[] = {i64_arg(l.n),
-                          memory_arg(&b[l.list].memory),
-                          memory_arg(&b[CLB_GRAPH_EDGE].memory),
-                          i32_arg(e->e0),
-                          i32_arg(e->e1),
-                          i32_arg(partial),
-                          i32_arg(l.skips),
-                          memory_arg(in.memory),
-                          i64_arg(in.offset),
-                          i64_arg(in.stride),
-                          memory_arg(out.memory),
-                          i64_arg(out.offset),
-                          i64_arg(out.stride),
-                          i32_arg(add)};
-  return clb_launch(op->ctx, op->kernel[CLB_FORWARD], (units + subgroups - 1) / subgroups, args,
-                    (int)(sizeof args / sizeof *args));
+  clb_call c = clb_call_start(op->ctx);
+  clb_call_i64(&c, l.n);
+  clb_call_buffer(&c, &b[l.list]);
+  clb_call_buffer(&c, &b[CLB_GRAPH_EDGE]);
+  clb_call_i32(&c, e->e0);
+  clb_call_i32(&c, e->e1);
+  clb_call_i32(&c, partial);
+  clb_call_i32(&c, l.skips);
+  call_place(&c, in);
+  call_place(&c, out);
+  clb_call_i32(&c, add);
+  return clb_call_launch(&c, kernel, clb_divide_up(units, kernel->ir.subgroups));
 }
 
 static clb_status combine(clb_row_sum *sum, const edges *e, rows out, rows splits) {

@@ -5,6 +5,7 @@
    rows and species (kernels/symmetric_contraction/weights.c), which are added up over the blocks.
  */
 #include "src/ops/symmetric_contraction.h"
+#include "src/runtime/call.h"
 
 #include <stdlib.h>
 
@@ -156,8 +157,6 @@ static clb_status check_weights(clb_op *op, clb_pass pass, const clb_operand *op
   return s;
 }
 
-static clb_arg i64_arg(int64_t x) { return (clb_arg){.type = IR_I64, .i64 = x}; }
-
 /* Sums of blocks of rows; returns the number of blocks in *blocks. */
 static clb_status launch_sums(clb_op *op, clb_pass pass, int64_t n, const clb_operand *operands,
                               int n_operands, int64_t *blocks) {
@@ -165,33 +164,28 @@ static clb_status launch_sums(clb_op *op, clb_pass pass, int64_t n, const clb_op
   const clb_symmetric_contraction_problem *sc = &op->problem.symmetric_contraction;
   const clb_kernel *kernel = own->sums->kernel[pass];
   const clb_schedule *s = &own->sums->choice[pass].schedule;
-  const clb_memory *some = &own->partial->memory;
-  clb_arg args[8 + 4 * CLB_MAX_OPERANDS];
   int64_t across = s->symmetric.channels ? s->symmetric.channels : s->lanes,
           block_rows = (n - 1) / least((n - 1) / MIN_ROWS + 1, own->max_blocks) + 1;
-  int n_args = 0;
   *blocks = (n - 1) / block_rows + 1;
   int64_t units = *blocks * sc->n_species * ((sc->channels - 1) / across + 1) *
                   (s->symmetric.roles ? sc->n_degrees : 1);
-  args[n_args++] = i64_arg(n);
-  for (int i = 0; i < n_operands; i++, n_args += 3) {
-    clb_operand_arguments(&operands[i], args + n_args);
-    if (!args[n_args].memory || operands[i].written) args[n_args].memory = some; /* not accessed */
+  clb_call c = clb_call_start(op->ctx);
+  clb_call_i64(&c, n);
+  for (int i = 0; i < n_operands; i++) {
+    clb_call_operand(&c, &operands[i]);
+    if (operands[i].written) c.arg[c.n_args - 3].memory = NULL; /* not accessed */
   }
   for (int i = 0; i < n_operands; i++) {
     if (!operands[i].indexed) continue;
-    args[n_args++] = (clb_arg){.type = IR_VOID, .memory = &operands[i].rows.index->memory};
-    args[n_args++] = i64_arg(0);
+    clb_call_buffer(&c, operands[i].rows.index);
+    clb_call_i64(&c, 0);
   }
-  args[n_args++] = i64_arg(block_rows);
-  args[n_args++] = i64_arg(units);
-  args[n_args++] = (clb_arg){.type = IR_VOID, .memory = some};
-  args[n_args++] = (clb_arg){.type = IR_VOID, .memory = &own->present->memory};
-  if (own->sums->reads_tables[pass]) {
-    args[n_args++] = (clb_arg){.type = IR_VOID, .memory = &own->sums->numbers};
-    args[n_args++] = (clb_arg){.type = IR_VOID, .memory = &own->sums->reals};
-  }
-  return clb_launch(op->ctx, kernel, (units - 1) / kernel->ir.subgroups + 1, args, n_args);
+  clb_call_i64(&c, block_rows);
+  clb_call_i64(&c, units);
+  clb_call_buffer(&c, own->partial);
+  clb_call_buffer(&c, own->present);
+  clb_call_tables(&c, own->sums, pass);
+  return clb_call_launch(&c, kernel, clb_divide_up(units, kernel->ir.subgroups));
 }
 
 /* The gradient by weights, of which `operands` has one with columns. */
@@ -205,19 +199,17 @@ static clb_status run_weights(clb_op *op, clb_pass pass, int64_t n, const clb_op
   clb_status s = CLB_OK;
   while (result->of != CLB_OPERAND_W || !result->written) result++;
   if (!result->columns) return CLB_OK;
-  if (!op->ctx->device->info.runs)
-    return clb_fail(&op->ctx->error, CLB_ERROR_UNSUPPORTED, "%s only compiles; nothing runs on it",
-                    op->ctx->device->info.name);
+  if ((s = clb_check_runs(op->ctx))) return s;
   clb_workspace_discard(op->ctx, &own->partial->memory);
   clb_workspace_discard(op->ctx, &own->present->memory);
   if (n) s = launch_sums(op, pass, n, operands, n_operands, &blocks);
-  clb_arg args[6] = {{.type = IR_VOID, .memory = &own->partial->memory},
-                     {.type = IR_VOID, .memory = &own->present->memory},
-                     i64_arg(blocks)};
-  clb_operand_arguments(result, args + 3);
+  clb_call c = clb_call_start(op->ctx);
+  clb_call_buffer(&c, own->partial);
+  clb_call_buffer(&c, own->present);
+  clb_call_i64(&c, blocks);
+  clb_call_operand(&c, result);
   return s ? s
-           : clb_launch(op->ctx, total, (sc->n_species * across - 1) / total->ir.subgroups + 1,
-                        args, 6);
+           : clb_call_launch(&c, total, clb_divide_up(sc->n_species * across, total->ir.subgroups));
 }
 
 enum { BY_ROWS = 1, BY_SPECIES = 2 };

@@ -169,8 +169,6 @@ clb_status clb_op_null(int32_t kind, clb_pass pass);
 clb_status clb_op_check_pass(clb_op *op, clb_pass pass);
 /* Checks one operand of n rows. */
 clb_status clb_op_check_operand(clb_op *op, clb_pass pass, int64_t n, const clb_operand *operand);
-/* The operand's kernel arguments: buffer, offset, stride. */
-void clb_operand_arguments(const clb_operand *o, clb_arg *args);
 /* Checks the op's kind and the operands. */
 clb_status clb_op_check_rows(clb_op *op, int32_t kind, clb_pass pass, int64_t n,
                              const clb_operand *operands, int n_operands);

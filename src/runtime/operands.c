@@ -1,6 +1,6 @@
 /* src/runtime/operands.c - operands that are rows: checks, and launch arguments. */
 #include "src/ir/interpreter/interpret_values.h"
-#include "src/runtime/context.h"
+#include "src/runtime/call.h"
 
 #include <stdio.h>
 
@@ -17,7 +17,6 @@ static clb_status check_operand(clb_op *op, const char *pass, int64_t n, const c
                                 int64_t *stride) {
   clb_error_sink *e = &op->ctx->error;
   const char *kind = clb_kernel_kinds[op->problem.kind]->name;
-  int64_t last, end;
   *stride = clb_operand_stride(o);
   if (!o->rows.buffer)
     return clb_fail(e, CLB_ERROR_ARGUMENT, "%s, %s: the buffer of %s is NULL", kind, pass, o->name);
@@ -34,10 +33,8 @@ static clb_status check_operand(clb_op *op, const char *pass, int64_t n, const c
         pass, o->name, (long long)o->rows.stride, o->written ? "" : ", CLB_SAME_ROW (-1)",
         (long long)(o->written ? o->columns : 1));
   if (o->indexed || o->one_row) n = 1; /* for indexed operands the row numbers are unknown here */
-  bool fits = !__builtin_mul_overflow(n - 1, *stride, &last) &&
-              !__builtin_add_overflow(last, o->rows.offset, &end) &&
-              !__builtin_add_overflow(end, o->columns, &end) &&
-              (uint64_t)end <= o->rows.buffer->memory.bytes / (uint64_t)clb_operand_bytes(op, o);
+  const bool fits = clb_rows_fit(&o->rows.buffer->memory, clb_operand_bytes(op, o), o->rows.offset,
+                                 n, *stride, o->columns);
   if (!fits)
     return clb_fail(e, CLB_ERROR_ARGUMENT,
                     "%s, %s: %lld rows of %lld elements from %lld on, %lld apart, do not fit in "
@@ -101,41 +98,21 @@ clb_status clb_op_check_rows(clb_op *op, int32_t kind, clb_pass pass, int64_t n,
   return s;
 }
 
-void clb_operand_arguments(const clb_operand *o, clb_arg *args) {
-  args[0] = (clb_arg){.type = IR_VOID, .memory = o->columns ? &o->rows.buffer->memory : NULL};
-  args[1] = (clb_arg){.type = IR_I64, .i64 = o->columns ? o->rows.offset : 0};
-  args[2] = (clb_arg){.type = IR_I64, .i64 = o->columns ? clb_operand_stride(o) : 0};
-}
-
 clb_status clb_op_run_rows(clb_op *op, int32_t kind, clb_pass pass, int64_t n,
                            const clb_operand *operands, int n_operands) {
-  clb_arg args[3 + 5 * CLB_MAX_OPERANDS];
-  const clb_memory *some = NULL;
-  clb_device *d = op->ctx->device;
   clb_status s = clb_op_check_rows(op, kind, pass, n, operands, n_operands);
-  if (s || n == 0) return s;
-  const clb_kernel *kernel = op->kernel[pass];
-  args[0] = (clb_arg){.type = IR_I64, .i64 = n};
-  int n_args = 1 + 3 * n_operands;
+  bool columns = false;
+  for (int i = 0; i < n_operands; i++) columns |= operands[i].columns != 0;
+  if (s || n == 0 || !columns) return s;
+  clb_call c = clb_call_start(op->ctx);
+  clb_call_i64(&c, n);
+  for (int i = 0; i < n_operands; i++) clb_call_operand(&c, &operands[i]);
   for (int i = 0; i < n_operands; i++) {
     const clb_operand *o = &operands[i];
-    clb_operand_arguments(o, args + 3 * i + 1);
-    if (!some) some = args[3 * i + 1].memory;
     if (!o->indexed) continue;
-    args[n_args++] =
-        (clb_arg){.type = IR_VOID, .memory = o->columns ? &o->rows.index->memory : NULL};
-    args[n_args++] = (clb_arg){.type = IR_I64, .i64 = o->index_first};
+    clb_call_memory(&c, o->columns ? &o->rows.index->memory : NULL);
+    clb_call_i64(&c, o->index_first);
   }
-  if (!some) return CLB_OK; /* no operand has columns */
-  if (op->numbers.handle && op->reads_tables[pass]) {
-    args[n_args++] = (clb_arg){.type = IR_VOID, .memory = &op->numbers};
-    args[n_args++] = (clb_arg){.type = IR_VOID, .memory = &op->reals};
-  }
-  for (int i = 0; i < n_args; i++)
-    if (args[i].type == IR_VOID && !args[i].memory)
-      args[i].memory = some; /* never accessed, but drivers require memory */
-  if (!d->info.runs)
-    return clb_fail(&op->ctx->error, CLB_ERROR_UNSUPPORTED, "%s only compiles; nothing runs on it",
-                    d->info.name);
-  return clb_launch(op->ctx, kernel, (n - 1) / kernel->ir.rows + 1, args, n_args);
+  clb_call_tables(&c, op, pass);
+  return clb_call_launch(&c, op->kernel[pass], clb_divide_up(n, op->kernel[pass]->ir.rows));
 }

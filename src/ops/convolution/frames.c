@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "kernels/convolution/frame.h"
+#include "src/runtime/call.h"
 
 struct clb_convolution_frames {
   clb_op *op; /* forward: rows; backward: gradients; double backward: tangents */
@@ -55,47 +56,48 @@ int64_t clb_convolution_frames_columns(const clb_convolution_frames *f) {
   return clb_frame_size(f->op->problem.edge_frame.l);
 }
 
-/* buffer, offset, stride of rows from number `first` on. */
-static void put_rows(clb_arg *args, const clb_rows *r, int64_t columns, int64_t first) {
+/* Rows from number `first` on. */
+static void call_rows(clb_call *c, const clb_rows *r, int64_t columns, int64_t first) {
   clb_operand o = {.rows = *r, .columns = columns};
   o.rows.offset += first * clb_operand_stride(&o);
-  clb_operand_arguments(&o, args);
+  clb_call_operand(c, &o);
 }
 
-static clb_status launch(const clb_convolution_frames *f, clb_pass pass, int64_t n,
-                         const clb_arg *args, int n_args) {
-  const clb_kernel *kernel = f->op->kernel[pass];
-  return n ? clb_launch(f->op->ctx, kernel, (n - 1) / kernel->ir.rows + 1, args, n_args) : CLB_OK;
+static clb_call start(const clb_convolution_frames *f, int64_t n) {
+  clb_call c = clb_call_start(f->op->ctx);
+  c.op = f->op;
+  clb_call_i64(&c, n);
+  return c;
 }
 
 clb_status clb_convolution_frames_run(const clb_convolution_frames *f, int64_t n,
                                       const clb_rows *vectors, const clb_rows *out) {
-  clb_arg args[7] = {{.type = IR_I64, .i64 = n}};
-  put_rows(args + 1, vectors, 3, 0);
-  put_rows(args + 4, out, clb_convolution_frames_columns(f), 0);
-  return launch(f, CLB_FORWARD, n, args, 7);
+  clb_call c = start(f, n);
+  call_rows(&c, vectors, 3, 0);
+  call_rows(&c, out, clb_convolution_frames_columns(f), 0);
+  return clb_call_run(&c, CLB_FORWARD);
 }
 
 clb_status clb_convolution_frames_tangents(const clb_convolution_frames *f, int64_t n,
                                            const clb_rows *vectors, const clb_rows *tangents,
                                            const clb_rows *out) {
-  clb_arg args[10] = {{.type = IR_I64, .i64 = n}};
-  put_rows(args + 1, vectors, 3, 0);
-  put_rows(args + 4, tangents, 3, 0);
-  put_rows(args + 7, out, CLB_TANGENT_SIZE, 0);
-  return launch(f, CLB_DOUBLE_BACKWARD, n, args, 10);
+  clb_call c = start(f, n);
+  call_rows(&c, vectors, 3, 0);
+  call_rows(&c, tangents, 3, 0);
+  call_rows(&c, out, CLB_TANGENT_SIZE, 0);
+  return clb_call_run(&c, CLB_DOUBLE_BACKWARD);
 }
 
 clb_status clb_convolution_frames_torques(const clb_convolution_frames *f, int64_t e0, int64_t e1,
                                           const clb_rows *vectors, const clb_memory *shares,
                                           int64_t at, int32_t roles, int32_t columns,
                                           const clb_rows *gradient) {
-  clb_arg args[11] = {{.type = IR_I64, .i64 = e1 - e0}};
-  put_rows(args + 1, vectors, 3, e0);
-  args[4] = (clb_arg){.type = IR_VOID, .memory = shares};
-  args[5] = (clb_arg){.type = IR_I64, .i64 = at};
-  args[6] = (clb_arg){.type = IR_I32, .i32 = roles};
-  args[7] = (clb_arg){.type = IR_I32, .i32 = columns};
-  put_rows(args + 8, gradient, 3, e0);
-  return launch(f, CLB_BACKWARD, e1 - e0, args, 11);
+  clb_call c = start(f, e1 - e0);
+  call_rows(&c, vectors, 3, e0);
+  clb_call_memory(&c, shares);
+  clb_call_i64(&c, at);
+  clb_call_i32(&c, roles);
+  clb_call_i32(&c, columns);
+  call_rows(&c, gradient, 3, e0);
+  return clb_call_run(&c, CLB_BACKWARD);
 }

@@ -87,11 +87,6 @@ clb_status clb_convolution_workspace(clb_op *op, clb_pass pass, clb_graph *graph
 
 typedef clb_convolution_call call;
 
-enum {
-  EXTRA = 10 + CLB_TABLE_ARGUMENTS
-}; /* arguments besides operands: n, then the five of the segments, the senders, `add`, the
-      splines', the roles' two */
-
 /* Whether strides are small, and the rows that edges read and write start at multiples of 16
    bytes.  Gradients by y and vectors are written by other kernels. */
 static bool aligned(const call *c) {
@@ -126,39 +121,29 @@ static clb_status kernel_for(const call *c, clb_op *op, const clb_kernel **kerne
 /* Launches the op's kernel on `groups` row segments, for edges e0 ... e1 - 1. */
 static clb_status launch(const call *c, clb_op *op, int64_t groups, const clb_buffer *segments,
                          int64_t e0, int64_t e1, int32_t add) {
-  clb_arg args[3 * CLB_MAX_OPERANDS + EXTRA];
   const clb_buffer *b = c->graph->buffer;
-  const clb_memory *some = &b[CLB_GRAPH_EDGE].memory; /* passed for memory that is never accessed */
-  int n = 0;
-  if (!groups) return CLB_OK;
-  args[n++] = (clb_arg){.type = IR_I64, .i64 = groups};
-  for (int i = 0; i < c->n_operands; i++, n += 3) clb_operand_arguments(&c->operand[i], args + n);
-  args[n++] = (clb_arg){.type = IR_VOID, .memory = &segments->memory};
-  args[n++] = (clb_arg){.type = IR_VOID, .memory = &b[CLB_GRAPH_EDGE + CLB_BY_RECEIVER].memory};
-  args[n++] = (clb_arg){.type = IR_I32, .i32 = (int32_t)e0};
-  args[n++] = (clb_arg){.type = IR_I32, .i32 = (int32_t)e1};
-  args[n++] = (clb_arg){.type = IR_I32, .i32 = e0 > 0 || e1 < c->graph->n_edges};
-  args[n++] = (clb_arg){.type = IR_VOID, .memory = &b[CLB_GRAPH_OTHER + CLB_BY_RECEIVER].memory};
-  args[n++] = (clb_arg){.type = IR_I32, .i32 = add};
   const clb_convolution_parts *parts = c->op->parts;
-  if (c->op->problem.convolution.spline) {
-    clb_convolution_table_arguments(&parts->table, op, args + n);
-    n += CLB_TABLE_ARGUMENTS;
-  }
-  if (c->needs.edge_y && op == c->op) {
-    args[n++] = (clb_arg){.type = IR_VOID, .memory = &c->workspace};
-    args[n++] = (clb_arg){.type = IR_I64,
-                          .i64 = start_of_shares(&c->needs, e1 - e0) /
-                                 clb_dtype_bytes(op->problem.arithmetic)};
-  }
-  for (int i = 0; i < n; i++)
-    if (args[i].type == IR_VOID && !args[i].memory) args[i].memory = some;
   const clb_kernel *kernel;
+  if (!groups) return CLB_OK;
   clb_status status = kernel_for(c, op, &kernel);
   if (status) return status;
+  clb_call l = clb_call_start(op->ctx);
+  clb_call_i64(&l, groups);
+  for (int i = 0; i < c->n_operands; i++) clb_call_operand(&l, &c->operand[i]);
+  clb_call_buffer(&l, segments);
+  clb_call_buffer(&l, &b[CLB_GRAPH_EDGE + CLB_BY_RECEIVER]);
+  clb_call_i32(&l, e0);
+  clb_call_i32(&l, e1);
+  clb_call_i32(&l, e0 > 0 || e1 < c->graph->n_edges);
+  clb_call_buffer(&l, &b[CLB_GRAPH_OTHER + CLB_BY_RECEIVER]);
+  clb_call_i32(&l, add);
+  if (c->op->problem.convolution.spline) clb_call_spline(&l, op, &parts->table);
+  if (c->needs.edge_y && op == c->op) {
+    clb_call_memory(&l, &c->workspace);
+    clb_call_i64(&l, start_of_shares(&c->needs, e1 - e0) / clb_dtype_bytes(op->problem.arithmetic));
+  }
   const int32_t roles = op->choice[c->pass].schedule.convolution.roles;
-  return clb_launch(op->ctx, kernel, ((groups - 1) / kernel->ir.rows + 1) * (roles ? roles : 1),
-                    args, n);
+  return clb_call_launch(&l, kernel, clb_divide_up(groups, kernel->ir.rows) * (roles ? roles : 1));
 }
 
 static clb_operand *written(call *c, int of) {
@@ -200,21 +185,17 @@ static clb_operand to_workspace(clb_operand *o, clb_buffer *workspace, int64_t s
 static clb_status sum_roles_of(const call *c, const clb_op *sum, const clb_operand *o, int64_t e0,
                                int64_t e1) {
   const clb_op *op = c->op;
-  const clb_kernel *kernel = sum->kernel[CLB_FORWARD];
   const int64_t n = (e1 - e0) * sum->problem.role_sum.count, stride = clb_operand_stride(o),
                 bytes = clb_dtype_bytes(op->problem.arithmetic);
-  const bool add = op->problem.accumulate && !op->problem.convolution.vectors;
-  const clb_arg args[] = {{.type = IR_I64, .i64 = n},
-                          {.type = IR_VOID, .memory = &c->workspace},
-                          {.type = IR_I64, .i64 = start_of_shares(&c->needs, e1 - e0) / bytes},
-                          {.type = IR_I32, .i32 = clb_convolution_roles(op, c->pass)},
-                          {.type = IR_VOID, .memory = &o->rows.buffer->memory},
-                          {.type = IR_I64, .i64 = o->rows.offset + e0 * stride},
-                          {.type = IR_I64, .i64 = stride},
-                          {.type = IR_I32, .i32 = add}};
-  return n ? clb_launch(op->ctx, kernel, (n - 1) / kernel->ir.rows + 1, args,
-                        (int)(sizeof args / sizeof *args))
-           : CLB_OK;
+  clb_call l = clb_call_begin((clb_op *)sum, CLB_ROLE_SUM, n, n);
+  clb_call_memory(&l, &c->workspace);
+  clb_call_i64(&l, start_of_shares(&c->needs, e1 - e0) / bytes);
+  clb_call_i32(&l, clb_convolution_roles(op, c->pass));
+  clb_call_buffer(&l, o->rows.buffer);
+  clb_call_i64(&l, o->rows.offset + e0 * stride);
+  clb_call_i64(&l, stride);
+  clb_call_i32(&l, op->problem.accumulate && !op->problem.convolution.vectors);
+  return clb_call_run(&l, CLB_FORWARD);
 }
 
 static clb_status sum_roles(call *c, int64_t e0, int64_t e1) {

@@ -110,15 +110,11 @@ clb_status clb_convolution_table_set(clb_convolution_table *t, const clb_op *op,
   return s;
 }
 
-void clb_convolution_table_arguments(const clb_convolution_table *t, const clb_op *op,
-                                     clb_arg args[CLB_TABLE_ARGUMENTS]) {
+void clb_call_spline(clb_call *c, const clb_op *op, const clb_convolution_table *t) {
   const double stretch = t->stretch, reals[] = {t->first, t->last, stretch * (t->last - t->first),
                                                 (t->knots - 1) * (1 + stretch)};
-  args[0] = (clb_arg){.type = IR_VOID, .memory = &t->coefficients->memory};
-  for (int i = 0; i < 4; i++)
-    args[1 + i] = op->problem.arithmetic == CLB_F64
-                      ? (clb_arg){.type = IR_F64, .f64 = reals[i]}
-                      : (clb_arg){.type = IR_F32, .f32 = (float)reals[i]};
-  args[5] = (clb_arg){.type = IR_I32, .i32 = t->knots};
-  args[6] = (clb_arg){.type = IR_I32, .i32 = t->split ? t->split : t->knots};
+  clb_call_memory(c, &t->coefficients->memory);
+  for (int i = 0; i < 4; i++) clb_call_real(c, op->problem.arithmetic, reals[i]);
+  clb_call_i32(c, t->knots);
+  clb_call_i32(c, t->split ? t->split : t->knots);
 }

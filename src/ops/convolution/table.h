@@ -3,7 +3,7 @@
 #ifndef CLB_SRC_OPS_CONVOLUTION_TABLE_H
 #define CLB_SRC_OPS_CONVOLUTION_TABLE_H
 
-#include "src/runtime/context.h"
+#include "src/runtime/call.h"
 
 typedef struct {
   int knots;                   /* 0: weights are given */
@@ -31,9 +31,7 @@ void clb_convolution_table_at(const clb_convolution_table *t, int64_t width,
 /* Has the convolution's splines pass through values[knots][W]. */
 clb_status clb_convolution_table_set(clb_convolution_table *t, const clb_op *op,
                                      const double *values);
-enum { CLB_TABLE_ARGUMENTS = 7 };
-/* Those of clb_spline_parameters. */
-void clb_convolution_table_arguments(const clb_convolution_table *t, const clb_op *op,
-                                     clb_arg args[CLB_TABLE_ARGUMENTS]);
+/* The arguments of clb_spline_parameters. */
+void clb_call_spline(clb_call *c, const clb_op *op, const clb_convolution_table *t);
 
 #endif

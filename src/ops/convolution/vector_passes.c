@@ -15,7 +15,7 @@
 
 #include "kernels/convolution/frame.h"
 #include "src/ops/convolution/frames.h"
-#include "src/ops/layers/call.h"
+#include "src/ops/layers/layer_call.h"
 #include "src/ops/layers/layers.h"
 #include "src/ops/public_op.h"
 

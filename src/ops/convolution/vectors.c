@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "kernels/convolution/frame.h"
-#include "src/ops/layers/call.h"
+#include "src/ops/layers/layer_call.h"
 #include "src/ops/layers/layers.h"
 #include "src/ops/public_op.h"
 

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "src/problem/irreps.h"
-#include "src/ops/layers/call.h"
+#include "src/ops/layers/layer_call.h"
 #include "src/ops/layers/layers.h"
 
 enum { SCALARS, GATES, GATED, PARTS };
@@ -141,20 +141,20 @@ done:
 }
 
 clb_status clb_gate_forward(clb_op *op, int64_t n, clb_rows in, clb_rows out) {
-  clb_layer_call c = clb_call_begin(op, CLB_GATE, n, n);
+  clb_call c = clb_call_begin(op, CLB_GATE, n, n);
   if (c.status) return c.status;
   clb_dtype type = (clb_dtype)op->problem.storage;
   clb_call_rows(&c, "in", type, op->problem.gate.in, in, CLB_IN);
   clb_call_rows(&c, "out", type, op->problem.gate.out, out, CLB_OUT);
-  return clb_call_launch(&c, 0);
+  return clb_call_run(&c, 0);
 }
 
 clb_status clb_gate_backward(clb_op *op, int64_t n, clb_rows in, clb_rows g_out, clb_rows g_in) {
-  clb_layer_call c = clb_call_begin(op, CLB_GATE, n, n);
+  clb_call c = clb_call_begin(op, CLB_GATE, n, n);
   if (c.status) return c.status;
   clb_dtype type = (clb_dtype)op->problem.storage;
   clb_call_rows(&c, "in", type, op->problem.gate.in, in, CLB_IN);
   clb_call_rows(&c, "g_out", type, op->problem.gate.out, g_out, CLB_IN);
   clb_call_rows(&c, "g_in", type, op->problem.gate.in, g_in, CLB_OUT);
-  return clb_call_launch(&c, 1);
+  return clb_call_run(&c, 1);
 }

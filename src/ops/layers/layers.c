@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "src/problem/irreps.h"
-#include "src/ops/layers/call.h"
+#include "src/ops/layers/layer_call.h"
 
 /* ---- pointwise ---- */
 
@@ -41,7 +41,7 @@ typedef struct {
 /* Arguments: n inputs, then the output. Contiguous rows are treated as one long row. */
 static clb_status run_pointwise(clb_op *op, int32_t function, int64_t n, int64_t columns,
                                 const operand *o, int n_in, const double *factor) {
-  clb_layer_call c = clb_call_begin(op, CLB_POINTWISE, n, columns < 0 ? -1 : 0);
+  clb_call c = clb_call_begin(op, CLB_POINTWISE, n, columns < 0 ? -1 : 0);
   if (c.status) return c.status;
   if (op->problem.pointwise.function != function)
     return clb_fail(&op->ctx->error, CLB_ERROR_ARGUMENT,
@@ -61,8 +61,8 @@ static clb_status run_pointwise(clb_op *op, int32_t function, int64_t n, int64_t
     clb_call_rows(&c, o[i].name, (clb_dtype)op->problem.storage, columns, o[i].rows,
                   i < n_in ? CLB_IN : CLB_OUT);
   if (function == CLB_POINTWISE_GATHER) clb_call_memory(&c, n ? &o[0].rows.index->memory : NULL);
-  for (int i = 0; i < n_in && factor; i++) clb_call_real(&c, factor[i]);
-  return clb_call_launch(&c, n_in - 1);
+  for (int i = 0; i < n_in && factor; i++) clb_call_real(&c, c.op->problem.arithmetic, factor[i]);
+  return clb_call_run(&c, n_in - 1);
 }
 
 clb_status clb_combine_run(clb_op *op, int64_t n, int64_t columns, double a, clb_rows x, double b,
@@ -117,13 +117,13 @@ clb_status clb_rms_norm_create(clb_context *ctx, clb_dtype type, const char *irr
 }
 
 static clb_status run_norm(clb_op *op, int64_t n, const operand *o, int n_in) {
-  clb_layer_call c = clb_call_begin(op, CLB_RMS_NORM, n, n);
+  clb_call c = clb_call_begin(op, CLB_RMS_NORM, n, n);
   if (c.status) return c.status;
   for (int i = 0; i <= n_in; i++)
     clb_call_rows(&c, o[i].name, (clb_dtype)op->problem.storage, op->problem.rms_norm.irreps.dim,
                   o[i].rows, i < n_in ? CLB_IN : CLB_OUT);
   clb_call_memory(&c, &op->reals);
-  return clb_call_launch(&c, n_in - 1);
+  return clb_call_run(&c, n_in - 1);
 }
 
 clb_status clb_rms_norm_forward(clb_op *op, int64_t n, clb_rows x, clb_rows y) {
@@ -201,7 +201,7 @@ clb_status clb_species_linear_create(clb_context *ctx, clb_dtype type, const cha
 
 static clb_status run_species_linear(clb_op *op, int pass, int64_t n, clb_rows species,
                                      operand from, operand to, bool add) {
-  clb_layer_call c = clb_call_begin(op, CLB_SPECIES_LINEAR, n, n);
+  clb_call c = clb_call_begin(op, CLB_SPECIES_LINEAR, n, n);
   if (c.status) return c.status;
   const clb_species_linear_problem *p = &op->problem.species_linear;
   clb_dtype type = (clb_dtype)op->problem.storage;
@@ -210,7 +210,7 @@ static clb_status run_species_linear(clb_op *op, int pass, int64_t n, clb_rows s
   clb_call_numbers(&c, "species", species);
   clb_call_memory(&c, &op->reals);
   clb_call_i32(&c, add);
-  return clb_call_launch(&c, pass);
+  return clb_call_run(&c, pass);
 }
 
 clb_status clb_species_linear_forward(clb_op *op, int64_t n, clb_rows species, clb_rows x,

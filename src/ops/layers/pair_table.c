@@ -1,6 +1,6 @@
 /* src/ops/layers/pair_table.c - weights of edges from tables by pairs of species: the calls. */
 #include "kernels/convolution/spline.h"
-#include "src/ops/layers/call.h"
+#include "src/ops/layers/layer_call.h"
 #include "src/ops/layers/layers.h"
 
 clb_status clb_pair_table_create(clb_context *ctx, clb_dtype type, int64_t n_species,
@@ -33,37 +33,35 @@ void clb_pair_table_pack(const clb_op *op, const double *coefficients, void *tab
 }
 
 /* What the kernels declare after their rows. */
-static void call_tables(clb_layer_call *c, const clb_pair_tables *t, const clb_graph *graph,
+static void call_tables(clb_call *c, const clb_pair_tables *t, const clb_graph *graph,
                         clb_rows species) {
-  clb_arg args[CLB_TABLE_ARGUMENTS];
   clb_call_ends(c, graph, species);
   if (!t->spline.coefficients || !t->table_of) {
     if (!c->status)
       c->status = clb_fail(&c->op->ctx->error, CLB_ERROR_ARGUMENT, "pair_table: it has no tables");
     return;
   }
-  clb_convolution_table_arguments(&t->spline, c->op, args);
-  for (int i = 0; i < CLB_TABLE_ARGUMENTS; i++) clb_call_argument(c, args[i]);
+  clb_call_spline(c, c->op, &t->spline);
   clb_call_memory(c, &t->table_of->memory);
 }
 
 clb_status clb_pair_table_forward(clb_op *op, const clb_pair_tables *t, const clb_graph *graph,
                                   clb_rows species, clb_rows v, clb_rows w) {
   if (!op || !t || !graph) return CLB_ERROR_ARGUMENT;
-  clb_layer_call c = clb_call_begin(op, CLB_PAIR_TABLE, graph->n_edges, graph->n_edges);
+  clb_call c = clb_call_begin(op, CLB_PAIR_TABLE, graph->n_edges, graph->n_edges);
   if (c.status || !graph->n_edges) return c.status;
   const clb_dtype type = (clb_dtype)op->problem.storage;
   clb_call_rows(&c, "v", type, 3, v, CLB_IN);
   clb_call_rows(&c, "w", type, op->problem.tensor_product.n_weights, w, CLB_OUT);
   call_tables(&c, t, graph, species);
-  return clb_call_launch(&c, CLB_FORWARD);
+  return clb_call_run(&c, CLB_FORWARD);
 }
 
 clb_status clb_pair_table_backward(clb_op *op, const clb_pair_tables *t, const clb_graph *graph,
                                    clb_rows species, clb_rows v, clb_rows g_w, clb_rows g_v,
                                    bool add) {
   if (!op || !t || !graph) return CLB_ERROR_ARGUMENT;
-  clb_layer_call c = clb_call_begin(op, CLB_PAIR_TABLE, graph->n_edges, graph->n_edges);
+  clb_call c = clb_call_begin(op, CLB_PAIR_TABLE, graph->n_edges, graph->n_edges);
   if (c.status || !graph->n_edges) return c.status;
   const clb_dtype type = (clb_dtype)op->problem.storage;
   clb_call_rows(&c, "v", type, 3, v, CLB_IN);
@@ -71,5 +69,5 @@ clb_status clb_pair_table_backward(clb_op *op, const clb_pair_tables *t, const c
   clb_call_rows(&c, "g_v", type, 3, g_v, CLB_OUT);
   call_tables(&c, t, graph, species);
   clb_call_i32(&c, add);
-  return clb_call_launch(&c, CLB_BACKWARD);
+  return clb_call_run(&c, CLB_BACKWARD);
 }

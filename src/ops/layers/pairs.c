@@ -3,14 +3,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/ops/layers/call.h"
+#include "src/ops/layers/layer_call.h"
 #include "src/ops/layers/layers.h"
 
 enum { FORWARD, BACKWARD };
 
 /* Rows of the graph's receivers, among arguments of its edges, or the other way round. */
-static void call_others(clb_layer_call *c, const char *name, int64_t n, int64_t columns,
-                        clb_rows rows, clb_role role) {
+static void call_others(clb_call *c, const char *name, int64_t n, int64_t columns, clb_rows rows,
+                        clb_role role) {
   const int64_t before = c->n;
   c->n = n;
   clb_call_rows(c, name, (clb_dtype)c->op->problem.storage, columns, rows, role);
@@ -37,8 +37,7 @@ clb_status clb_density_create(clb_context *ctx, clb_dtype type, int n_basis, con
 clb_status clb_density_forward(clb_op *op, const clb_graph *graph, clb_rows basis, clb_rows factor,
                                clb_rows rho) {
   if (!op || !graph) return CLB_ERROR_ARGUMENT;
-  clb_layer_call c =
-      clb_call_begin(op, CLB_DENSITY, graph->n_edges, graph->n_rows[CLB_BY_RECEIVER]);
+  clb_call c = clb_call_begin(op, CLB_DENSITY, graph->n_edges, graph->n_rows[CLB_BY_RECEIVER]);
   if (c.status) return c.status;
   const clb_dtype type = (clb_dtype)op->problem.storage;
   clb_call_received(&c, graph);
@@ -46,13 +45,13 @@ clb_status clb_density_forward(clb_op *op, const clb_graph *graph, clb_rows basi
   if (op->problem.density.weighted) clb_call_rows(&c, "factor", type, 1, factor, CLB_IN);
   clb_call_memory(&c, &op->reals);
   call_others(&c, "rho", graph->n_rows[CLB_BY_RECEIVER], 1, rho, CLB_OUT);
-  return clb_call_launch(&c, FORWARD);
+  return clb_call_run(&c, FORWARD);
 }
 
 clb_status clb_density_backward(clb_op *op, const clb_graph *graph, clb_rows basis, clb_rows factor,
                                 clb_rows g_rho, clb_rows g_basis, clb_rows g_factor, bool add) {
   if (!op || !graph) return CLB_ERROR_ARGUMENT;
-  clb_layer_call c = clb_call_begin(op, CLB_DENSITY, graph->n_edges, graph->n_edges);
+  clb_call c = clb_call_begin(op, CLB_DENSITY, graph->n_edges, graph->n_edges);
   if (c.status) return c.status;
   const clb_dtype type = (clb_dtype)op->problem.storage;
   const int64_t columns = op->problem.density.n_basis;
@@ -64,7 +63,7 @@ clb_status clb_density_backward(clb_op *op, const clb_graph *graph, clb_rows bas
   clb_call_rows(&c, "g_basis", type, columns, g_basis, CLB_OUT);
   if (op->problem.density.weighted) clb_call_rows(&c, "g_factor", type, 1, g_factor, CLB_OUT);
   clb_call_i32(&c, add);
-  return clb_call_launch(&c, BACKWARD);
+  return clb_call_run(&c, BACKWARD);
 }
 
 /* ---- rows times numbers ---- */
@@ -82,18 +81,18 @@ clb_status clb_row_scale_create(clb_context *ctx, clb_dtype type, int64_t column
 }
 
 clb_status clb_row_scale_forward(clb_op *op, int64_t n, clb_rows x, clb_rows t, clb_rows y) {
-  clb_layer_call c = clb_call_begin(op, CLB_ROW_SCALE, n, n);
+  clb_call c = clb_call_begin(op, CLB_ROW_SCALE, n, n);
   if (c.status) return c.status;
   const clb_dtype type = (clb_dtype)op->problem.storage;
   clb_call_rows(&c, "x", type, op->problem.row_scale.columns, x, CLB_IN);
   clb_call_rows(&c, "t", type, 1, t, CLB_IN);
   clb_call_rows(&c, "y", type, op->problem.row_scale.columns, y, CLB_OUT);
-  return clb_call_launch(&c, FORWARD);
+  return clb_call_run(&c, FORWARD);
 }
 
 clb_status clb_row_scale_backward(clb_op *op, int64_t n, clb_rows x, clb_rows t, clb_rows g_y,
                                   clb_rows g_x, clb_rows g_t, bool add) {
-  clb_layer_call c = clb_call_begin(op, CLB_ROW_SCALE, n, n);
+  clb_call c = clb_call_begin(op, CLB_ROW_SCALE, n, n);
   if (c.status) return c.status;
   const clb_dtype type = (clb_dtype)op->problem.storage;
   clb_call_rows(&c, "x", type, op->problem.row_scale.columns, x, CLB_IN);
@@ -102,7 +101,7 @@ clb_status clb_row_scale_backward(clb_op *op, int64_t n, clb_rows x, clb_rows t,
   clb_call_rows(&c, "g_x", type, op->problem.row_scale.columns, g_x, CLB_OUT);
   clb_call_rows(&c, "g_t", type, 1, g_t, CLB_OUT);
   clb_call_i32(&c, add);
-  return clb_call_launch(&c, BACKWARD);
+  return clb_call_run(&c, BACKWARD);
 }
 
 /* ---- repulsion ---- */
@@ -147,8 +146,7 @@ clb_status clb_repulsion_create(clb_context *ctx, clb_dtype type, const clb_repu
 clb_status clb_repulsion_forward(clb_op *op, const clb_graph *graph, clb_rows species, clb_rows v,
                                  clb_rows out, bool add) {
   if (!op || !graph) return CLB_ERROR_ARGUMENT;
-  clb_layer_call c =
-      clb_call_begin(op, CLB_REPULSION, graph->n_edges, graph->n_rows[CLB_BY_RECEIVER]);
+  clb_call c = clb_call_begin(op, CLB_REPULSION, graph->n_edges, graph->n_rows[CLB_BY_RECEIVER]);
   if (c.status) return c.status;
   clb_call_received(&c, graph);
   clb_call_rows(&c, "v", (clb_dtype)op->problem.storage, 3, v, CLB_IN);
@@ -156,13 +154,13 @@ clb_status clb_repulsion_forward(clb_op *op, const clb_graph *graph, clb_rows sp
   clb_call_memory(&c, &op->reals);
   call_others(&c, "out", graph->n_rows[CLB_BY_RECEIVER], 1, out, CLB_OUT);
   clb_call_i32(&c, add);
-  return clb_call_launch(&c, FORWARD);
+  return clb_call_run(&c, FORWARD);
 }
 
 clb_status clb_repulsion_backward(clb_op *op, const clb_graph *graph, clb_rows species, clb_rows v,
                                   clb_rows g_out, clb_rows g_v, bool add) {
   if (!op || !graph) return CLB_ERROR_ARGUMENT;
-  clb_layer_call c = clb_call_begin(op, CLB_REPULSION, graph->n_edges, graph->n_edges);
+  clb_call c = clb_call_begin(op, CLB_REPULSION, graph->n_edges, graph->n_edges);
   if (c.status) return c.status;
   const clb_dtype type = (clb_dtype)op->problem.storage;
   clb_call_rows(&c, "v", type, 3, v, CLB_IN);
@@ -171,5 +169,5 @@ clb_status clb_repulsion_backward(clb_op *op, const clb_graph *graph, clb_rows s
   call_others(&c, "g_out", graph->n_edges ? graph->n_rows[CLB_BY_RECEIVER] : 0, 1, g_out, CLB_IN);
   clb_call_rows(&c, "g_v", type, 3, g_v, CLB_OUT);
   clb_call_i32(&c, add);
-  return clb_call_launch(&c, BACKWARD);
+  return clb_call_run(&c, BACKWARD);
 }

@@ -1,7 +1,7 @@
 /* src/ops/layers/radial.c - lengths of edges and the radial basis: the calls. */
 #include <stdlib.h>
 
-#include "src/ops/layers/call.h"
+#include "src/ops/layers/layer_call.h"
 #include "src/ops/layers/layers.h"
 
 enum { FORWARD, DISTANCES, BACKWARD, BACKWARD_DISTANCE };
@@ -72,15 +72,15 @@ typedef struct {
 } atoms;
 
 /* An op with a transform or with the cutoff apart needs the calls for pairs. */
-static clb_layer_call begin(clb_op *op, const atoms *a, int64_t n, int64_t units) {
-  clb_layer_call c = clb_call_begin(op, CLB_RADIAL, n, units);
+static clb_call begin(clb_op *op, const atoms *a, int64_t n, int64_t units) {
+  clb_call c = clb_call_begin(op, CLB_RADIAL, n, units);
   if (!c.status && !a && (op->problem.radial.transform || op->problem.radial.apart))
     c.status = clb_fail(&op->ctx->error, CLB_ERROR_ARGUMENT,
                         "radial: this op, with a transform or its cutoff apart, is for pairs");
   return c;
 }
 
-static void call_atoms(clb_layer_call *c, const atoms *a) {
+static void call_atoms(clb_call *c, const atoms *a) {
   if (!a || !c->op->problem.radial.transform) return;
   clb_call_ends(c, a->graph, a->species);
   clb_call_memory(c, &c->op->reals);
@@ -90,22 +90,22 @@ static clb_status run_forward(clb_op *op, const atoms *a, int64_t n, clb_rows v,
                               clb_rows basis, clb_rows f) {
   const bool some =
       op && basis.buffer && op->problem.kind == CLB_RADIAL && op->problem.radial.n_basis;
-  clb_layer_call c = begin(op, a, n, n < 0 || some || r.buffer ? n : 0);
+  clb_call c = begin(op, a, n, n < 0 || some || r.buffer ? n : 0);
   if (c.status) return c.status;
   clb_dtype type = (clb_dtype)op->problem.storage;
   clb_call_rows(&c, "v", type, 3, v, CLB_IN);
   clb_call_rows(&c, "r", type, 1, r, CLB_OPTIONAL_OUT);
-  if (!some) return clb_call_launch(&c, DISTANCES);
+  if (!some) return clb_call_run(&c, DISTANCES);
   clb_call_rows(&c, "basis", type, op->problem.radial.n_basis, basis, CLB_OUT);
   if (op->problem.radial.apart) clb_call_rows(&c, "f", type, 1, f, CLB_OUT);
   call_atoms(&c, a);
   clb_call_i32(&c, r.buffer != NULL);
-  return clb_call_launch(&c, FORWARD);
+  return clb_call_run(&c, FORWARD);
 }
 
 static clb_status run_backward(clb_op *op, const atoms *a, int64_t n, clb_rows v, clb_rows g_basis,
                                clb_rows g_f, clb_rows g_v, bool add) {
-  clb_layer_call c = begin(op, a, n, n);
+  clb_call c = begin(op, a, n, n);
   if (c.status) return c.status;
   clb_dtype type = (clb_dtype)op->problem.storage;
   clb_call_rows(&c, "v", type, 3, v, CLB_IN);
@@ -114,7 +114,7 @@ static clb_status run_backward(clb_op *op, const atoms *a, int64_t n, clb_rows v
   clb_call_rows(&c, "g_v", type, 3, g_v, CLB_OUT);
   call_atoms(&c, a);
   clb_call_i32(&c, add);
-  return clb_call_launch(&c, BACKWARD);
+  return clb_call_run(&c, BACKWARD);
 }
 
 clb_status clb_radial_forward(clb_op *op, int64_t n, clb_rows v, clb_rows r, clb_rows basis) {
@@ -141,14 +141,14 @@ clb_status clb_radial_pairs_backward(clb_op *op, const clb_graph *graph, clb_row
 
 clb_status clb_radial_backward_distance(clb_op *op, int64_t n, clb_rows v, clb_rows g_r,
                                         clb_rows g_v, bool add) {
-  clb_layer_call c = clb_call_begin(op, CLB_RADIAL, n, n);
+  clb_call c = clb_call_begin(op, CLB_RADIAL, n, n);
   if (c.status) return c.status;
   clb_dtype type = (clb_dtype)op->problem.storage;
   clb_call_rows(&c, "v", type, 3, v, CLB_IN);
   clb_call_rows(&c, "g_r", type, 1, g_r, CLB_IN);
   clb_call_rows(&c, "g_v", type, 3, g_v, CLB_OUT);
   clb_call_i32(&c, add);
-  return clb_call_launch(&c, BACKWARD_DISTANCE);
+  return clb_call_run(&c, BACKWARD_DISTANCE);
 }
 
 clb_status clb_lengths_along_create(clb_context *ctx, clb_dtype storage, clb_dtype arithmetic,
@@ -159,7 +159,7 @@ clb_status clb_lengths_along_create(clb_context *ctx, clb_dtype storage, clb_dty
 
 clb_status clb_lengths_along_run(clb_op *op, int64_t n, clb_rows v, clb_rows h, clb_rows g_r,
                                  clb_rows q, clb_rows g_v) {
-  clb_layer_call c = clb_call_begin(op, CLB_LENGTHS_ALONG, n, n);
+  clb_call c = clb_call_begin(op, CLB_LENGTHS_ALONG, n, n);
   if (c.status) return c.status;
   clb_dtype type = (clb_dtype)op->problem.storage;
   clb_call_rows(&c, "v", type, 3, v, CLB_IN);
@@ -167,5 +167,5 @@ clb_status clb_lengths_along_run(clb_op *op, int64_t n, clb_rows v, clb_rows h, 
   clb_call_rows(&c, "g_r", type, 1, g_r, CLB_IN);
   clb_call_rows(&c, "q", type, 1, q, CLB_OUT);
   clb_call_rows(&c, "g_v", type, 3, g_v, CLB_OUT);
-  return clb_call_launch(&c, 0);
+  return clb_call_run(&c, 0);
 }

@@ -1,7 +1,7 @@
 /* src/ops/layers/totals.c - vectors of edges, energies, virial and forces: the calls. */
 #include <stdlib.h>
 
-#include "src/ops/layers/call.h"
+#include "src/ops/layers/layer_call.h"
 #include "src/ops/layers/layers.h"
 
 enum { PARTS, SUM, ENERGY_BACKWARD };
@@ -21,7 +21,7 @@ clb_status clb_edge_vectors_run(clb_op *op, const clb_graph *graph, clb_rows pos
                                 clb_rows shifts, const double cell[3][3], clb_rows v) {
   if (!op || !graph || !cell) return CLB_ERROR_ARGUMENT;
   int64_t n = graph->n_edges;
-  clb_layer_call c = clb_call_begin(op, CLB_EDGE_VECTORS, n, 0);
+  clb_call c = clb_call_begin(op, CLB_EDGE_VECTORS, n, 0);
   if (c.status) return c.status;
   int64_t lanes = clb_layer_schedule_of(op, 0).lanes;
   c.arg[0].i64 = n / lanes + (n % lanes != 0);
@@ -32,9 +32,9 @@ clb_status clb_edge_vectors_run(clb_op *op, const clb_graph *graph, clb_rows pos
   clb_call_numbers(&c, "shifts", shifts);
   clb_call_memory(&c, &graph->buffer[CLB_GRAPH_SENDERS].memory);
   clb_call_memory(&c, &graph->buffer[CLB_GRAPH_RECEIVERS].memory);
-  for (int i = 0; i < 9; i++) clb_call_real(&c, cell[i / 3][i % 3]);
+  for (int i = 0; i < 9; i++) clb_call_real(&c, c.op->problem.arithmetic, cell[i / 3][i % 3]);
   clb_call_rows(&c, "v", (clb_dtype)op->problem.storage, 3, v, CLB_OUT);
-  return clb_call_launch(&c, 0);
+  return clb_call_run(&c, 0);
 }
 
 /* ---- sums over all rows ---- */
@@ -71,7 +71,7 @@ void clb_totals_add(const clb_op *op, const void *rows, double *total) {
 }
 
 /* Passes the memory for a stage's results. */
-static void call_total(clb_layer_call *c, clb_rows total) {
+static void call_total(clb_call *c, clb_rows total) {
   int64_t n = c->n;
   c->n = clb_totals_rows(c->op);
   clb_call_rows(c, "total", (clb_dtype)c->op->problem.arithmetic, columns_of(c->op), total,
@@ -80,7 +80,7 @@ static void call_total(clb_layer_call *c, clb_rows total) {
 }
 
 /* Ends a call of the first stage and runs the second; in f32 that is left to the host. */
-static clb_status launch_totals(clb_layer_call *c, clb_rows total) {
+static clb_status launch_totals(clb_call *c, clb_rows total) {
   clb_op *op = c->op;
   bool single = op->problem.arithmetic == CLB_F32;
   clb_schedule schedule = clb_layer_schedule_of(op, PARTS);
@@ -95,11 +95,11 @@ static clb_status launch_totals(clb_layer_call *c, clb_rows total) {
     clb_call_i64(c, columns_of(op));
   }
   clb_workspace_discard(op->ctx, &op->workspace);
-  clb_layer_call sum = clb_call_begin(op, CLB_TOTALS, c->n, columns_of(op));
+  clb_call sum = clb_call_begin(op, CLB_TOTALS, c->n, columns_of(op));
   clb_call_memory(&sum, &op->workspace);
   if (!single) call_total(&sum, total);
-  clb_status s = sum.status ? sum.status : clb_call_launch(c, PARTS);
-  return s || single ? s : clb_call_launch(&sum, SUM);
+  clb_status s = sum.status ? sum.status : clb_call_run(c, PARTS);
+  return s || single ? s : clb_call_run(&sum, SUM);
 }
 
 /* ---- energies ---- */
@@ -123,14 +123,14 @@ clb_status clb_energy_create(clb_context *ctx, clb_dtype type, int64_t n_species
   return s;
 }
 
-static void call_tables(clb_layer_call *c, clb_rows species) {
+static void call_tables(clb_call *c, clb_rows species) {
   clb_call_numbers(c, "species", species);
   clb_call_memory(c, &c->op->reals);
   clb_call_i64(c, c->op->problem.totals.n_species);
 }
 
-static clb_layer_call begin(clb_op *op, int32_t what, int64_t n, int64_t units) {
-  clb_layer_call c = clb_call_begin(op, CLB_TOTALS, n, units);
+static clb_call begin(clb_op *op, int32_t what, int64_t n, int64_t units) {
+  clb_call c = clb_call_begin(op, CLB_TOTALS, n, units);
   if (!c.status && op->problem.totals.what != what)
     c.status = clb_fail(&op->ctx->error, CLB_ERROR_ARGUMENT, "totals: this op is for other totals");
   return c;
@@ -138,7 +138,7 @@ static clb_layer_call begin(clb_op *op, int32_t what, int64_t n, int64_t units) 
 
 clb_status clb_energy_forward(clb_op *op, int64_t n, clb_rows species, clb_rows x, clb_rows e_atom,
                               clb_rows total) {
-  clb_layer_call c = begin(op, CLB_TOTAL_ENERGY, n, 0);
+  clb_call c = begin(op, CLB_TOTAL_ENERGY, n, 0);
   if (c.status) return c.status;
   c.arg[0].i64 = clb_layer_schedule_of(op, PARTS).layer.partial_sums;
   clb_call_rows(&c, "x", (clb_dtype)op->problem.storage, 1, x, CLB_IN);
@@ -149,14 +149,14 @@ clb_status clb_energy_forward(clb_op *op, int64_t n, clb_rows species, clb_rows 
 }
 
 clb_status clb_energy_backward(clb_op *op, int64_t n, clb_rows species, clb_rows g_x) {
-  clb_layer_call c = begin(op, CLB_TOTAL_ENERGY, n, 0);
+  clb_call c = begin(op, CLB_TOTAL_ENERGY, n, 0);
   if (c.status) return c.status;
   int64_t lanes = clb_layer_schedule_of(op, ENERGY_BACKWARD).lanes;
   c.arg[0].i64 = n / lanes + (n % lanes != 0);
   clb_call_rows(&c, "g_x", (clb_dtype)op->problem.storage, 1, g_x, CLB_OUT);
   call_tables(&c, species);
   clb_call_i64(&c, n);
-  return clb_call_launch(&c, ENERGY_BACKWARD);
+  return clb_call_run(&c, ENERGY_BACKWARD);
 }
 
 /* ---- virial ---- */
@@ -167,7 +167,7 @@ clb_status clb_virial_create(clb_context *ctx, clb_dtype type, clb_op **op) {
 }
 
 clb_status clb_virial_run(clb_op *op, int64_t n, clb_rows v, clb_rows g_v, clb_rows total) {
-  clb_layer_call c = begin(op, CLB_TOTAL_VIRIAL, n, 0);
+  clb_call c = begin(op, CLB_TOTAL_VIRIAL, n, 0);
   if (c.status) return c.status;
   c.arg[0].i64 = clb_layer_schedule_of(op, PARTS).layer.partial_sums;
   clb_call_rows(&c, "v", (clb_dtype)op->problem.storage, 3, v, CLB_IN);
@@ -181,24 +181,23 @@ clb_status clb_forces_create(clb_context *ctx, clb_dtype type, clb_op **op) {
   return clb_layer_create(ctx, clb_layer_problem(ctx, CLB_FORCES, type, clb_sum_type(ctx)), 3, op);
 }
 
-static void call_direction(clb_layer_call *c, const clb_graph *graph, int direction) {
+static void call_direction(clb_call *c, const clb_graph *graph, int direction) {
   clb_call_memory(c, &graph->buffer[CLB_GRAPH_ROW_START + direction].memory);
   clb_call_memory(c, &graph->buffer[CLB_GRAPH_EDGE + direction].memory);
   clb_call_i64(c, graph->n_rows[direction]);
 }
 
 /* Results of n atoms. */
-static clb_status launch_atoms(clb_layer_call *c, int64_t n, int64_t columns, clb_rows out,
-                               int pass) {
+static clb_status launch_atoms(clb_call *c, int64_t n, int64_t columns, clb_rows out, int pass) {
   c->n = n;
   clb_call_rows(c, "result", (clb_dtype)c->op->problem.arithmetic, columns, out, CLB_OUT);
-  return clb_call_launch(c, pass);
+  return clb_call_run(c, pass);
 }
 
 clb_status clb_forces_run(clb_op *op, const clb_graph *graph, clb_rows g_v, clb_rows force) {
   if (!op || !graph) return CLB_ERROR_ARGUMENT;
   const int64_t n = graph->n_rows[0] > graph->n_rows[1] ? graph->n_rows[0] : graph->n_rows[1];
-  clb_layer_call c = clb_call_begin(op, CLB_FORCES, graph->n_edges, n);
+  clb_call c = clb_call_begin(op, CLB_FORCES, graph->n_edges, n);
   if (c.status) return c.status;
   for (int d = 0; d < 2; d++) call_direction(&c, graph, d);
   clb_call_rows(&c, "g_v", (clb_dtype)op->problem.storage, 3, g_v, CLB_IN);
@@ -209,7 +208,7 @@ clb_status clb_atom_virials_run(clb_op *op, const clb_graph *graph, clb_rows v, 
                                 clb_rows out) {
   if (!op || !graph) return CLB_ERROR_ARGUMENT;
   const int64_t n = graph->n_rows[CLB_BY_RECEIVER];
-  clb_layer_call c = clb_call_begin(op, CLB_FORCES, graph->n_edges, n);
+  clb_call c = clb_call_begin(op, CLB_FORCES, graph->n_edges, n);
   if (c.status) return c.status;
   call_direction(&c, graph, CLB_BY_RECEIVER);
   clb_call_rows(&c, "v", (clb_dtype)op->problem.storage, 3, v, CLB_IN);
