@@ -4,36 +4,11 @@
    One kernel computes what has a row for each row of x. A second one makes sums for each block of
    rows and species (kernels/symmetric_contraction/weights.c), which are added up over the blocks.
  */
+#include "src/base/signature.h"
 #include "src/ops/symmetric_contraction.h"
 #include "src/runtime/call.h"
 
 #include <stdlib.h>
-
-/* In the order of the calls and of the kernels' arguments. */
-static const struct {
-  int count;
-  struct {
-    const char *name;
-    int of; /* the operand whose shape it has */
-    bool written, incoming;
-  } operand[8];
-} passes[] = {
-    {3, {{"x", CLB_OPERAND_X, 0, 0}, {"w", CLB_OPERAND_W, 0, 0}, {"z", CLB_OPERAND_Z, 1, 0}}},
-    {5,
-     {{"x", CLB_OPERAND_X, 0, 0},
-      {"w", CLB_OPERAND_W, 0, 0},
-      {"g", CLB_OPERAND_Z, 0, 0},
-      {"g_x", CLB_OPERAND_X, 1, 0},
-      {"g_w", CLB_OPERAND_W, 1, 0}}},
-    {8,
-     {{"x", CLB_OPERAND_X, 0, 0},
-      {"w", CLB_OPERAND_W, 0, 0},
-      {"g", CLB_OPERAND_Z, 0, 0},
-      {"a", CLB_OPERAND_X, 0, 1},
-      {"c", CLB_OPERAND_W, 0, 1},
-      {"d_x", CLB_OPERAND_X, 1, 0},
-      {"d_w", CLB_OPERAND_W, 1, 0},
-      {"d_g", CLB_OPERAND_Z, 1, 0}}}};
 
 static int64_t weights_of(const clb_symmetric_contraction_problem *p) {
   return (int64_t)p->n_paths * p->channels;
@@ -47,22 +22,24 @@ int clb_symmetric_contraction_operands(const clb_problem *problem, clb_pass pass
   const int64_t columns[] = {[CLB_OPERAND_X] = (p->ell + 1) * (p->ell + 1) * (int64_t)p->channels,
                              [CLB_OPERAND_W] = weights_of(p),
                              [CLB_OPERAND_Z] = z};
-  for (int i = 0; i < passes[pass].count; i++) {
-    int of = passes[pass].operand[i].of;
-    bool written = passes[pass].operand[i].written, incoming = passes[pass].operand[i].incoming;
-    bool absent = (incoming && !(p->incoming & of)) ||
-                  (written && pass != CLB_FORWARD && !(p->gradients & of));
-    operands[i] = (clb_operand){.name = passes[pass].operand[i].name,
+  clb_signature_operand o[CLB_SIGNATURE_OPERANDS];
+  const int n = clb_signature_operands(&clb_signature_symmetric_contraction, (int)pass, o);
+  for (int i = 0; i < n; i++) {
+    const unsigned of = (unsigned)o[i].of;
+    const bool written = clb_role_is_written(o[i].role), incoming = o[i].role == CLB_ROLE_INCOMING,
+               absent = (incoming && !(p->incoming & of)) ||
+                        (o[i].role == CLB_ROLE_GRADIENT && !(p->gradients & of));
+    operands[i] = (clb_operand){.name = o[i].name,
                                 .rows = rows[i],
                                 .columns = absent ? 0 : columns[of],
                                 .written = written,
-                                .of = of};
+                                .of = o[i].of};
     if (of != CLB_OPERAND_W) continue;
     operands[i].one_row = written; /* n of x says nothing about it */
     operands[i].indexed = !written && !absent;
     if (incoming) operands[i].rows.index = rows[1].index;
   }
-  return passes[pass].count;
+  return n;
 }
 
 /* ---- creation ---- */

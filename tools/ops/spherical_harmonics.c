@@ -1,4 +1,5 @@
 /* tools/ops/spherical_harmonics.c - real spherical harmonics as the command sees them. */
+#include "src/base/signature.h"
 #include "tools/ops/op.h"
 #include "tools/reference/reference_spherical_harmonics.h"
 
@@ -101,20 +102,13 @@ static int width_of(const clb_spherical_harmonics_desc *d) {
 }
 
 static int arrays(const void *problem, clb_pass pass, tool_array *a) {
-  int d = width_of(problem), n = 0;
-  a[n++] = (tool_array){.name = "x", .width = 3};
-  if (pass == CLB_FORWARD) {
-    a[n++] = (tool_array){.name = "y", .width = d, .output = true};
-    return n;
-  }
-  a[n++] = (tool_array){.name = "g_y", .width = d, .repeats = true};
-  if (pass == CLB_BACKWARD) {
-    a[n++] = (tool_array){.name = "g_x", .width = 3, .output = true};
-    return n;
-  }
-  a[n++] = (tool_array){.name = "h", .width = 3, .repeats = true};
-  a[n++] = (tool_array){.name = "d_x", .width = 3, .output = true};
-  a[n++] = (tool_array){.name = "d_g_y", .width = d, .output = true};
+  clb_signature_operand o[CLB_SIGNATURE_OPERANDS];
+  const int n = clb_signature_operands(&clb_signature_spherical_harmonics, (int)pass, o);
+  for (int i = 0; i < n; i++)
+    a[i] = (tool_array){.name = o[i].name,
+                        .width = o[i].of == CLB_OPERAND_Y ? width_of(problem) : 3,
+                        .output = clb_role_is_written(o[i].role),
+                        .repeats = i && !clb_role_is_written(o[i].role)};
   return n;
 }
 

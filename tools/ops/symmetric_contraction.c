@@ -1,5 +1,6 @@
 /* tools/ops/symmetric_contraction.c - the symmetric contraction as the command sees it. Weights of
    all species are one row. */
+#include "src/base/signature.h"
 #include "tools/ops/op.h"
 #include "tools/reference/reference_symmetric_contraction.h"
 
@@ -165,26 +166,22 @@ static int n_paths(const clb_symmetric_contraction_desc *d) {
 
 static int arrays(const void *problem, clb_pass pass, tool_array *a) {
   const clb_symmetric_contraction_desc *d = problem;
-  int x = (d->ell + 1) * (d->ell + 1) * d->channels, w = n_paths(d) * d->channels * d->n_species,
-      z = 0, n = 0;
-  for (int i = 0; i < d->n_degrees; i++) z += (2 * d->degrees[i] + 1) * d->channels;
-  a[n++] = (tool_array){.name = "x", .width = x, .repeats = true};
-  a[n++] = (tool_array){.name = "w", .width = w, .one_row = true, .kinds = d->n_species};
-  if (pass == CLB_FORWARD) {
-    a[n++] = (tool_array){.name = "z", .width = z, .output = true};
-    return n;
+  clb_signature_operand o[CLB_SIGNATURE_OPERANDS];
+  const int n = clb_signature_operands(&clb_signature_symmetric_contraction, (int)pass, o);
+  int widths[] = {[CLB_OPERAND_X] = (d->ell + 1) * (d->ell + 1) * d->channels,
+                  [CLB_OPERAND_W] = n_paths(d) * d->channels * d->n_species,
+                  [CLB_OPERAND_Z] = 0};
+  for (int i = 0; i < d->n_degrees; i++)
+    widths[CLB_OPERAND_Z] += (2 * d->degrees[i] + 1) * d->channels;
+  for (int i = 0; i < n; i++) {
+    const bool output = clb_role_is_written(o[i].role), weights = o[i].of == CLB_OPERAND_W;
+    a[i] = (tool_array){.name = o[i].name,
+                        .width = widths[o[i].of],
+                        .output = output,
+                        .repeats = !output && !weights,
+                        .one_row = weights};
   }
-  a[n++] = (tool_array){.name = "g", .width = z, .repeats = true};
-  if (pass == CLB_BACKWARD) {
-    a[n++] = (tool_array){.name = "g_x", .width = x, .output = true};
-    a[n++] = (tool_array){.name = "g_w", .width = w, .one_row = true, .output = true};
-    return n;
-  }
-  a[n++] = (tool_array){.name = "a", .width = x, .repeats = true};
-  a[n++] = (tool_array){.name = "c", .width = w, .one_row = true};
-  a[n++] = (tool_array){.name = "d_x", .width = x, .output = true};
-  a[n++] = (tool_array){.name = "d_w", .width = w, .one_row = true, .output = true};
-  a[n++] = (tool_array){.name = "d_g", .width = z, .output = true};
+  a[1].kinds = d->n_species;
   return n;
 }
 
