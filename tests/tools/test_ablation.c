@@ -113,10 +113,67 @@ static void goes_on(void **state) {
   json_decref(second);
 }
 
+/* The speed over the naive kernel of the cases of a suite, with all on (line 0), or without an
+   optimisation, which leaves a case as it is if it has no such way. */
+static double speed(const json_t *results, const char *suite, int line, int *cases) {
+  static const char *const without[] = {"", "wide aligned accesses", "accumulators in registers",
+                                        "split of long reductions", "all of them"};
+  double logarithm = 0;
+  size_t i;
+  const json_t *result;
+  *cases = 0;
+  json_array_foreach(results, i, result) {
+    if (!says(result, "suite", suite)) continue;
+    const json_t *way = way_of(result, without[line]);
+    logarithm += log(number(result, "naive_seconds_min") / number(result, "seconds_min") /
+                     (way ? number(way, "ratio") : 1));
+    *cases += 1;
+  }
+  return exp(logarithm / *cases);
+}
+
+static void compares_with_naive_kernels(void **state) {
+  static const char *const suites[] = {"sums", "products", "convolutions"},
+                           *const lines[] = {"\nall on", "\nwithout wide accesses",
+                                             "\nwithout persistent reductions",
+                                             "\nwithout split reductions", "\nwithout any"};
+  (void)state;
+  expect_clebsch("ablation --suites --quick --device cpu --out suites.json", 0, NULL);
+  char *out = get_text("out");
+  json_t *run = json_load_file("suites.json", 0, NULL), *results = json_object_get(run, "results"),
+         *result;
+  size_t i;
+  json_array_foreach(results, i, result) {
+    assert_true(number(result, "naive_seconds") > 0 && number(result, "naive_error") >= 0);
+    assert_in_range((int)(1e9 * number(result, "naive_error")), 0, 2000000);
+  }
+  assert_int_equal(strncmp(out, "speed over a naive kernel  ", 27), 0);
+  for (int k = 0; k < 5; k++) {
+    const char *at = strstr(out, lines[k]);
+    if (!at) fail_msg("there is no line '%s' in\n%s", lines[k] + 1, out);
+    at += strlen(lines[k]);
+    for (int s = 0; s < 3; s++) {
+      double shown = 0;
+      int cases = 0, n = 0, wanted_cases;
+      double wanted_speed = speed(results, suites[s], k, &wanted_cases);
+      if (sscanf(at, " %lf (%d)%n", &shown, &cases, &n) != 2 || cases != wanted_cases ||
+          fabs(shown - wanted_speed) > 0.006)
+        fail_msg("%s of %s is not %.2f (%d) in\n%s", suites[s], lines[k] + 1, wanted_speed,
+                 wanted_cases, out);
+      at += n;
+    }
+  }
+  free(out);
+  json_decref(run);
+}
+
 static void refuses(void **state) {
   static const refusal all[] = {
       {"--device cpu --problem nothing", 2, "there is no case of such a problem"},
       {"--device cpu --quick --problem mace-large", 2, "among the quick ones"},
+      {"--suites --device cpu:interpreter", 1, "--suites runs on cpu and cuda, not on"},
+      {"--suites --quick --device cpu --out run.json", 1,
+       "run.json: not a file of a quick `clebsch ablation --suites` of this version"},
       {"--format html", 2, "--format is text, csv or markdown, not 'html'"},
       {"mace-large", 2, "takes no 'mace-large'"},
       {"--device nowhere", 1, "nowhere"},
@@ -137,6 +194,7 @@ static void refuses(void **state) {
 
 int main(void) {
   const struct CMUnitTest all[] = {cmocka_unit_test(has_every_way), cmocka_unit_test(goes_on),
+                                   cmocka_unit_test(compares_with_naive_kernels),
                                    cmocka_unit_test(refuses)};
   return cmocka_run_group_tests_name("ablation", all, make_work, remove_work);
 }

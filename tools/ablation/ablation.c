@@ -11,16 +11,15 @@
 
 /* ---- options ---- */
 
-enum { MAX_CASES = 64 };
 typedef struct {
   const char *out;
-  bool quick, force;
+  bool quick, suites, force;
   ablation_format format;
   int n_problems, n_devices;
   const char *problem[MAX_CASES], *device[MAX_DEVICES];
 } ablation_options;
 
-enum { KEY_QUICK = 500, KEY_PROBLEM, KEY_FORMAT, KEY_FORCE };
+enum { KEY_QUICK = 500, KEY_SUITES, KEY_PROBLEM, KEY_FORMAT, KEY_FORCE };
 
 static error_t parse(int key, char *arg, struct argp_state *state) {
   static const char *const formats[] = {
@@ -33,6 +32,7 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
       o->device[o->n_devices++] = arg;
       return 0;
     case KEY_QUICK: o->quick = true; return 0;
+    case KEY_SUITES: o->suites = true; return 0;
     case KEY_FORCE: o->force = true; return 0;
     case KEY_PROBLEM:
       if (o->n_problems == MAX_CASES) argp_error(state, "--problem: at most %d", MAX_CASES);
@@ -58,6 +58,7 @@ static const struct argp_option options[] = {
      "A name that `clebsch devices` shows; repeats (default: $CLB_DEVICE, else the first that "
      "opens)",
      0},
+    {"suites", KEY_SUITES, NULL, 0, "The table of suites beside naive kernels, on cpu and cuda", 0},
     {"quick", KEY_QUICK, NULL, 0, "Smaller and fewer cases, a minute on a CPU", 0},
     {"problem", KEY_PROBLEM, "NAME", 0, "Only the cases of this problem; repeats", 0},
     {"out", 'o', "FILE", 0,
@@ -85,74 +86,23 @@ static const char doc[] =
     "product computes the weights of each edge from 64 numbers, like the last layer of a radial "
     "network; its other layers are not counted. record and replay: launches are submitted "
     "one by one.\n\n"
+    "With --suites, each number is the geometric mean of the time of a naive kernel divided by "
+    "ours, "
+    "over the cases of a suite, with all optimisations, without one or without all of the first "
+    "three; an optimisation that changes nothing in a case leaves its time as it is. A naive "
+    "kernel "
+    "is what one writes first: a thread (on the CPU an iteration of a loop, shared among as many "
+    "threads as the device has) computes one element of the result, or one row, alone, from "
+    "memory, "
+    "without vectors or atomics. It is compiled by NVRTC or cc when it is needed.\n\n"
     "Exit status: 0 success, 1 a result is wrong or something failed, 2 wrong arguments.";
-
-/* ---- cases ---- */
-
-/* On a CPU graphs are smaller and rows fewer; if there is neither, the case is skipped. */
-typedef struct {
-  const char *kind, *problem, *layout, *graph, *cpu_graph;
-  int64_t rows, cpu_rows;
-  unsigned passes;
-} entry;
-
-enum {
-  F = CLB_PASS_BIT(CLB_FORWARD),
-  B = CLB_PASS_BIT(CLB_BACKWARD),
-  D = CLB_PASS_BIT(CLB_DOUBLE_BACKWARD)
-};
-static const entry standard_cases[] = {
-    {"convolution", "mace-large", "ir_mul", "carbon", "carbon:1", 0, 0, F | B},
-    {"convolution", "nequix-main", "ir_mul", "carbon", "carbon:1", 0, 0, F | B},
-    {"convolution", "mace-medium", "mul_ir", "carbon", "carbon:1", 0, 0, F | B},
-    {"convolution", "mace-medium", "ir_mul", "hub", NULL, 0, 0, F | B},
-    {"convolution", "nequip-water", "ir_mul", "hub", "hub:20000", 0, 0, F | B},
-    {"convolution", "flashtp-l2", "ir_mul", "flashtp", "carbon:1", 0, 0, F | B},
-    {"convolution", "nequip-water", "ir_mul", "carbon:2", "carbon:2", 0, 0, F | B},
-    {"tensor_product", "mace-large", "ir_mul", NULL, NULL, 50000, 1000, F | B | D},
-    {"tensor_product", "mace-large", "mul_ir", NULL, NULL, 50000, 1000, F | B | D},
-    {"tensor_product", "nequip-lips", "ir_mul", NULL, NULL, 50000, 1000, F | B | D},
-    {"tensor_product", "nequix-main", "ir_mul", NULL, NULL, 50000, 1000, F | B | D},
-    {"tensor_product", "nequix-main", "mul_ir", NULL, NULL, 50000, 1000, F | B | D},
-    {"symmetric_contraction", "mace-medium", "ir_mul", NULL, NULL, 10000, 500, F | B | D},
-    {"symmetric_contraction", "mace-medium", "mul_ir", NULL, NULL, 10000, 500, F | B | D},
-    {"sequence", "nequip-water", "ir_mul", NULL, NULL, 64, 64, F | B},
-    {"sequence", "nequip-water", "ir_mul", NULL, NULL, 1024, 1024, F | B},
-};
-static const entry quick_cases[] = {
-    {"convolution", "nequip-water", "ir_mul", "carbon:2", "carbon:2", 0, 0, F | B},
-    {"convolution", "nequip-water", "mul_ir", "hub:5000", "hub:5000", 0, 0, F | B},
-    {"tensor_product", "mace-medium", "mul_ir", NULL, NULL, 1000, 1000, F | B | D},
-    {"symmetric_contraction", "mace-small", "mul_ir", NULL, NULL, 200, 200, F | B | D},
-    {"sequence", "nequip-water", "ir_mul", NULL, NULL, 64, 64, F | B},
-};
-
-/* The requested cases of the list: one per pass, except for a sequence, which runs forward and
-   backward. */
-static int list_cases(const ablation_options *o, const clb_device_info *info,
-                      ablation_case *cases) {
-  const entry *e = o->quick ? quick_cases : standard_cases,
-              *end = e + (o->quick ? sizeof quick_cases / sizeof *e
-                                   : sizeof standard_cases / sizeof *e);
-  int n = 0;
-  for (; e < end; e++) {
-    bool asked = !o->n_problems, cpu = is_on_this_cpu(info);
-    for (int i = 0; i < o->n_problems; i++) asked |= !strcmp(o->problem[i], e->problem);
-    asked &= (cpu ? e->cpu_graph : e->graph) || (cpu ? e->cpu_rows : e->rows);
-    for (int pass = 0; pass < PASSES && asked; pass++)
-      if (e->passes >> pass & 1 && (strcmp(e->kind, "sequence") || pass == CLB_BACKWARD))
-        cases[n++] = (ablation_case){e->kind,        e->problem,
-                                     e->layout,      cpu ? e->cpu_graph : e->graph,
-                                     (clb_pass)pass, cpu ? e->cpu_rows : e->rows};
-  }
-  return n;
-}
 
 /* ---- measuring ---- */
 
 typedef struct {
   ablation_options o;
   ablation_file file;
+  naive *naive; /* of the device; NULL without --suites */
 } run;
 
 static const double TOLERANCE = 2e-3; /* tolerance in f32, relative to the root mean square: sums of
@@ -166,13 +116,6 @@ static const char *title(const ablation_case *c, char out[200]) {
 
 static int one_case(run *r, clb_context *ctx, const clb_device_info *info, ablation_case *c,
                     int number, int of) {
-  static const struct {
-    const char *kind;
-    void (*make)(work *w, ablation_case *c);
-  } kinds[] = {{"convolution", ablation_convolution},
-               {"tensor_product", ablation_product},
-               {"symmetric_contraction", ablation_contraction},
-               {"sequence", ablation_sequence}};
   char name[200], label[400];
   int worst = EXIT_GOOD;
   if (ablation_file_has(&r->file, info->name, c)) return EXIT_GOOD;
@@ -180,8 +123,8 @@ static int one_case(run *r, clb_context *ctx, const clb_device_info *info, ablat
   progress("%s: making it", label);
   work *w = allocate(1, sizeof *w);
   w->ctx = ctx;
-  for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
-    if (!strcmp(kinds[i].kind, c->kind)) kinds[i].make(w, c);
+  w->naive = r->naive;
+  ablation_fill(w, c);
   clb_status status = work_measure(w, r->o.quick ? 0.1 : 0.6, label);
   progress(NULL);
   if (status)
@@ -190,8 +133,12 @@ static int one_case(run *r, clb_context *ctx, const clb_device_info *info, ablat
   for (int i = 0; i < w->n_ways && !status; i++) {
     const way *y = &w->way[i];
     if (y->error <= TOLERANCE) continue;
-    warn("%s: %s without %s is wrong: error %.1e, tolerance %.1e", info->name, name,
-         y->without < ABLATIONS ? ablation_names[y->without] : "anything", y->error, TOLERANCE);
+    if (y->without == NAIVE_KERNEL)
+      warn("%s: %s differs from its naive kernel by %.1e, tolerance %.1e", info->name, name,
+           y->error, TOLERANCE);
+    else
+      warn("%s: %s without %s is wrong: error %.1e, tolerance %.1e", info->name, name,
+           y->without < ABLATIONS ? ablation_names[y->without] : "anything", y->error, TOLERANCE);
     worst = EXIT_FAILED;
   }
   if (!status && !ablation_file_add(&r->file, info->name, c, w)) worst = EXIT_FAILED;
@@ -200,26 +147,48 @@ static int one_case(run *r, clb_context *ctx, const clb_device_info *info, ablat
   return worst;
 }
 
-static int on_device(clb_context *ctx, const clb_device_info *info, const char *asked, void *user) {
-  run *r = user;
-  ablation_case cases[4 * MAX_CASES];
-  int worst = EXIT_GOOD, n = list_cases(&r->o, info, cases);
-  (void)asked;
-  if (!info->runs) {
-    warn("ablation: %s only compiles; nothing can be timed on it", info->name);
-    return EXIT_FAILED;
-  }
-  if (!n) {
-    warn("ablation: there is no case of such a problem%s",
-         r->o.quick ? " among the quick ones" : "");
-    return EXIT_USAGE;
-  }
+static int all_cases(run *r, clb_context *ctx, const clb_device_info *info, ablation_case *cases,
+                     int n) {
+  int worst = EXIT_GOOD;
   if (!ablation_file_device(&r->file, info)) return EXIT_FAILED;
   for (int i = 0; i < n; i++) {
     int status = one_case(r, ctx, info, &cases[i], i + 1, n);
     if (status > worst) worst = status;
   }
   return worst;
+}
+
+static int with_naive_kernels(run *r, clb_context *ctx, const clb_device_info *info,
+                              ablation_case *cases, int n) {
+  char message[NAIVE_MESSAGE];
+  r->naive = naive_open(info, message);
+  if (!r->naive) {
+    if (message[0]) warn("ablation: %s", message);
+    else warn("ablation: --suites runs on cpu and cuda, not on %s", info->name);
+    return EXIT_FAILED;
+  }
+  int worst = all_cases(r, ctx, info, cases, n);
+  naive_close(r->naive);
+  return worst;
+}
+
+static int on_device(clb_context *ctx, const clb_device_info *info, const char *asked, void *user) {
+  run *r = user;
+  const ablation_options *o = &r->o;
+  ablation_case cases[4 * MAX_CASES];
+  int n =
+      ablation_cases(o->suites, o->quick, is_on_this_cpu(info), o->problem, o->n_problems, cases);
+  (void)asked;
+  if (!info->runs) {
+    warn("ablation: %s only compiles; nothing can be timed on it", info->name);
+    return EXIT_FAILED;
+  }
+  if (!n) {
+    warn("ablation: there is no case of such a problem%s%s",
+         o->quick ? " among the quick ones" : "", o->suites ? " of --suites" : "");
+    return EXIT_USAGE;
+  }
+  return (o->suites ? with_naive_kernels : all_cases)(r, ctx, info, cases, n);
 }
 
 int ablation_main(int argc, char **argv) {
@@ -229,7 +198,7 @@ int ablation_main(int argc, char **argv) {
   parse_arguments(&argp, argc, argv, 0, &r->o);
   devices.n_devices = r->o.n_devices;
   memcpy(devices.devices, r->o.device, sizeof r->o.device);
-  int status = ablation_file_open(&r->file, r->o.out, r->o.quick, r->o.force)
+  int status = ablation_file_open(&r->file, r->o.out, r->o.suites, r->o.quick, r->o.force)
                    ? on_each_device(&devices, on_device, r)
                    : EXIT_FAILED;
   if (r->file.root) ablation_print(&r->file, r->o.format);

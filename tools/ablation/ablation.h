@@ -3,6 +3,7 @@
 #ifndef CLB_TOOLS_ABLATION_ABLATION_H
 #define CLB_TOOLS_ABLATION_ABLATION_H
 
+#include "tools/ablation/naive.h"
 #include "tools/ops/op.h"
 
 typedef enum {
@@ -14,13 +15,20 @@ typedef enum {
   NO_TABLES,
   NO_REPLAY,
   NO_OPTIMISATION,
-  ABLATIONS
+  ABLATIONS,   /* all optimisations are on */
+  NAIVE_KERNEL /* a kernel that is not the library's */
 } ablation;
 extern const char *const ablation_names[ABLATIONS];
 
 /* ---- ways: lists of calls ---- */
 
-typedef enum { CALL_HARMONICS, CALL_PRODUCT, CALL_CONVOLUTION, CALL_CONTRACTION } call_kind;
+typedef enum {
+  CALL_HARMONICS,
+  CALL_PRODUCT,
+  CALL_CONVOLUTION,
+  CALL_CONTRACTION,
+  CALL_NAIVE
+} call_kind;
 enum { MAX_CALLS = 48, MAX_WAYS = ABLATIONS + 2, MAX_THINGS = 96, CALL_ROWS = 11, MAX_OUTPUTS = 7 };
 typedef struct {
   call_kind kind;
@@ -30,10 +38,13 @@ typedef struct {
   clb_graph *graph;
   clb_buffer *workspace;
   clb_rows rows[CALL_ROWS]; /* operands in the order of the call */
+  naive *device;            /* of CALL_NAIVE, with the next two */
+  naive_kernel kernel;
+  naive_arguments arguments;
 } op_call;
 
 typedef struct {
-  ablation without;         /* ABLATIONS: all optimisations are on */
+  ablation without;
   int against;              /* index of the way with which it is compared */
   bool replayed, completes; /* completes: calls added from now on are not timed; they complete
                                results for the comparison */
@@ -48,20 +59,22 @@ typedef struct {
 /* Rows of results that are compared. */
 typedef struct {
   clb_buffer *buffer;
-  int64_t n, width;
+  int64_t n, width, stride;
 } output;
 
 typedef struct {
   const char *kind, *problem, *layout, *graph; /* graph: NULL, or a name of graphs.h */
   clb_pass pass;
   int64_t rows; /* without a graph; otherwise the number of edges, set when the graph is made */
+  const char *suite; /* NULL: none, and no naive kernel */
 } ablation_case;
 
 /* Everything a case needs on one device. After the first failure nothing more is created. */
 typedef struct {
   clb_context *ctx;
+  naive *naive; /* NULL: the case is timed without naive kernels */
   clb_status status;
-  char trouble[512]; /* the message of a failure that is not in the context */
+  char trouble[NAIVE_MESSAGE]; /* the message of a failure that is not in the context */
   clb_op *op[MAX_THINGS];
   clb_buffer *buffer[MAX_THINGS];
   clb_graph *graph[MAX_THINGS];
@@ -84,11 +97,21 @@ clb_graph *work_graph(work *w, int64_t n_senders, int64_t n_receivers, int64_t n
 clb_rows work_rows(work *w, int64_t n, int64_t width, const float *values);
 clb_rows work_ones(work *w, int64_t width); /* one row, used for all */
 void work_output(work *w, clb_rows rows, int64_t n, int64_t width);
+/* A buffer of these numbers; a buffer's address on the device (NULL after a failure). */
+clb_buffer *work_ints(work *w, int64_t n, const int32_t *values);
+void *work_address(work *w, const clb_buffer *buffer);
 
 /* Adds a way; adds a call to it. The call of a convolution must have a graph and gets its workspace
    here. */
 way *work_way(work *w, ablation without, int against, bool replayed);
 void way_add(work *w, way *y, op_call call);
+/* The way with naive kernels; adds one of them. */
+way *work_naive(work *w);
+void way_add_naive(work *w, way *y, naive_kernel kernel, const naive_arguments *arguments);
+/* One that adds to a product's rows[n][width], after setting them to 0; for each of `items` rows.
+ */
+void way_add_naive_sum(work *w, way *y, naive_kernel kernel, naive_arguments a, clb_rows rows,
+                       int64_t n, int64_t width, int64_t items);
 
 /* Compares the results of the ways, then times all ways alternately for about `seconds` each. Ways
    that are the same as the one they are compared with are dropped first. */
@@ -97,10 +120,22 @@ void work_free(work *w);
 
 /* ---- cases: fill an empty work ---- */
 
+enum { MAX_CASES = 64 };
+/* The cases of these problems (n = 0: of all), one for each pass; returns how many, at most
+   4 MAX_CASES. */
+int ablation_cases(bool suites, bool quick, bool cpu, const char *const *problems, int n,
+                   ablation_case *cases);
+/* Fills the work by the case's kind. */
+void ablation_fill(work *w, ablation_case *c);
+
 void ablation_convolution(work *w, ablation_case *c);
 void ablation_product(work *w, ablation_case *c);
 void ablation_sequence(work *w, ablation_case *c);
 void ablation_contraction(work *w, ablation_case *c);
+/* Of the suites: */
+void ablation_given(work *w, ablation_case *c);
+void ablation_row_sum(work *w, ablation_case *c);
+void ablation_weight_gradient(work *w, ablation_case *c);
 
 /* Ways without one or all of the optimisations that a context can disable. */
 typedef struct {
@@ -118,6 +153,8 @@ typedef struct {
   const char *y; /* irreps of the harmonics */
 } ablation_product_desc;
 ablation_product_desc *ablation_describe(work *w, const ablation_case *c);
+/* Widths, terms and channels of the product; y_stride: of rows of y. */
+naive_arguments ablation_naive_product(work *w, const ablation_product_desc *d, int64_t y_stride);
 /* Gives the degrees of its y; returns how many. */
 int ablation_degrees(const ablation_product_desc *d, int *degrees);
 

@@ -13,7 +13,7 @@ typedef struct {
 
 /* The following print a message when they return false. Reads the file if it exists, or starts a
    new one; `force`: always starts a new one. */
-bool ablation_file_open(ablation_file *f, const char *path, bool quick, bool force);
+bool ablation_file_open(ablation_file *f, const char *path, bool suites, bool quick, bool force);
 /* Adds a device; if the file has one of that name, it must be the same. */
 bool ablation_file_device(ablation_file *f, const clb_device_info *info);
 bool ablation_file_has(const ablation_file *f, const char *device, const ablation_case *c);
@@ -21,7 +21,8 @@ bool ablation_file_has(const ablation_file *f, const char *device, const ablatio
 bool ablation_file_add(ablation_file *f, const char *device, const ablation_case *c, const work *w);
 void ablation_file_close(ablation_file *f);
 
-/* A table of optimisations by device: geometric means over cases, and the numbers of cases. */
+/* A table of optimisations by device, or of a file with suites by device and suite: geometric means
+   over cases, and the numbers of cases. */
 void ablation_print(const ablation_file *f, ablation_format format);
 
 #endif

@@ -52,6 +52,11 @@ static clb_op *product(work *w, const ablation_product_desc *d, unsigned passes,
 static const char *const letters[] = {
     [CLB_FORWARD] = "xyw>z", [CLB_BACKWARD] = "xywz>xyw", [CLB_DOUBLE_BACKWARD] = "xywzxyw>xywz"};
 
+static int64_t width_of(const ablation_product_desc *d, char letter) {
+  const clb_tensor_product_sizes *s = &d->sizes;
+  return letter == 'x' ? s->x : letter == 'y' ? s->y : letter == 'w' ? s->w : s->z;
+}
+
 static void make_operands(work *w, const ablation_product_desc *d, const ablation_case *c,
                           clb_rows *rows) {
   bool results = false;
@@ -60,10 +65,7 @@ static void make_operands(work *w, const ablation_product_desc *d, const ablatio
       results = true;
       continue;
     }
-    int64_t width = *s == 'x'   ? d->sizes.x
-                    : *s == 'y' ? d->sizes.y
-                    : *s == 'w' ? d->sizes.w
-                                : d->sizes.z;
+    int64_t width = width_of(d, *s);
     *rows = work_rows(w, c->rows, width, NULL);
     if (results) work_output(w, *rows, c->rows, width);
     rows++;
@@ -75,6 +77,24 @@ const ablation_switch ablation_switches[SWITCHES] = {{ABLATIONS, 0},
                                                      {NO_REGISTER_SUMS, CLB_REGISTER_SUMS},
                                                      {NO_OPTIMISATION, ALL_OF_CONTEXT}};
 
+static void add_naive(work *w, const ablation_product_desc *d, const op_call *call) {
+  static const naive_kernel kernels[][4] = {
+      [CLB_FORWARD] = {NAIVE_product_z},
+      [CLB_BACKWARD] = {NAIVE_product_g_x, NAIVE_product_g_y, NAIVE_product_g_w},
+      [CLB_DOUBLE_BACKWARD] = {NAIVE_product_d_x, NAIVE_product_d_y, NAIVE_product_d_w,
+                               NAIVE_product_d_g}};
+  const char *inputs = letters[call->pass], *outputs = strchr(inputs, '>') + 1;
+  const int n_inputs = (int)(outputs - inputs) - 1;
+  const float *in[7] = {0};
+  way *y = work_naive(w);
+  naive_arguments a = ablation_naive_product(w, d, d->sizes.y);
+  for (int i = 0; i < n_inputs; i++) in[i] = work_address(w, call->rows[i].buffer);
+  a.x = in[0], a.y = in[1], a.w = in[2], a.g = in[3], a.a = in[4], a.b = in[5], a.c = in[6];
+  for (int i = 0; outputs[i]; i++)
+    way_add_naive_sum(w, y, kernels[call->pass][i], a, call->rows[n_inputs + i], call->n,
+                      width_of(d, outputs[i]), call->n);
+}
+
 void ablation_product(work *w, ablation_case *c) {
   ablation_product_desc *d = ablation_describe(w, c);
   op_call call = {.kind = CALL_PRODUCT, .pass = c->pass, .n = c->rows};
@@ -83,6 +103,7 @@ void ablation_product(work *w, ablation_case *c) {
     call.op = product(w, d, CLB_PASS_BIT(c->pass), ablation_switches[i].without);
     way_add(w, work_way(w, ablation_switches[i].way, 0, false), call);
   }
+  if (w->naive) add_naive(w, d, &call);
   free(d);
 }
 

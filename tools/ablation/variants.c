@@ -104,8 +104,20 @@ clb_rows work_ones(work *w, int64_t width) {
   return rows;
 }
 
+clb_buffer *work_ints(work *w, int64_t n, const int32_t *values) {
+  return work_rows(w, n, 1, (const float *)values).buffer; /* as bytes */
+}
+
+void *work_address(work *w, const clb_buffer *buffer) {
+  clb_memory_kind kind;
+  void *memory = NULL;
+  if (!w->status) w->status = clb_buffer_native(buffer, &kind, &memory);
+  return memory;
+}
+
 void work_output(work *w, clb_rows rows, int64_t n, int64_t width) {
-  w->output[w->n_outputs++] = (output){rows.buffer, n, width};
+  w->output[w->n_outputs++] =
+      (output){rows.buffer, n, width, rows.stride > 0 ? rows.stride : width};
 }
 
 way *work_way(work *w, ablation without, int against, bool replayed) {
@@ -122,6 +134,23 @@ void way_add(work *w, way *y, op_call call) {
   if (y->n == MAX_CALLS) fatal("ablation: more than %d calls in a way", MAX_CALLS);
   y->call[y->n++] = call;
   if (!y->completes) y->n_timed = y->n;
+}
+
+way *work_naive(work *w) { return work_way(w, NAIVE_KERNEL, 0, false); }
+
+void way_add_naive(work *w, way *y, naive_kernel kernel, const naive_arguments *arguments) {
+  way_add(
+      w, y,
+      (op_call){.kind = CALL_NAIVE, .device = w->naive, .kernel = kernel, .arguments = *arguments});
+}
+
+void way_add_naive_sum(work *w, way *y, naive_kernel kernel, naive_arguments a, clb_rows rows,
+                       int64_t n, int64_t width, int64_t items) {
+  a.out = work_address(w, rows.buffer);
+  a.n = n * width;
+  way_add_naive(w, y, NAIVE_zero, &a);
+  a.n = items * naive_lanes(w->naive, &a);
+  way_add_naive(w, y, kernel, &a);
 }
 
 void work_free(work *w) {
@@ -156,11 +185,19 @@ static clb_status run_contraction(const op_call *c) {
   return tool_op_symmetric_contraction.run(c->op, c->pass, c->n, c->rows);
 }
 
+static clb_status run_naive(const op_call *c) {
+  char message[NAIVE_MESSAGE];
+  if (naive_run(c->device, c->kernel, &c->arguments, message)) return CLB_OK;
+  warn("%s", message);
+  return CLB_ERROR_DRIVER;
+}
+
 static clb_status run_calls(const way *y, int first, int last) {
   static clb_status (*const run[])(const op_call *) = {[CALL_HARMONICS] = run_harmonics,
                                                        [CALL_PRODUCT] = run_product,
                                                        [CALL_CONVOLUTION] = run_convolution,
-                                                       [CALL_CONTRACTION] = run_contraction};
+                                                       [CALL_CONTRACTION] = run_contraction,
+                                                       [CALL_NAIVE] = run_naive};
   clb_status status = CLB_OK;
   for (int i = first; i < last && !status; i++) status = run[y->call[i].kind](&y->call[i]);
   return status;
@@ -168,6 +205,11 @@ static clb_status run_calls(const way *y, int first, int last) {
 
 static clb_status run_way(const way *y) {
   return y->recording ? clb_replay(y->recording) : run_calls(y, 0, y->n_timed);
+}
+
+static clb_status wait_for(const work *w, const way *y) {
+  if (y->without == NAIVE_KERNEL && !naive_wait(w->naive)) return CLB_ERROR_DRIVER;
+  return clb_wait(w->ctx);
 }
 
 /* Whether two ways submit the same. */
@@ -193,7 +235,7 @@ static bool same(const way *a, const way *b) {
 static void leave_out_same(work *w) {
   int n = 1;
   for (int i = 1; i < w->n_ways; i++)
-    if (w->way[i].without == ABLATIONS || !same(&w->way[i], &w->way[w->way[i].against]))
+    if (w->way[i].without >= ABLATIONS || !same(&w->way[i], &w->way[w->way[i].against]))
       w->way[n++] = w->way[i];
   w->n_ways = n;
 }
@@ -211,10 +253,11 @@ static clb_status take_results(const work *w, float *to) {
   clb_status status = CLB_OK;
   for (int i = 0; i < w->n_outputs; i++) {
     const output *o = &w->output[i];
-    int64_t n = compared_rows(o), row = o->width * (int64_t)sizeof *to;
+    int64_t n = compared_rows(o), bytes = (int64_t)sizeof *to;
     for (int64_t r = 0; r < n && !status; r++, to += o->width)
-      status = clb_buffer_read(o->buffer, (uint64_t)(r * (o->n - 1) / (n > 1 ? n - 1 : 1) * row),
-                               to, (uint64_t)row);
+      status = clb_buffer_read(o->buffer,
+                               (uint64_t)(r * (o->n - 1) / (n > 1 ? n - 1 : 1) * o->stride * bytes),
+                               to, (uint64_t)(o->width * bytes));
   }
   return status;
 }
@@ -226,7 +269,7 @@ static clb_status spoil(const work *w) {
   clb_status status = CLB_OK;
   memset(nan, 0xff, PIECE);
   for (int i = 0; i < w->n_outputs; i++) {
-    uint64_t bytes = (uint64_t)(w->output[i].n * w->output[i].width) * sizeof(float);
+    uint64_t bytes = (uint64_t)(w->output[i].n * w->output[i].stride) * sizeof(float);
     for (uint64_t at = 0; at < bytes && !status; at += PIECE)
       status =
           clb_buffer_write(w->output[i].buffer, at, nan, bytes - at < PIECE ? bytes - at : PIECE);
@@ -263,7 +306,7 @@ static clb_status run_once(work *w, way *y) {
   }
   if (!status) status = run_way(y);
   if (!status) status = run_calls(y, y->n_timed, y->n);
-  return status ? status : clb_wait(w->ctx);
+  return status ? status : wait_for(w, y);
 }
 
 static clb_status compare_ways(work *w, const char *label) {
@@ -292,7 +335,7 @@ static clb_status time_batch(const work *w, const way *y, int launches, double *
   double start = seconds_now();
   clb_status status = CLB_OK;
   for (int i = 0; i < launches && !status; i++) status = run_way(y);
-  if (!status) status = clb_wait(w->ctx);
+  if (!status) status = wait_for(w, y);
   *seconds = (seconds_now() - start) / launches;
   return status;
 }

@@ -221,8 +221,9 @@ static void add_term(const row *r, double C, const int at[KINDS]) {
 }
 
 /* All channels, for one non-zero C. */
-static void add_channels(const row *r, const path *p, double C, const int first[3],
+static void add_channels(void *user, const path *p, double C, const int first[3],
                          const int stride[3]) {
+  const row *r = user;
   int to = modes[p->is.mode].to, per_pair = weights_per_pair(p), at[KINDS], q = 0;
   for (int u = 0; u < p->x->mul; u++) {
     int from = (const int[]){[ALL] = 0, [EQUAL] = u, [ASCENDING] = u + 1}[modes[p->is.mode].pairs];
@@ -239,7 +240,12 @@ static void add_channels(const row *r, const path *p, double C, const int first[
   }
 }
 
-static void add_path_row(const reference_product *p, const path *q, const row *r) {
+/* The non-zero C of a path, each with the offsets of x, y, z in channel 0 and the strides of
+   channels. */
+static void each_coefficient(const reference_product *p, const path *q,
+                             void (*use)(void *user, const path *q, double C, const int first[3],
+                                         const int stride[3]),
+                             void *user) {
   place x = place_of(&p->x, q->is.in1, p->layout_x), y = place_of(&p->y, q->is.in2, p->layout_y),
         z = place_of(&p->z, q->is.out, p->layout_z);
   int n1 = 2 * q->x->l + 1, n2 = 2 * q->y->l + 1, n3 = 2 * q->z->l + 1;
@@ -249,8 +255,28 @@ static void add_path_row(const reference_product *p, const path *q, const row *r
         double C = q->C[(i * n2 + j) * n3 + k];
         const int first[] = {x.at + i * x.stride_m, y.at + j * y.stride_m, z.at + k * z.stride_m},
                   stride[] = {x.stride_u, y.stride_u, z.stride_u};
-        if (C != 0) add_channels(r, q, C, first, stride);
+        if (C != 0) use(user, q, C, first, stride);
       }
+}
+
+typedef struct {
+  reference_term *terms;
+  int n;
+} term_list;
+
+static void add_to_list(void *user, const path *q, double C, const int first[3],
+                        const int stride[3]) {
+  term_list *list = user;
+  if (list->terms)
+    list->terms[list->n] = (reference_term){first[0], stride[0], first[1],  q->weight_at,
+                                            first[2], stride[2], q->x->mul, C};
+  list->n++;
+}
+
+int reference_product_terms(const reference_product *p, reference_term *terms) {
+  term_list list = {terms, 0};
+  for (int i = 0; i < p->n; i++) each_coefficient(p, &p->path[i], add_to_list, &list);
+  return list.n;
 }
 
 void reference_product_run(const reference_product *p, clb_pass pass, int64_t rows,
@@ -271,7 +297,7 @@ void reference_product_run(const reference_product *p, clb_pass pass, int64_t ro
       for (int o = 0; o < outputs; o++)
         if (out[o])
           r.out[o] = out[o] + i * stride[kind[o]], r.scale[o] = scale[o] + i * stride[kind[o]];
-      add_path_row(p, &p->path[q], &r);
+      each_coefficient(p, &p->path[q], add_channels, &r);
     }
   }
 }

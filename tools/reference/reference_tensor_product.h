@@ -25,6 +25,15 @@ reference_product *reference_product_create(
 void reference_product_destroy(reference_product *p);
 clb_tensor_product_sizes reference_product_sizes(const reference_product *p);
 
+/* A term of a product whose paths are of mode uvu, with weights and one channel of y:
+   z[z + u dz] += c x[x + u dx] y[y] w[w + u] for u < channels. */
+typedef struct {
+  int x, dx, y, w, z, dz, channels;
+  double c;
+} reference_term;
+/* Returns the number of terms, c not 0, of such a product; terms NULL: counts only. */
+int reference_product_terms(const reference_product *p, reference_term *terms);
+
 /* Inputs may be NULL, which means zeros; outputs may be NULL if not wanted. scales[] holds an array
    for each output: the sums of the absolute values of its terms. With shared weights there is one
    row of weights and of everything shaped like them. */
