@@ -15,7 +15,7 @@ import fortran_header
 import python_header
 
 RECORD = pathlib.Path(__file__).with_suffix(".txt")
-POINTED_TO = {"clb_tensor_product_desc", "clb_model_exchange"}  # by those that are told
+POINTED_TO = {"clb_tensor_product_desc", "clb_model_exchange", "clb_optimizer_tensor", "clb_optimizer_group"}  # by those that are told
 WITHIN = {"clb_convolution_desc": "clb_tensor_product_desc"}  # its first member, told apart: places count from its end
 CALLED_BACK = {"clb_device_info", "clb_profile_entry"}  # the library's own, in callbacks
 

@@ -54,6 +54,11 @@ typedef struct {
 } clb_layer_settings;
 
 typedef struct {
+#define OPTIMIZER(name) int32_t name;
+#include "kernels/schedule.def"
+} clb_optimizer_settings;
+
+typedef struct {
 #define COMMON(name) int32_t name;
 #include "kernels/schedule.def"
   clb_rows_settings rows;
@@ -64,6 +69,7 @@ typedef struct {
   clb_row_sum_settings row_sum;
   clb_graph_settings graph;
   clb_layer_settings layer;
+  clb_optimizer_settings optimizer;
 } clb_schedule;
 
 /* Where a setting is, CLB_FIELD(product.variant), or a struct of them, CLB_FIELD(product). */

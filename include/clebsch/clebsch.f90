@@ -23,6 +23,9 @@ module clebsch
   integer(c_int), parameter :: CLB_MAX_INSTRUCTIONS = 512, CLB_IRREPS_BYTES = 8192
   integer(c_int), parameter :: CLB_I32 = 0, CLB_I64 = 1
   integer(c_int), parameter :: CLB_BY_RECEIVER = 0, CLB_BY_SENDER = 1
+  integer(c_int), parameter :: CLB_SGD = 0, CLB_ADAM = 1, CLB_ADAMW = 2, CLB_SCHEDULE_FREE_ADAMW = 3
+  integer(c_int), parameter :: CLB_CLIP_NONE = 0, CLB_CLIP_TORCH = 1, CLB_CLIP_OPTAX = 2
+  integer(c_int), parameter :: CLB_EMA_NONE = 0, CLB_EMA_WARM_UP = 1, CLB_EMA_WARM_UP_FROM_0 = 2, CLB_EMA_CONSTANT = 3
   integer(c_int), parameter :: CLB_NO_KNOTS = -1
   integer(c_int64_t), parameter :: CLB_SAME_ROW = -1_c_int64_t, CLB_DENSE = 0_c_int64_t
 
@@ -120,6 +123,35 @@ module clebsch
     integer(c_int) :: atomics = 0, knots = 0
     real(c_double) :: first_knot = 0, last_knot = 0, break_at = 0
     integer(c_int) :: vectors = 0, normalization = CLB_COMPONENT
+  end type
+
+  type, bind(c) :: clb_optimizer_group
+    integer(c_int) :: rule = CLB_ADAM
+    real(c_double) :: lr = 0, weight_decay = 0, beta1 = 0, beta2 = 0, epsilon = 0, momentum = 0, dampening = 0
+    integer(c_int) :: nesterov = 0, amsgrad = 0
+    integer(c_int64_t) :: warm_up_steps = 0_c_int64_t
+  end type
+
+  type, bind(c) :: clb_place
+    type(c_ptr) :: buffer = c_null_ptr
+    integer(c_int64_t) :: offset = 0_c_int64_t ! counted from 0
+  end type
+
+  ! Groups are counted from 0.
+  type, bind(c) :: clb_optimizer_tensor
+    integer(c_int64_t) :: rows = 0_c_int64_t, columns = 0_c_int64_t
+    integer(c_int) :: group = 0
+    type(clb_place) :: parameters, gradients, copy, average
+  end type
+
+  type, bind(c) :: clb_optimizer_desc
+    type(c_ptr) :: tensors = c_null_ptr ! c_loc of a clb_optimizer_tensor array
+    integer(c_int64_t) :: n_tensors = 0_c_int64_t
+    type(c_ptr) :: groups = c_null_ptr ! c_loc of a clb_optimizer_group array
+    integer(c_int) :: n_groups = 0, parameters = CLB_F32, gradients = CLB_F32, copy = CLB_F32, clip = CLB_CLIP_NONE
+    real(c_double) :: max_norm = 0
+    integer(c_int) :: check_finite = 0, ema = CLB_EMA_NONE
+    real(c_double) :: ema_decay = 0
   end type
 
   ! ---- model.h ----
@@ -476,6 +508,25 @@ module clebsch
       type(clb_rows), value :: x, y, w, g, a, b, c, d_x, d_y, d_w, d_g
       integer(c_int) :: status
     end function
+    function clb_optimizer_create_c(ctx, desc, optimizer, desc_size, tensor_size, group_size) &
+         bind(c, name='clb_optimizer_create_sized') result(status)
+      import; type(c_ptr), value :: ctx; type(clb_optimizer_desc), intent(in) :: desc; type(c_ptr), intent(out) :: optimizer
+      integer(c_size_t), value :: desc_size, tensor_size, group_size
+      integer(c_int) :: status
+    end function
+    subroutine clb_optimizer_destroy(optimizer) bind(c)
+      import; type(c_ptr), intent(inout) :: optimizer
+    end subroutine
+    function clb_optimizer_step(optimizer) bind(c) result(status)
+      import; type(c_ptr), value :: optimizer
+      integer(c_int) :: status
+    end function
+    function clb_optimizer_set_group_c(optimizer, group, numbers, numbers_size) &
+         bind(c, name='clb_optimizer_set_group_sized') result(status)
+      import; type(c_ptr), value :: optimizer; integer(c_int), value :: group; type(clb_optimizer_group), intent(in) :: numbers
+      integer(c_size_t), value :: numbers_size
+      integer(c_int) :: status
+    end function
     function clb_model_open_c(ctx, path, options, model, options_size) bind(c, name='clb_model_open_sized') result(status)
       import; type(c_ptr), value :: ctx; character(kind=c_char), intent(in) :: path(*)
       type(clb_model_options), intent(in) :: options; type(c_ptr), intent(out) :: model
@@ -693,6 +744,24 @@ contains
     type(c_ptr), intent(out) :: op
     integer(c_int) :: status
     status = clb_convolution_create_c(ctx, desc, op, c_sizeof(desc), c_sizeof(desc%product))
+  end function
+
+  function clb_optimizer_create(ctx, desc, optimizer) result(status)
+    type(c_ptr), intent(in) :: ctx
+    type(clb_optimizer_desc), intent(in) :: desc
+    type(c_ptr), intent(out) :: optimizer
+    integer(c_int) :: status
+    type(clb_optimizer_tensor) :: tensor
+    type(clb_optimizer_group) :: group
+    status = clb_optimizer_create_c(ctx, desc, optimizer, c_sizeof(desc), c_sizeof(tensor), c_sizeof(group))
+  end function
+
+  function clb_optimizer_set_group(optimizer, group, numbers) result(status)
+    type(c_ptr), intent(in) :: optimizer
+    integer(c_int), intent(in) :: group
+    type(clb_optimizer_group), intent(in) :: numbers
+    integer(c_int) :: status
+    status = clb_optimizer_set_group_c(optimizer, group, numbers, c_sizeof(numbers))
   end function
 
   function clb_model_describe(model, info) result(status)

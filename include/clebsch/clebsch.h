@@ -195,6 +195,7 @@ CLB_API void clb_recording_destroy(clb_recording **recording);
 
 /* ---- buffers ---- */
 
+/* On a device that only compiles a buffer has no memory: it serves to describe what is compiled. */
 CLB_API clb_status clb_buffer_create(clb_context *ctx, uint64_t bytes, clb_buffer **buffer);
 
 /* Memory that the caller owns. CLB_POINTER: a pointer that is valid on the device: host memory for
@@ -715,6 +716,84 @@ CLB_API clb_status clb_convolution_double_backward(clb_op *op, clb_graph *graph,
                                                    clb_rows d_y, clb_rows d_w, clb_rows d_g,
                                                    clb_buffer *workspace);
 
+/* ---- optimizers ---- */
+
+/* What turns gradients into the next parameters (docs/optimizers.md has the formulas):
+     CLB_SGD                   torch's, with momentum, dampening, nesterov
+     CLB_ADAM                  torch's, weight decay added to the gradient; nesterov: optax's
+     CLB_ADAMW                 the same with decoupled weight decay
+     CLB_SCHEDULE_FREE_ADAMW   that of facebookresearch/schedule_free; the parameters are its y */
+typedef enum { CLB_SGD, CLB_ADAM, CLB_ADAMW, CLB_SCHEDULE_FREE_ADAMW } clb_rule;
+
+/* How one group of tensors is trained. beta1, beta2 and epsilon: 0 means the rule's default, 0.9,
+   0.999 and 1e-8, and a negative number means 0. */
+typedef struct {
+  clb_rule rule;
+  double lr, weight_decay;
+  double beta1, beta2, epsilon; /* not of SGD */
+  double momentum, dampening;   /* of SGD */
+  int nesterov, amsgrad;        /* amsgrad: of Adam and AdamW */
+  int64_t warm_up_steps;        /* schedule-free: lr grows to its value in so many steps */
+} clb_optimizer_group;
+
+/* Elements one after the other, from number `offset` of the buffer on. */
+typedef struct {
+  clb_buffer *buffer;
+  int64_t offset;
+} clb_place;
+
+/* One tensor of rows x columns elements. Tensors may lie in one buffer or in several; on opencl in
+   one. Parameters are read and written, gradients read. copy: the new parameters in another type;
+   average: the caller's array of averaged parameters. A buffer of NULL: there is none, which must
+   then be so for all tensors. */
+typedef struct {
+  int64_t rows, columns;
+  int group; /* number of the group, from 0 */
+  clb_place parameters, gradients, copy, average;
+} clb_optimizer_tensor;
+
+/* Clipping by the norm n of all gradients: torch, g *= min(1, max_norm / (n + 1e-6)); optax, g *=
+   max_norm / n unless n < max_norm. */
+typedef enum { CLB_CLIP_NONE, CLB_CLIP_TORCH, CLB_CLIP_OPTAX } clb_clip;
+
+/* The moving average s of parameters p, after each step, beginning with s = p before the first:
+   CONSTANT: s = decay s + (1 - decay) p; WARM_UP: s -= (1 - d) (s - p), d = min(decay, (1 + t) /
+   (10 + t)), where t is 1 at the first step (torch_ema), or 0 (WARM_UP_FROM_0, Nequix). */
+typedef enum { CLB_EMA_NONE, CLB_EMA_WARM_UP, CLB_EMA_WARM_UP_FROM_0, CLB_EMA_CONSTANT } clb_ema;
+
+typedef struct {
+  const clb_optimizer_tensor *tensors;
+  int64_t n_tensors;
+  const clb_optimizer_group *groups;
+  int n_groups;
+  clb_dtype parameters; /* CLB_F32 or CLB_F64; also of averages, and of arithmetic */
+  clb_dtype gradients;  /* no wider than the parameters */
+  clb_dtype copy;       /* where there are copies */
+  clb_clip clip;
+  double max_norm;  /* of the clipping; it may be infinite, to know the norm alone */
+  int check_finite; /* 1: a step whose gradients are not all finite changes nothing */
+  clb_ema ema;
+  double ema_decay;
+} clb_optimizer_desc;
+
+typedef struct clb_optimizer clb_optimizer;
+
+/* Compiles the kernels, and allocates the state. Buffers must exist as long as steps are taken;
+   what they hold is only read by steps. */
+CLB_SIZED clb_status clb_optimizer_create(clb_context *ctx, const clb_optimizer_desc *desc,
+                                          clb_optimizer **optimizer);
+CLB_API void clb_optimizer_destroy(clb_optimizer **optimizer);
+
+/* Submits one step: one launch, or two with clipping or check_finite. It can be recorded; each
+   replay is the next step. */
+CLB_API clb_status clb_optimizer_step(clb_optimizer *optimizer);
+
+/* New numbers for the steps submitted from now on, or replayed; nothing is compiled. rule,
+   nesterov, amsgrad, and whether there is momentum must stay. After a change of betas the
+   corrections of moments use the product of the betas that there were. */
+CLB_SIZED clb_status clb_optimizer_set_group(clb_optimizer *optimizer, int group,
+                                             const clb_optimizer_group *numbers);
+
 /* ---- the sizes of structs ---- */
 
 /* What the functions with CLB_SIZED call, with the sizes that this header gives their structs. */
@@ -811,6 +890,23 @@ CLB_API clb_status clb_convolution_create_sized(clb_context *ctx, const clb_conv
 static inline clb_status clb_convolution_create(clb_context *ctx, const clb_convolution_desc *desc,
                                                 clb_op **op) {
   return clb_convolution_create_sized(ctx, desc, op, sizeof *desc, sizeof desc->product);
+}
+
+/* Of the struct, of one of its tensors and of one of its groups. */
+CLB_API clb_status clb_optimizer_create_sized(clb_context *ctx, const clb_optimizer_desc *desc,
+                                              clb_optimizer **optimizer, size_t desc_size,
+                                              size_t tensor_size, size_t group_size);
+static inline clb_status clb_optimizer_create(clb_context *ctx, const clb_optimizer_desc *desc,
+                                              clb_optimizer **optimizer) {
+  return clb_optimizer_create_sized(ctx, desc, optimizer, sizeof *desc,
+                                    sizeof(clb_optimizer_tensor), sizeof(clb_optimizer_group));
+}
+CLB_API clb_status clb_optimizer_set_group_sized(clb_optimizer *optimizer, int group,
+                                                 const clb_optimizer_group *numbers,
+                                                 size_t numbers_size);
+static inline clb_status clb_optimizer_set_group(clb_optimizer *optimizer, int group,
+                                                 const clb_optimizer_group *numbers) {
+  return clb_optimizer_set_group_sized(optimizer, group, numbers, sizeof *numbers);
 }
 
 #ifdef __cplusplus

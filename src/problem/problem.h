@@ -169,6 +169,19 @@ typedef struct {
   int32_t n_species;
 } clb_species_linear_problem;
 
+/* Of kernels/optimizer/chunks.h.  A rule as it is compiled: yes or no, but for the rule. */
+enum { CLB_MAX_RULES = 12 };
+typedef struct {
+  int32_t rule, momentum, nesterov, amsgrad;
+} clb_optimizer_rule;
+
+typedef struct {
+  int32_t n_rules, wide;                  /* wide: some chunks can be accessed 16 bytes at a time */
+  clb_optimizer_rule rule[CLB_MAX_RULES]; /* unused ones are 0 */
+  int32_t gradients, copies, copy;        /* types; copies: there is a copy */
+  int32_t clip, check_finite, ema;
+} clb_optimizer_problem;
+
 enum {
   CLB_EDGE_SHIFTS = 1024
 }; /* distinct shifts in one direction that clb_edge_shift can

@@ -24,6 +24,7 @@ static clb_status new_buffer(clb_context *ctx, const char *call, uint64_t bytes,
 clb_status clb_buffer_create(clb_context *ctx, uint64_t bytes, clb_buffer **buffer) {
   clb_status s = new_buffer(ctx, "clb_buffer_create", bytes, buffer);
   if (s) return s;
+  if (!ctx->device->info.runs) return CLB_OK; /* to describe an op with; nothing is there */
   s = clb_device_alloc(ctx->device, bytes ? bytes : 1, &(*buffer)->memory);
   (*buffer)->owned = s == CLB_OK;
   (*buffer)->memory.bytes = bytes;
@@ -82,6 +83,9 @@ static clb_status check_range(clb_buffer *b, const char *call, uint64_t offset, 
                     "%s: bytes %llu ... %llu are outside the buffer of %llu bytes", call,
                     (unsigned long long)offset, (unsigned long long)(offset + bytes),
                     (unsigned long long)b->memory.bytes);
+  if (!b->ctx->device->info.runs)
+    return clb_fail(&b->ctx->error, CLB_ERROR_UNSUPPORTED, "%s: %s only compiles: it has no memory",
+                    call, b->ctx->device->info.name);
   return clb_not_recording(b->ctx, call);
 }
 

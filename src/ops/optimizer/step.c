@@ -1,0 +1,64 @@
+/* src/ops/optimizer/step.c - the launches of a step. */
+#include "src/ops/optimizer/optimizer.h"
+
+#include "src/runtime/call.h"
+
+/* Chunks, sub-groups and the table; returns the groups of a launch that goes over all chunks. */
+static int64_t begin(clb_call *c, clb_optimizer *o, const clb_kernel *kernel, int64_t units) {
+  const int64_t groups = clb_divide_up(units, kernel->ir.subgroups);
+  *c = clb_call_start(o->ctx);
+  clb_call_i32(c, o->n_chunks);
+  clb_call_i32(c, groups * kernel->ir.subgroups);
+  clb_call_memory(c, &o->table);
+  return groups;
+}
+
+/* Where no tensor has elements, nothing of the array is touched. */
+static void add_array(clb_call *c, const clb_optimizer *o, int array) {
+  clb_call_memory(c, o->array[array].handle ? &o->array[array] : NULL);
+}
+
+static clb_status sum_squares(clb_optimizer *o) {
+  clb_call c;
+  const clb_kernel *kernel = o->kernel[CLB_OPTIMIZER_SUMS];
+  if (!kernel) return CLB_OK;
+  const int64_t groups = begin(&c, o, kernel, o->n_sums * kernel->ir.subgroups);
+  add_array(&c, o, CLB_GRADIENTS);
+  clb_call_memory(&c, &o->sums);
+  clb_call_i32(&c, o->n_sums);
+  return clb_call_launch(&c, kernel, groups);
+}
+
+static clb_status update(clb_optimizer *o) {
+  clb_call c;
+  const clb_optimizer_problem *p = &o->problem.optimizer;
+  const clb_kernel *kernel = o->kernel[CLB_OPTIMIZER_UPDATE];
+  const int32_t type = o->problem.storage;
+  const int64_t groups = begin(&c, o, kernel, o->n_units);
+  clb_call_memory(&c, &o->numbers);
+  clb_call_memory(&c, &o->powers);
+  clb_call_memory(&c, &o->counts);
+  add_array(&c, o, CLB_PARAMETERS);
+  add_array(&c, o, CLB_GRADIENTS);
+  if (p->copies) add_array(&c, o, CLB_COPY);
+  if (p->ema) add_array(&c, o, CLB_AVERAGE);
+  for (int i = 0; i < o->n_states; i++) clb_call_memory(&c, &o->state[i]);
+  if (p->ema) {
+    clb_call_real(&c, type, o->desc.ema_decay);
+    clb_call_real(&c, type, 1 - o->desc.ema_decay);
+  }
+  if (clb_optimizer_sums(p)) {
+    clb_call_real(&c, type, o->desc.max_norm);
+    clb_call_memory(&c, &o->sums);
+    clb_call_i32(&c, o->n_sums);
+    clb_call_memory(&c, &o->norm);
+  }
+  return clb_call_launch(&c, kernel, groups);
+}
+
+clb_status clb_optimizer_step(clb_optimizer *o) {
+  if (!o) return clb_null(__func__, "optimizer");
+  clb_status s = clb_check_runs(o->ctx);
+  if (!s) s = sum_squares(o);
+  return s ? s : update(o);
+}
