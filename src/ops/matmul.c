@@ -218,7 +218,8 @@ clb_status clb_column_sum_create(clb_context *ctx, clb_dtype storage, clb_dtype 
   p->kind = CLB_COLUMN_SUM;
   p->storage = (int32_t)storage;
   p->arithmetic = (int32_t)arithmetic;
-  p->column_sum = (clb_column_sum_problem){columns, max_rows};
+  p->column_sum =
+      (clb_column_sum_problem){columns, max_rows, (ctx->disabled & CLB_SPLIT_ROWS) != 0};
   clb_status s = clb_op_create(ctx, p, 3, NULL, op);
   free(p);
   uint64_t bytes = s ? 0
@@ -273,7 +274,8 @@ clb_status clb_column_sum_run(clb_op *op, int64_t rows, const clb_memory *in, in
   if ((s = clb_check_runs(op->ctx))) return s;
   place sums = {&op->workspace, 0, c->columns};
   clb_workspace_discard(op->ctx, &op->workspace);
-  int64_t block_rows = rows ? clb_divide_up(rows, count_blocks(rows, c->columns)) : 1,
+  int64_t block_rows =
+              rows ? clb_divide_up(rows, c->whole ? 1 : count_blocks(rows, c->columns)) : 1,
           blocks = clb_divide_up(rows, block_rows);
   if (rows) s = launch_sums(op, 0, (place){in, offset, stride}, rows, block_rows, sums, false);
   return s ? s

@@ -76,6 +76,7 @@ typedef struct {
 
 typedef struct {
   int64_t columns, max_rows; /* what the op was created for; its kernels take any */
+  int64_t whole;             /* 1: rows are not split into blocks */
 } clb_column_sum_problem;
 
 /* Of each role's `columns` sums over channels, `count` from number `from` on. */

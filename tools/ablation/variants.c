@@ -212,7 +212,7 @@ static clb_status wait_for(const work *w, const way *y) {
   return clb_wait(w->ctx);
 }
 
-/* Whether two ways submit the same. */
+/* Whether two calls have the same kernel. */
 static bool same_kernel(const op_call *a, const op_call *b) {
   const char *text[2];
   size_t n[2];
@@ -225,7 +225,9 @@ static bool same_kernel(const op_call *a, const op_call *b) {
   return n[0] == n[1] && !memcmp(text[0], text[1], n[0]);
 }
 
+/* Whether two ways submit the same. What is split is not seen in kernels. */
 static bool same(const way *a, const way *b) {
+  if (a->without == NO_SPLIT_ROWS || a->without == NO_OPTIMISATION) return false;
   bool all = a->n_timed == b->n_timed && a->replayed == b->replayed;
   for (int i = 0; i < a->n_timed && all; i++) all = same_kernel(&a->call[i], &b->call[i]);
   return all;

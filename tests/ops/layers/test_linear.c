@@ -222,6 +222,12 @@ static void column_sums(void **state) {
        clb_column_sum_create(d->ctx, kinds[kind].storage, kinds[kind].arithmetic, FEW, MAX, &op));
     if (kind < 2) hash = 31 * hash + try_sum(d, op, kind, MAX, FEW, FEW, false);
     clb_op_destroy(&op);
+    d->ctx->disabled = CLB_SPLIT_ROWS;
+    OK(d->ctx,
+       clb_column_sum_create(d->ctx, kinds[kind].storage, kinds[kind].arithmetic, 7, 1025, &op));
+    d->ctx->disabled = 0;
+    try_sum(d, op, kind, 1025, 7, 7, false);
+    clb_op_destroy(&op);
     OK(d->ctx,
        clb_column_sum_create(d->ctx, kinds[kind].storage, kinds[kind].arithmetic, 0, 5, &op));
     try_sum(d, op, kind, 5, 0, 0, false);
