@@ -92,7 +92,7 @@ static void discard(const clb_network *n, int step) {
     for (int i = 0; i < 4; i++) {
       const clb_stored *x = both[i / 2];
       if (!x || x->slot < 0 || x->span[i % 2].first != step || x->span[i % 2].last < step) continue;
-      clb_memory_discard(&n->slot[x->slot].buffer->memory);
+      clb_workspace_discard(n->ctx, &n->slot[x->slot].buffer->memory);
     }
   }
 }
@@ -101,7 +101,7 @@ clb_status clb_model_run(clb_model *m, const clb_model_edges *edges, bool backwa
   clb_network *n = &m->net;
   const clb_result_offsets at = clb_model_result_offsets(m);
   clb_status s = CLB_OK;
-  clb_memory_discard(&m->results->memory);
+  clb_workspace_discard(m->ctx, &m->results->memory);
   n->edges = edges;
   n->species = (clb_rows){m->species_of, 0, CLB_DENSE, NULL};
   n->energy_species = (clb_rows){m->species_of, n->n_total, CLB_DENSE, NULL};

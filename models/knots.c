@@ -90,6 +90,7 @@ static clb_status make_tables(clb_model *m, bool halved) {
   clb_status s = CLB_OK;
   n->halved = halved;
   m->seen = false;
+  m->graph_number++;
   for (int l = 0; l < n->n_layers && !s; l++)
     if (n->layer[l]->kind->tables) s = n->layer[l]->kind->tables(n, n->layer[l]);
   return s;

@@ -23,6 +23,7 @@ clb_status clb_model_load(clb_model *m, const char *path, int knots) {
 }
 
 void clb_model_unload(clb_model *m) {
+  clb_model_forget_step(m);
   clb_op **ops[] = {&m->edge_vectors, &m->virial, &m->forces};
   clb_buffer **buffers[] = {&m->positions, &m->shifts, &m->species_of, &m->results, &m->v_atom};
   for (size_t i = 0; i < sizeof ops / sizeof *ops; i++) clb_op_destroy(ops[i]);
@@ -72,35 +73,15 @@ clb_status clb_model_last_neighbours_sized(const clb_model *m, clb_model_neighbo
 
 /* ---- edges ---- */
 
-/* Runs what follows from the gradients by vectors, on the device. */
-static clb_status derive(clb_model *m, const clb_model_edges *e, const clb_model_edge_results *r) {
-  clb_network *n = &m->net;
-  const clb_rows v = clb_value(n, CLB_VECTORS), g_v = clb_gradient(n, CLB_VECTORS);
-  const clb_result_offsets at = clb_model_result_offsets(m);
-  clb_status s = CLB_OK;
-  if (r->virial) s = clb_virial_run(m->virial, e->n_edges, v, g_v, clb_model_result(m, at.virial));
-  if (!s && r->forces) s = clb_forces_run(m->forces, n->graph, g_v, clb_model_result(m, at.forces));
-  if (!s && r->forces_buffer)
-    s = clb_forces_run(m->forces, n->graph, g_v, (clb_rows){r->forces_buffer, 0, CLB_DENSE, NULL});
-  if (!s && r->v_atom) s = clb_model_reserve_v_atom(m);
-  if (!s && r->v_atom)
-    s = clb_atom_virials_run(m->forces, n->graph, v, g_v,
-                             (clb_rows){m->v_atom, 0, CLB_DENSE, NULL});
-  return s;
-}
-
 clb_status clb_model_evaluate(clb_model *m, const clb_model_edges *e,
                               const clb_model_edge_results *r) {
   clb_network *n = &m->net;
   n->vectors = e->vectors_buffer;
   n->g_vectors = r->d_vectors_buffer;
   const clb_rows v = clb_value(n, CLB_VECTORS), g_v = clb_gradient(n, CLB_VECTORS);
-  const bool backward = r->forces || r->forces_buffer || r->d_vectors || r->d_vectors_buffer ||
-                        r->virial || r->v_atom;
   clb_status s =
       e->vectors ? clb_model_upload(m, v.buffer, m->type, 3 * e->n_edges, e->vectors) : CLB_OK;
-  if (!s) s = clb_model_run(m, e, backward);
-  if (!s) s = derive(m, e, r);
+  if (!s) s = clb_model_submit(m, e, r);
   if (!s) s = clb_model_read_results(m, r->energy, r->virial, r->forces, r->e_atom);
   if (!s && r->v_atom) s = clb_model_download(m, m->v_atom, m->sum_type, 9 * n->n_local, r->v_atom);
   if (!s && r->v_atom) s = clb_model_finite(m, "v_atom", n->n_local, 9, r->v_atom);

@@ -34,6 +34,12 @@ typedef struct {
   int64_t capacity, atom_capacity;
 } clb_caller_pairs;
 
+/* Steps with equal keys launch the same. */
+typedef struct {
+  int64_t graph; /* 0: like no other step */
+  int wanted;    /* bits of results */
+} clb_step_key;
+
 struct clb_model {
   clb_context *ctx;
   clb_dtype type, sum_type;
@@ -52,6 +58,9 @@ struct clb_model {
   int64_t n_species, species_capacity;
   bool seen; /* layers know which species occur */
   clb_edge_source edges;
+  int64_t graph_number; /* grows with every change of the graph, or of tables */
+  clb_step_key last_step;
+  clb_recording *step; /* NULL: there is none */
   clb_neighbours neighbours;
   clb_caller_pairs pairs;
   clb_cell_list *cells; /* finds the edges between atoms; NULL: not needed yet */
@@ -106,6 +115,10 @@ clb_status clb_model_set_shifts(clb_model *m);
 /* Computes the results of vectors, once the graph is set, and waits for them. */
 clb_status clb_model_evaluate(clb_model *m, const clb_model_edges *e,
                               const clb_model_edge_results *r);
+/* Submits the network and what follows from its gradients, in one unit if it did so before. */
+clb_status clb_model_submit(clb_model *m, const clb_model_edges *e,
+                            const clb_model_edge_results *r);
+void clb_model_forget_step(clb_model *m);
 /* Memory for v_atom of the graph's atoms. */
 clb_status clb_model_reserve_v_atom(clb_model *m);
 /* Computes e_atom and, with `backward`, the gradient by vectors from the network's vectors. */

@@ -224,6 +224,7 @@ clb_status clb_model_prepare_species(clb_model *m) {
   clb_network *n = &m->net;
   clb_status s = CLB_OK;
   if (m->seen) return CLB_OK;
+  m->graph_number++; /* tables may be others */
   for (int64_t i = 0; i < m->n_species; i++) occurs[m->species[i]] = true;
   for (int l = 0; l < n->n_layers && !s; l++)
     if (n->layer[l]->kind->species) s = n->layer[l]->kind->species(n, n->layer[l], occurs);
@@ -286,6 +287,7 @@ clb_status clb_model_reserve_atoms(clb_model *m, int64_t n) {
   clb_status s =
       clb_wait(m->ctx); /* work of an earlier call may still use memory that is replaced */
   m->edges = CLB_SOURCE_NONE;
+  m->graph_number++;
   if (!s && (n > m->atom_capacity || !m->atom_capacity)) s = grow_atoms(m, n);
   return s;
 }

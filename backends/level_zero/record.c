@@ -49,10 +49,7 @@ void clb_lz_record(clb_device *device, const clb_work *work, int64_t n, clb_reco
   clb_recorded *r = ready(d, &desc.commandQueueGroupOrdinal) ? calloc(1, sizeof *r) : NULL;
   if (!r || d->ze.CommandListCreate(d->context, d->device, &desc, &r->list)) free(r);
   else if (fill(d, r->list, work, n)) *recorded = r;
-  else {
-    d->ze.CommandListDestroy(r->list);
-    free(r);
-  }
+  else clb_lz_forget(device, r);
 }
 
 /* After a failure, restores both events once the lists have finished. */

@@ -81,7 +81,7 @@ static bool find_gpu(void) {
     connect(&gpu);
     n++;
   }
-  gpu = (fake_gpu_state){.devices = 1, .left = -1, .launch = idle, .parameters = 64};
+  gpu = (fake_gpu_state){.devices = 1, .left = -1, .launch = idle};
   return n == 4;
 }
 static void fail_gpu(long call, bool memory) {
@@ -292,6 +292,7 @@ static void whole_steps(void **state) {
 }
 
 /* The model stays usable: results after a failed call are right. */
+/* No set comes twice in a row, so that nothing is recorded. */
 static void steps_of_one_model(void **state) {
   opened o;
   computed c;
@@ -299,7 +300,7 @@ static void steps_of_one_model(void **state) {
   (void)state;
   const int alive = here.d->alive();
   if (open_model(&o)) fail_msg("%s", clb_error(o.ctx));
-  for (int i = 0; i < 2; i++) assert_int_equal(compute_set(&o, i, &c), CLB_OK);
+  for (int i = 1; i >= 0; i--) assert_int_equal(compute_set(&o, i, &c), CLB_OK);
   for (long k = 0; k <= n; k = k ? next_call(k, n, here.d->steps) : 1) {
     const char *failed;
     here.d->arm(k, k / 2 % 2);
@@ -313,7 +314,7 @@ static void steps_of_one_model(void **state) {
     must_be_told(&o, s, "a step", k, k / 2 % 2);
     tried += k > 0, told += s != CLB_OK;
     here.d->arm(0, false);
-    for (int i = 0; i < 2; i++) {
+    for (int i = 1; i >= 0; i--) {
       c = (computed){0};
       if (compute_set(&o, i, &c))
         fail_msg("%s: after call %ld of a step failed: %s", here.d->name, k, clb_error(o.ctx));
@@ -324,6 +325,38 @@ static void steps_of_one_model(void **state) {
   must_obey("a step", 0, alive);
   assert_true(told > tried / 4);
   printf("%s: %ld of the %ld calls of two steps failed, %ld told\n", here.d->name, tried, n, told);
+}
+
+/* The second step is recorded, and the third replays it; where the driver cannot, launches follow
+   each other as in the first. */
+static void recorded_steps(void **state) {
+  opened o;
+  computed c;
+  long n = 1, good = 0;
+  (void)state;
+  const int alive = here.d->alive();
+  if (open_model(&o)) fail_msg("%s", clb_error(o.ctx));
+  for (long k = 0; k <= n; k = k ? next_call(k, n, here.d->steps) : 1) {
+    const char *failed;
+    assert_int_equal(compute_set(&o, 1, &c), CLB_OK);
+    clb_status s = compute_set(&o, 0, &c);
+    here.d->arm(k, k / 2 % 2);
+    for (int i = 0; i < 2 && !s; i++) {
+      c = (computed){0};
+      s = compute_set(&o, 0, &c);
+      if (!s) must_be_right(&c, 0), good++;
+    }
+    if (!k) n = here.d->calls(&failed);
+    here.d->arm(0, false);
+    for (int i = 0; i < 3; i++) {
+      c = (computed){0};
+      assert_int_equal(compute_set(&o, 0, &c), CLB_OK);
+      must_be_right(&c, 0);
+    }
+  }
+  close_model(&o);
+  must_obey("a recorded step", 0, alive);
+  assert_true(good >= 2);
 }
 
 /* ---- too little memory ---- */
@@ -401,9 +434,9 @@ static void by_itself(void **state) {
 }
 
 int main(int argc, char **argv) {
-  const struct CMUnitTest parts[] = {cmocka_unit_test(whole_steps),
-                                     cmocka_unit_test(steps_of_one_model),
-                                     cmocka_unit_test(little_memory)};
+  const struct CMUnitTest parts[] = {
+      cmocka_unit_test(whole_steps), cmocka_unit_test(steps_of_one_model),
+      cmocka_unit_test(recorded_steps), cmocka_unit_test(little_memory)};
   struct CMUnitTest all[sizeof drivers / sizeof *drivers];
   for (size_t i = 0; i < sizeof drivers / sizeof *drivers; i++) {
     all[i] = (struct CMUnitTest){.name = drivers[i].name,
@@ -413,7 +446,7 @@ int main(int argc, char **argv) {
     here.d = &drivers[i];
     if (!here.d->find()) return SKIPPED;
     here.d->arm(0, false);
-    return _cmocka_run_group_tests(here.d->name, parts, here.d->has_memory_size ? 3 : 2, make_right,
+    return _cmocka_run_group_tests(here.d->name, parts, here.d->has_memory_size ? 4 : 3, make_right,
                                    remove_made);
   }
   return cmocka_run_group_tests(all, NULL, NULL);

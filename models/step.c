@@ -1,0 +1,71 @@
+/* models/step.c - the device's part of a step: the network, and what follows from its gradients.
+
+   Small systems spend their time on launches. A step that is the same as the one before it is
+   recorded, and from then on replayed as one unit, until the graph or what is asked for changes. */
+#include "models/model_state.h"
+#include "src/runtime/recording_list.h"
+
+#include <string.h>
+
+/* Larger systems keep the device busy for longer than their launches take. */
+enum { MAX_RECORDED_ATOMS = 20000 };
+
+/* Runs what follows from the gradients by vectors. */
+static clb_status derive(clb_model *m, const clb_model_edges *e, const clb_model_edge_results *r) {
+  clb_network *n = &m->net;
+  const clb_rows v = clb_value(n, CLB_VECTORS), g_v = clb_gradient(n, CLB_VECTORS);
+  const clb_result_offsets at = clb_model_result_offsets(m);
+  clb_status s = CLB_OK;
+  if (r->virial) s = clb_virial_run(m->virial, e->n_edges, v, g_v, clb_model_result(m, at.virial));
+  if (!s && r->forces) s = clb_forces_run(m->forces, n->graph, g_v, clb_model_result(m, at.forces));
+  if (!s && r->forces_buffer)
+    s = clb_forces_run(m->forces, n->graph, g_v, (clb_rows){r->forces_buffer, 0, CLB_DENSE, NULL});
+  if (!s && r->v_atom)
+    s = clb_atom_virials_run(m->forces, n->graph, v, g_v,
+                             (clb_rows){m->v_atom, 0, CLB_DENSE, NULL});
+  return s;
+}
+
+static clb_status run(clb_model *m, const clb_model_edges *e, const clb_model_edge_results *r) {
+  const bool backward = r->forces || r->forces_buffer || r->d_vectors || r->d_vectors_buffer ||
+                        r->virial || r->v_atom;
+  const clb_status s = clb_model_run(m, e, backward);
+  return s ? s : derive(m, e, r);
+}
+
+/* What the launches depend on. Buffers of a caller may be others at the same address, and an
+   exchange calls the caller: both are left out. */
+static clb_step_key key_of(const clb_model *m, const clb_model_edges *e,
+                           const clb_model_edge_results *r) {
+  const bool fixed = !e->exchange && !e->vectors_buffer && !r->forces_buffer &&
+                     !r->d_vectors_buffer && m->net.n_local <= MAX_RECORDED_ATOMS;
+  const int wanted =
+      (r->forces ? 1 : 0) + (r->d_vectors ? 2 : 0) + (r->virial ? 4 : 0) + (r->v_atom ? 8 : 0);
+  return (clb_step_key){.graph = fixed ? m->graph_number : 0, .wanted = wanted};
+}
+
+void clb_model_forget_step(clb_model *m) { clb_recording_destroy(&m->step); }
+
+/* false: it cannot be recorded, which is not an error. */
+static bool record(clb_model *m, const clb_model_edges *e, const clb_model_edge_results *r) {
+  clb_context *ctx = m->ctx;
+  clb_model_forget_step(m);
+  if (ctx->recording || clb_record_begin(ctx)) return false;
+  run(m, e, r);
+  return clb_record_end(ctx, &m->step) == CLB_OK;
+}
+
+clb_status clb_model_submit(clb_model *m, const clb_model_edges *e,
+                            const clb_model_edge_results *r) {
+  const clb_step_key key = key_of(m, e, r), last = m->last_step;
+  clb_status s = r->v_atom ? clb_model_reserve_v_atom(m) : CLB_OK;
+  const bool again = key.graph && key.graph == last.graph && key.wanted == last.wanted;
+  m->last_step = key;
+  if (s) return s;
+  if (!again) {
+    clb_model_forget_step(m);
+    return run(m, e, r);
+  }
+  if (!m->step || m->step->lost) return record(m, e, r) ? clb_replay(m->step) : run(m, e, r);
+  return clb_replay(m->step);
+}
