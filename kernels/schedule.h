@@ -49,6 +49,11 @@ typedef struct {
 } clb_graph_settings;
 
 typedef struct {
+#define NORM(name) int32_t name;
+#include "kernels/schedule.def"
+} clb_norm_settings;
+
+typedef struct {
 #define LAYER(name) int32_t name;
 #include "kernels/schedule.def"
 } clb_layer_settings;
@@ -68,6 +73,7 @@ typedef struct {
   clb_matmul_settings matmul;
   clb_row_sum_settings row_sum;
   clb_graph_settings graph;
+  clb_norm_settings norm;
   clb_layer_settings layer;
   clb_optimizer_settings optimizer;
 } clb_schedule;

@@ -19,6 +19,8 @@ module clebsch
   integer(c_int), parameter :: CLB_IRREP_COMPONENT = 0, CLB_IRREP_NORM = 1, CLB_IRREP_NONE = 2
   integer(c_int), parameter :: CLB_PATH_ELEMENT = 0, CLB_PATH_PATH = 1, CLB_PATH_NONE = 2
   integer(c_int), parameter :: CLB_OPERAND_X = 1, CLB_OPERAND_Y = 2, CLB_OPERAND_W = 4, CLB_OPERAND_Z = 8
+  integer(c_int), parameter :: CLB_RMS_PLAIN = 0, CLB_RMS_NEQUIX = 1, CLB_RMS_DEGREE = 2, CLB_RMS_DEGREE_NORM = 3, &
+       CLB_RMS_BALANCED = 4
   integer(c_int), parameter :: CLB_SORTED = 0, CLB_AS_FOUND = 1
   integer(c_int), parameter :: CLB_MAX_INSTRUCTIONS = 512, CLB_IRREPS_BYTES = 8192
   integer(c_int), parameter :: CLB_I32 = 0, CLB_I64 = 1
@@ -92,6 +94,18 @@ module clebsch
   ! Paths are counted from 0.
   type, bind(c) :: clb_symmetric_paths
     integer(c_int) :: first, count, all
+  end type
+
+  type, bind(c) :: clb_rms_norm_desc
+    type(c_ptr) :: irreps = c_null_ptr ! c_loc of a text that ends with c_null_char
+    integer(c_int) :: layout = CLB_MUL_IR, variant = CLB_RMS_PLAIN
+    real(c_double) :: epsilon = 0, weight_offset = 0
+    integer(c_int) :: centre = 0, bias = 0, gradients = 0, incoming = 0, storage = CLB_F32, arithmetic = CLB_F32, &
+         accumulate = 0, passes = CLB_PASS_FORWARD
+  end type
+
+  type, bind(c) :: clb_rms_norm_sizes
+    integer(c_int64_t) :: x, w
   end type
 
   type, bind(c) :: clb_weight_slice
@@ -397,6 +411,28 @@ module clebsch
       import; type(c_ptr), value :: ctx; type(clb_tensor_product_desc), intent(in) :: desc
       integer(c_signed_char), intent(inout) :: mask(*); integer(c_int64_t), value :: size
       integer(c_size_t), value :: desc_size
+      integer(c_int) :: status
+    end function
+    function clb_rms_norm_create_c(ctx, desc, op, desc_size) bind(c, name='clb_rms_norm_create_sized') result(status)
+      import; type(c_ptr), value :: ctx; type(clb_rms_norm_desc), intent(in) :: desc; type(c_ptr), intent(out) :: op
+      integer(c_size_t), value :: desc_size
+      integer(c_int) :: status
+    end function
+    function clb_rms_norm_measure_c(ctx, desc, sizes, desc_size) bind(c, name='clb_rms_norm_measure_sized') result(status)
+      import; type(c_ptr), value :: ctx; type(clb_rms_norm_desc), intent(in) :: desc
+      type(clb_rms_norm_sizes), intent(out) :: sizes; integer(c_size_t), value :: desc_size
+      integer(c_int) :: status
+    end function
+    function clb_rms_norm_forward(op, n, x, w, y) bind(c) result(status)
+      import; type(c_ptr), value :: op; integer(c_int64_t), value :: n; type(clb_rows), value :: x, w, y
+      integer(c_int) :: status
+    end function
+    function clb_rms_norm_backward(op, n, x, w, g, g_x, g_w) bind(c) result(status)
+      import; type(c_ptr), value :: op; integer(c_int64_t), value :: n; type(clb_rows), value :: x, w, g, g_x, g_w
+      integer(c_int) :: status
+    end function
+    function clb_rms_norm_double_backward(op, n, x, w, g, a, c, d_x, d_w, d_g) bind(c) result(status)
+      import; type(c_ptr), value :: op; integer(c_int64_t), value :: n; type(clb_rows), value :: x, w, g, a, c, d_x, d_w, d_g
       integer(c_int) :: status
     end function
     function clb_symmetric_contraction_create_c(ctx, desc, op, desc_size) &
@@ -709,6 +745,22 @@ contains
     integer(c_int64_t), intent(in) :: size
     integer(c_int) :: status
     status = clb_tensor_product_mask_c(ctx, desc, mask, size, c_sizeof(desc))
+  end function
+
+  function clb_rms_norm_create(ctx, desc, op) result(status)
+    type(c_ptr), intent(in) :: ctx
+    type(clb_rms_norm_desc), intent(in) :: desc
+    type(c_ptr), intent(out) :: op
+    integer(c_int) :: status
+    status = clb_rms_norm_create_c(ctx, desc, op, c_sizeof(desc))
+  end function
+
+  function clb_rms_norm_measure(ctx, desc, sizes) result(status)
+    type(c_ptr), intent(in) :: ctx
+    type(clb_rms_norm_desc), intent(in) :: desc
+    type(clb_rms_norm_sizes), intent(out) :: sizes
+    integer(c_int) :: status
+    status = clb_rms_norm_measure_c(ctx, desc, sizes, c_sizeof(desc))
   end function
 
   function clb_symmetric_contraction_create(ctx, desc, op) result(status)

@@ -794,6 +794,69 @@ CLB_API clb_status clb_optimizer_step(clb_optimizer *optimizer);
 CLB_SIZED clb_status clb_optimizer_set_group(clb_optimizer *optimizer, int group,
                                              const clb_optimizer_group *numbers);
 
+/* ---- RMS norm ---- */
+
+/* Which numbers of a row are normalised together, and how their squares are averaged. A degree is
+   all terms of that l, of both parities.
+     CLB_RMS_PLAIN        the row: the mean of all squares (torch's rms_norm, Llama)
+     CLB_RMS_NEQUIX       the row: the sum of all squares / (T (2l+1)^2), T terms (Nequix)
+     CLB_RMS_DEGREE       each degree by itself: the mean of its squares (Equiformer)
+     CLB_RMS_DEGREE_NORM  each degree: the mean over channels of sums over components (Equiformer)
+     CLB_RMS_BALANCED     the row: the mean over degrees of each one's mean (EquiformerV2, UMA) */
+typedef enum {
+  CLB_RMS_PLAIN,
+  CLB_RMS_NEQUIX,
+  CLB_RMS_DEGREE,
+  CLB_RMS_DEGREE_NORM,
+  CLB_RMS_BALANCED
+} clb_rms_variant;
+
+typedef struct {
+  const char *irreps; /* as of tensor products, of 1 ... 65,536 numbers; "512x0e": a plain row */
+  clb_layout layout;  /* CLB_MUL_IR or CLB_IR_MUL */
+  clb_rms_variant variant;
+  double epsilon;       /* finite, at least 0 */
+  double weight_offset; /* is added to all weights: 0, or 1 (Gemma's w + 1) */
+  int centre;           /* 1: from the channels of 0e their mean is subtracted first */
+  int bias;             /* 1: to each channel of 0e a bias is added last */
+  unsigned gradients;   /* CLB_OPERAND_X: g_x, d_x; CLB_OPERAND_W: g_w, d_w; CLB_OPERAND_Z: d_g;
+                           0: all. Others are not computed; their clb_rows may be empty */
+  unsigned incoming;    /* which of a (CLB_OPERAND_X) and c (CLB_OPERAND_W) are given; the other is
+                           taken as zero; 0: both are given */
+  clb_dtype storage, arithmetic; /* as for spherical harmonics */
+  int accumulate;                /* 1: add to the outputs instead of overwriting them */
+  unsigned passes;               /* CLB_PASS_BIT of each pass to compile */
+} clb_rms_norm_desc;
+
+/* y = (w[channel] + weight_offset) x (s + epsilon)^(-1/2) + bias, s the variant's mean of squares
+   of x after `centre`. w is one row for all rows, as are g_w, c, d_w (stride and index are
+   ignored): a weight for each channel, shared by its 2l+1 components, in the order of the irreps,
+   then, with `bias`, a bias for each channel of 0e.  Below D is the dimension of the irreps, W the
+   length of w.  Sums over rows are in a fixed order: equal calls on one device give equal bits. A
+   result may be in the place of an operand of its shape, in the same rows. An op with gradients by
+   w keeps a workspace of at most 64 MiB. */
+CLB_SIZED clb_status clb_rms_norm_create(clb_context *ctx, const clb_rms_norm_desc *desc,
+                                         clb_op **op);
+
+/* D and W. */
+typedef struct {
+  int64_t x, w;
+} clb_rms_norm_sizes;
+CLB_SIZED clb_status clb_rms_norm_measure(clb_context *ctx, const clb_rms_norm_desc *desc,
+                                          clb_rms_norm_sizes *sizes);
+
+/* y[n][D] from x[n][D] and w[W]. */
+CLB_API clb_status clb_rms_norm_forward(clb_op *op, int64_t n, clb_rows x, clb_rows w, clb_rows y);
+
+/* The gradients of sum g y: g_x[n][D] and g_w[W], from the operands and g[n][D]. */
+CLB_API clb_status clb_rms_norm_backward(clb_op *op, int64_t n, clb_rows x, clb_rows w, clb_rows g,
+                                         clb_rows g_x, clb_rows g_w);
+
+/* The gradients of sum a g_x + c g_w, with a[n][D], c[W]: d_x, d_w and d_g[n][D]. */
+CLB_API clb_status clb_rms_norm_double_backward(clb_op *op, int64_t n, clb_rows x, clb_rows w,
+                                                clb_rows g, clb_rows a, clb_rows c, clb_rows d_x,
+                                                clb_rows d_w, clb_rows d_g);
+
 /* ---- the sizes of structs ---- */
 
 /* What the functions with CLB_SIZED call, with the sizes that this header gives their structs. */
@@ -890,6 +953,18 @@ CLB_API clb_status clb_convolution_create_sized(clb_context *ctx, const clb_conv
 static inline clb_status clb_convolution_create(clb_context *ctx, const clb_convolution_desc *desc,
                                                 clb_op **op) {
   return clb_convolution_create_sized(ctx, desc, op, sizeof *desc, sizeof desc->product);
+}
+CLB_API clb_status clb_rms_norm_create_sized(clb_context *ctx, const clb_rms_norm_desc *desc,
+                                             clb_op **op, size_t desc_size);
+static inline clb_status clb_rms_norm_create(clb_context *ctx, const clb_rms_norm_desc *desc,
+                                             clb_op **op) {
+  return clb_rms_norm_create_sized(ctx, desc, op, sizeof *desc);
+}
+CLB_API clb_status clb_rms_norm_measure_sized(clb_context *ctx, const clb_rms_norm_desc *desc,
+                                              clb_rms_norm_sizes *sizes, size_t desc_size);
+static inline clb_status clb_rms_norm_measure(clb_context *ctx, const clb_rms_norm_desc *desc,
+                                              clb_rms_norm_sizes *sizes) {
+  return clb_rms_norm_measure_sized(ctx, desc, sizes, sizeof *desc);
 }
 
 /* Of the struct, of one of its tensors and of one of its groups. */

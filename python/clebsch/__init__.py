@@ -6,9 +6,10 @@ from ._context import Context, Device, devices
 from ._library import Error
 from ._structs import VERSION as __version__
 from .model import Model, Neighbours, Results, convert
+from .norm import RmsNorm, rms_norm
 from .ops import (Convolution, Graph, Paths, SphericalHarmonics, TensorProduct, convolution, paths,
                   spherical_harmonics, tensor_product)
 
 __all__ = ["Context", "Convolution", "Device", "Error", "Graph", "Model", "Neighbours", "Paths",
-           "Results", "SphericalHarmonics", "TensorProduct", "__version__", "convert",
-           "convolution", "devices", "paths", "spherical_harmonics", "tensor_product"]
+           "Results", "RmsNorm", "SphericalHarmonics", "TensorProduct", "__version__", "convert",
+           "convolution", "devices", "paths", "rms_norm", "spherical_harmonics", "tensor_product"]

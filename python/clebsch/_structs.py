@@ -16,6 +16,7 @@ IRREP_COMPONENT, IRREP_NORM, IRREP_NONE = range(3)
 PATH_ELEMENT, PATH_PATH, PATH_NONE = range(3)
 OPERAND_X, OPERAND_Y, OPERAND_W, OPERAND_Z = 1, 2, 4, 8
 MAX_INSTRUCTIONS, IRREPS_BYTES = 512, 8192
+RMS_PLAIN, RMS_NEQUIX, RMS_DEGREE, RMS_DEGREE_NORM, RMS_BALANCED = range(5)
 SORTED, AS_FOUND = range(2)
 I32, I64 = range(2)
 SAME_ROW, DENSE = -1, 0
@@ -60,6 +61,12 @@ symmetric_contraction_desc = _struct(
     *_each(c.c_uint, "gradients incoming"), *_each(c.c_int, "storage arithmetic accumulate"),
     ("passes", c.c_uint))
 symmetric_paths = _struct("symmetric_paths", *_each(c.c_int, "first count all"))
+rms_norm_desc = _struct(
+    "rms_norm_desc", ("irreps", c.c_char_p), *_each(c.c_int, "layout variant"),
+    *_each(c.c_double, "epsilon weight_offset"), *_each(c.c_int, "centre bias"),
+    *_each(c.c_uint, "gradients incoming"), *_each(c.c_int, "storage arithmetic accumulate"),
+    ("passes", c.c_uint))
+rms_norm_sizes = _struct("rms_norm_sizes", *_each(c.c_int64, "x w"))
 index_list = _struct("index_list", *_each(c.c_void_p, "host buffer"), ("offset", c.c_int64))
 convolution_desc = _struct(
     "convolution_desc", ("product", tensor_product_desc), ("scale", c.c_double),

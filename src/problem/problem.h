@@ -74,6 +74,15 @@ typedef struct {
   int32_t n_degrees, degrees[CLB_MAX_ELL + 1]; /* of z; unused ones are 0 */
 } clb_symmetric_contraction_problem;
 
+/* Of rms_norm, and of rms_norm_sum, its gradients by weights. */
+typedef struct {
+  clb_irreps irreps;
+  int32_t layout, variant, centre, bias;
+  int32_t gradients, incoming; /* as in tensor products; all bits are set where the description has
+                                  0 for all */
+  double epsilon, weight_offset;
+} clb_rms_norm_problem;
+
 typedef struct {
   int64_t columns, max_rows; /* what the op was created for; its kernels take any */
   int64_t whole;             /* 1: rows are not split into blocks */
@@ -124,11 +133,6 @@ typedef struct {
   int32_t in, out, n_segments, unused; /* columns */
   clb_gate_segment segment[CLB_MAX_TERMS];
 } clb_gate_problem;
-
-typedef struct {
-  clb_irreps irreps;
-  double epsilon;
-} clb_rms_norm_problem;
 
 enum { CLB_MAX_BASIS = 64 };
 typedef struct {

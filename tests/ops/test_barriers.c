@@ -8,6 +8,7 @@
 #include "src/ops/cell_list.h"
 #include "src/ops/layers/layers.h"
 #include "src/ops/matmul.h"
+#include "src/ops/rms_norm.h"
 
 static const int places[] = {LIMITS_NVIDIA,           LIMITS_AMD,
                              LIMITS_TWO_SUBGROUPS,    LIMITS_NO_SUBGROUPS,
@@ -179,10 +180,6 @@ static void layer_ops(void **state) {
   OK(ctx, clb_graph_update(graph, ATOMS, ATOMS, EDGES, CLB_I32, (clb_index_list){.host = from},
                            (clb_index_list){.host = to}));
   mutation.lowers = true;
-  OK(ctx, clb_rms_norm_create(ctx, CLB_F32, "4x0e+4x1o", 1e-3, ones, &op));
-  OK(ctx, clb_rms_norm_forward(op, ATOMS, r[1], r[2]));
-  OK(ctx, clb_rms_norm_backward(op, ATOMS, r[1], r[2], r[3]));
-  clb_op_destroy(&op);
   OK(ctx, clb_energy_create(ctx, CLB_F32, 2, ones, ones, &op));
   OK(ctx, clb_energy_forward(op, ATOMS, r[0], r[1], r[2], r[3]));
   clb_op_destroy(&op);
@@ -229,6 +226,47 @@ static void neighbours(void **state) {
   mutation.lowers = false;
   for (int i = 0; i < 3; i++) clb_buffer_destroy(&b[i]);
   clb_buffer_destroy(&x);
+}
+
+/* Rows of some sub-groups, and rows of which a sub-group has several. */
+static void norms(void **state) {
+  enum { NUMBERS = 7 * 600 };
+  static const struct {
+    const char *irreps;
+    int centre, rows;
+  } cases[] = {{"6x0e+5x1o", 1, 70}, {"600x0e", 0, 7}};
+  static float numbers[NUMBERS];
+  clb_context *ctx = *state;
+  clb_rows r[8] = {{0}};
+  const int units = ctx->device->limits.units;
+  ctx->device->limits.units = 1;
+  for (int i = 0; i < NUMBERS; i++) numbers[i] = (float)(i * 37 % 101) / 50 - 1;
+  for (int i = 0; i < 8; i++) {
+    OK(ctx, clb_buffer_create(ctx, sizeof numbers, &r[i].buffer));
+    OK(ctx, clb_buffer_write(r[i].buffer, 0, numbers, sizeof numbers));
+  }
+  for (int i = 0; i < 2; i++) {
+    clb_op *op;
+    const clb_rms_norm_desc desc = {.irreps = cases[i].irreps,
+                                    .variant = CLB_RMS_DEGREE,
+                                    .epsilon = 1e-3,
+                                    .centre = cases[i].centre,
+                                    .passes = 7};
+    mutation.lowers = true;
+    OK(ctx, clb_rms_norm_create(ctx, &desc, &op));
+    for (int pass = 0; pass <= CLB_DOUBLE_BACKWARD; pass++) {
+      clb_schedule list[CLB_MAX_CANDIDATES];
+      for (int n = candidates_of(op, pass, list), s = 0; s < n; s++) {
+        list[s].norm.groups_per_unit = 1; /* rows follow each other */
+        OK(ctx, clb_op_set_schedule(op, (clb_pass)pass, &list[s]));
+        OK(ctx, clb_rms_norm_run(op, (clb_pass)pass, cases[i].rows, r));
+      }
+    }
+    clb_op_destroy(&op);
+    mutation.lowers = false;
+  }
+  ctx->device->limits.units = units;
+  for (int i = 0; i < 8; i++) clb_buffer_destroy(&r[i].buffer);
 }
 
 /* ---- what happened to the mutants ---- */
@@ -333,8 +371,10 @@ static void all_were_tried(void **state) {
                                         "graph_place",
                                         "matrix_product_split",
                                         "matrix_product_bt_split",
-                                        "rms_norm",
+                                        "rms_norm_forward",
                                         "rms_norm_backward",
+                                        "rms_norm_double_backward",
+                                        "rms_norm_sum",
                                         "energies",
                                         "virials",
                                         "total",
@@ -374,10 +414,10 @@ int main(int argc, char **argv) {
   static const struct {
     const char *name;
     void (*run)(void **);
-  } tests[] = {{"harmonics", harmonics},  {"products", products},
-               {"sorting", sorting},      {"convolutions", convolutions},
-               {"layer_ops", layer_ops},  {"matrix_products", matrix_products},
-               {"neighbours", neighbours}};
+  } tests[] = {{"harmonics", harmonics},   {"products", products},
+               {"sorting", sorting},       {"convolutions", convolutions},
+               {"layer_ops", layer_ops},   {"matrix_products", matrix_products},
+               {"neighbours", neighbours}, {"norms", norms}};
   enum { TESTS = sizeof tests / sizeof *tests };
   static char labels[PLACES * TESTS][64];
   static struct CMUnitTest all[PLACES * TESTS + 2];

@@ -58,6 +58,26 @@ class Ops(unittest.TestCase):
         self.near((d_x * along).sum(), slope(lambda x: (h * op.backward(x, g)).sum(), x, along), 1e-7)
         self.near((d_g * g).sum(), (h * op.backward(x, g)).sum())
 
+    def test_ops_norm(self):
+        for options in ({}, {"variant": "degree", "centre": True, "bias": True, "layout": "ir_mul"}):
+            op = clebsch.rms_norm("5x0e+3x1o", device="cpu", **options)
+            W = op.columns["w"]
+            x, w, g, a, c, along = normal(4, 14), normal(W), normal(4, 14), normal(4, 14), normal(W), normal(4, 14)
+            g_x, g_w = op.backward(x, w, g)
+            self.near((g_x * along).sum(), slope(lambda x: (g * op.forward(x, w)).sum(), x, along), 1e-8)
+            self.near((g_w * w).sum(), slope(lambda w: (g * op.forward(x, w)).sum(), w, w), 1e-8)
+            d_x, d_w, d_g = op.double_backward(x, w, g, a, c)
+
+            def value(x, w, g):
+                g_x, g_w = op.backward(x, w, g)
+                return (a * g_x).sum() + (c * g_w).sum()
+            self.near((d_x * along).sum(), slope(lambda x: value(x, w, g), x, along), 1e-7)
+            self.near((d_w * w).sum(), slope(lambda w: value(x, w, g), w, w), 1e-7)
+            self.near((d_g * g).sum(), slope(lambda g: value(x, w, g), g, g), 1e-7)
+        plain = clebsch.rms_norm("77x0e", device="cpu", epsilon=0)
+        x = normal(3, 77, dtype=np.float32)
+        self.near(plain.forward(x, np.ones(77, np.float32)), x / np.sqrt((x ** 2).mean(1, keepdims=True)), 1e-6)
+
     def test_ops_product_of_vectors(self):
         x, y = normal(6, 3), normal(6, 3)
         for out, wanted in (("0e", (x * y).sum(1)[:, None] / np.sqrt(3)), ("1e", np.cross(x, y) / np.sqrt(2))):

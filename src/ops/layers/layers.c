@@ -1,5 +1,5 @@
 /* src/ops/layers/layers.c - what networks need besides convolutions, harmonics and matrix products:
-   the calls of pointwise ops, norm, maps by species. */
+   the calls of pointwise ops, maps by species. */
 #include "src/ops/layers/layers.h"
 
 #include <stdlib.h>
@@ -94,44 +94,6 @@ clb_status clb_silu_backward(clb_op *op, int64_t n, int64_t columns, clb_rows a,
                              clb_rows g_a) {
   return run_pointwise(op, CLB_POINTWISE_ACTIVATION, n, columns,
                        (const operand[]){{"a", a}, {"g_h", g_h}, {"g_a", g_a}}, 2, NULL);
-}
-
-/* ---- norm ---- */
-
-clb_status clb_rms_norm_create(clb_context *ctx, clb_dtype type, const char *irreps, double epsilon,
-                               const double *weights, clb_op **op) {
-  clb_problem *p = clb_layer_problem(ctx, CLB_RMS_NORM, type, type);
-  int64_t channels = 0;
-  *op = NULL;
-  clb_status s =
-      p ? clb_irreps_read(irreps, "irreps", &p->rms_norm.irreps, &ctx->error) : CLB_ERROR_MEMORY;
-  if (!s && !weights) s = clb_fail(&ctx->error, CLB_ERROR_ARGUMENT, "rms_norm: weights is NULL");
-  if (s) {
-    free(p);
-    return s;
-  }
-  p->rms_norm.epsilon = epsilon;
-  for (int i = 0; i < p->rms_norm.irreps.n; i++) channels += p->rms_norm.irreps.term[i].mul;
-  s = clb_layer_create(ctx, p, 3, op);
-  return s ? s : clb_layer_upload(op, type, weights, channels, &(*op)->reals);
-}
-
-static clb_status run_norm(clb_op *op, int64_t n, const operand *o, int n_in) {
-  clb_call c = clb_call_begin(op, CLB_RMS_NORM, n, n);
-  if (c.status) return c.status;
-  for (int i = 0; i <= n_in; i++)
-    clb_call_rows(&c, o[i].name, (clb_dtype)op->problem.storage, op->problem.rms_norm.irreps.dim,
-                  o[i].rows, i < n_in ? CLB_IN : CLB_OUT);
-  clb_call_memory(&c, &op->reals);
-  return clb_call_run(&c, n_in - 1);
-}
-
-clb_status clb_rms_norm_forward(clb_op *op, int64_t n, clb_rows x, clb_rows y) {
-  return run_norm(op, n, (const operand[]){{"x", x}, {"y", y}}, 1);
-}
-
-clb_status clb_rms_norm_backward(clb_op *op, int64_t n, clb_rows x, clb_rows g_y, clb_rows g_x) {
-  return run_norm(op, n, (const operand[]){{"x", x}, {"g_y", g_y}, {"g_x", g_x}}, 2);
 }
 
 /* ---- linear, with weights by species ---- */

@@ -1,5 +1,5 @@
 /* src/ops/layers/layers.h - what networks need besides convolutions, harmonics and matrix products:
-   gate, norm, radial basis, energies, forces, ...; each with its gradient by its inputs (not by its
+   gate, radial basis, energies, forces, ...; each with its gradient by its inputs (not by its
    parameters).
 
    `type` is CLB_F64 or CLB_F32: storage and arithmetic of all rows, unless said otherwise.  Rows of
@@ -64,17 +64,6 @@ clb_status clb_gate_create(clb_context *ctx, clb_dtype type, const clb_gate_desc
                            clb_op **op);
 clb_status clb_gate_forward(clb_op *op, int64_t n, clb_rows in, clb_rows out);
 clb_status clb_gate_backward(clb_op *op, int64_t n, clb_rows in, clb_rows g_out, clb_rows g_in);
-
-/* ---- norm of Nequix ---- */
-
-/* y = x w[channel] (t + epsilon)^(-1/2), t = sum over the N terms T of 1 / (N (2l+1)^2) sum_{c,m}
-   x_T[c][m]^2. weights: host array, one per channel, term by term (sum of mul numbers); copied.
-   backward: g_x[n][irreps] from x and g_y; g_x may be g_y.  forward: y may be x (but backward needs
-   x). */
-clb_status clb_rms_norm_create(clb_context *ctx, clb_dtype type, const char *irreps, double epsilon,
-                               const double *weights, clb_op **op);
-clb_status clb_rms_norm_forward(clb_op *op, int64_t n, clb_rows x, clb_rows y);
-clb_status clb_rms_norm_backward(clb_op *op, int64_t n, clb_rows x, clb_rows g_y, clb_rows g_x);
 
 /* ---- vectors of edges ---- */
 

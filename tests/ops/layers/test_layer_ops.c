@@ -306,83 +306,6 @@ static void tanh_is_exact(void **state) {
   }
 }
 
-/* ---- norm ---- */
-
-typedef struct {
-  clb_irreps irreps;
-  double epsilon, *weights;
-} norm_case;
-
-static void norm_row(const void *user, const double *x, double *out) {
-  const norm_case *c = user;
-  const double *w = c->weights;
-  double t = 0;
-  for (int i = 0; i < c->irreps.n; i++) {
-    const clb_term *term = &c->irreps.term[i];
-    int width = 2 * term->l + 1;
-    for (int j = 0; j < term->mul * width; j++)
-      t += x[term->at + j] * x[term->at + j] / (c->irreps.n * width * width);
-  }
-  for (int i = 0; i < c->irreps.n; w += c->irreps.term[i++].mul) {
-    const clb_term *term = &c->irreps.term[i];
-    for (int m = 0; m < 2 * term->l + 1; m++)
-      for (int u = 0; u < term->mul; u++)
-        out[term->at + m * term->mul + u] =
-            x[term->at + m * term->mul + u] * w[u] / sqrt(t + c->epsilon);
-  }
-}
-
-static void norms_once(clb_context *ctx, clb_dtype type, clb_op *op, const norm_case *c, int64_t n,
-                       bool dense, bool in_place) {
-  uint64_t seed = 9;
-  int64_t columns = c->irreps.dim;
-  double *x = NULL, *g = NULL, *must = NULL, *slope = NULL;
-  table in[2], g_y[2], y[2], g_x[2];
-  for (int i = 0; i < 2; i++) {
-    seed = 9;
-    in[i] = random_table(ctx, type, n, columns, dense, 1, &seed),
-    g_y[i] = random_table(ctx, type, n, columns, dense, 1, &seed);
-    y[i] = result_table(ctx, type, n, columns, dense, false, &seed),
-    g_x[i] = result_table(ctx, type, n, columns, dense, false, &seed);
-    OK(ctx, clb_rms_norm_backward(op, n, rows_of(&in[i]), rows_of(&g_y[i]),
-                                  rows_of(in_place ? &g_y[i] : &g_x[i])));
-    OK(ctx, clb_rms_norm_forward(op, n, rows_of(&in[i]), rows_of(in_place ? &in[i] : &y[i])));
-  }
-  x = plain(&in[0]), g = plain(&g_y[0]);
-  must = apply(norm_row, c, x, n, columns, columns),
-  slope = differences(norm_row, c, x, g, n, columns, columns);
-  expect_rows(ctx, "norm", in_place ? &in[0] : &y[0], false, must, error_of(type));
-  expect_rows(ctx, "norm backward", in_place ? &g_y[0] : &g_x[0], false, slope,
-              slope_error_of(type));
-  table *both[] = {in, g_y, y, g_x};
-  for (int i = 0; i < 4; i++) {
-    expect_same(ctx, &both[i][0], &both[i][1]);
-    drop(&both[i][0].a);
-  }
-  free(x);
-  free(g);
-  free(must);
-  free(slope);
-}
-
-static void norms(void **state) {
-  clb_context *ctx = context(state);
-  static const char *const irreps[] = {"6x0e+5x1o+3x2e", "130x0e", "1x3o+33x0e+2x1e"};
-  EACH_TYPE((struct device *)*state, type)
-  for (int i = 0; i < 3; i++) {
-    norm_case c = {.epsilon = i ? 0.1 : 1e-12, .weights = malloc(sizeof(double) * 200)};
-    uint64_t seed = 2;
-    clb_op *op;
-    for (int w = 0; w < 200; w++)
-      c.weights[w] = type == CLB_F64 ? test_random(&seed) : (double)(float)test_random(&seed);
-    OK(ctx, clb_irreps_read(irreps[i], "", &c.irreps, &ctx->error));
-    OK(ctx, clb_rms_norm_create(ctx, type, irreps[i], c.epsilon, c.weights, &op));
-    for (int s = 0; s < SIZES; s++) norms_once(ctx, type, op, &c, sizes[s], (s + i) % 2, s == 2);
-    clb_op_destroy(&op);
-    free(c.weights);
-  }
-}
-
 /* ---- linear, with weights by species ---- */
 
 typedef struct {
@@ -487,10 +410,6 @@ static void refuses(void **state) {
   d = gates[0], d.odd = (clb_activation)9;
   REFUSED(ctx, CLB_ERROR_ARGUMENT, "activation is 9", clb_gate_create(ctx, CLB_F32, &d, &op));
   REFUSED(ctx, CLB_ERROR_ARGUMENT, "arithmetic", clb_gate_create(ctx, CLB_F16, &gates[0], &op));
-  REFUSED(ctx, CLB_ERROR_ARGUMENT, "epsilon",
-          clb_rms_norm_create(ctx, CLB_F32, "3x0e", -1, weights, &op));
-  REFUSED(ctx, CLB_ERROR_ARGUMENT, "weights",
-          clb_rms_norm_create(ctx, CLB_F32, "3x0e", 1, NULL, &op));
   REFUSED(ctx, CLB_ERROR_ARGUMENT, "terms 0 and 1",
           clb_species_linear_create(ctx, CLB_F32, "3x0e+2x0e", "1x0e", 1, weights, &op));
   REFUSED(ctx, CLB_ERROR_ARGUMENT, "n_species",
@@ -524,16 +443,15 @@ static void compiles(void **state) {
   clb_context *ctx = context(state);
   double weights[100] = {0};
   EACH_TYPE(d, type) {
-    clb_op *op[6];
+    clb_op *op[5];
     OK(ctx, clb_combine_create(ctx, type, &op[0]));
     OK(ctx, clb_gather_create(ctx, type, &op[1]));
     OK(ctx, clb_silu_create(ctx, type, 1, 1, &op[2]));
     OK(ctx, clb_gate_create(ctx, type, &gates[0], &op[3]));
-    OK(ctx, clb_rms_norm_create(ctx, type, "6x0e+5x1o", 1, weights, &op[4]));
-    OK(ctx, clb_species_linear_create(ctx, type, "6x0e+5x1o", "2x1o+3x0e", 2, weights, &op[5]));
+    OK(ctx, clb_species_linear_create(ctx, type, "6x0e+5x1o", "2x1o+3x0e", 2, weights, &op[4]));
     REFUSED(ctx, CLB_ERROR_UNSUPPORTED, "only compiles",
             clb_gate_forward(op[3], 0, (clb_rows){0}, (clb_rows){0}));
-    for (int i = 0; i < 6; i++) {
+    for (int i = 0; i < 5; i++) {
       assert_true(op[i]->kernel[0]->binary.n > 0 && (i == 1 || op[i]->kernel[1]->binary.n > 0));
       clb_op_destroy(&op[i]);
     }
@@ -545,7 +463,6 @@ int main(void) {
       {"combines", combines, false}, {"gathers", gathers, false},
       {"silus", silus, false},       {"silus_far_out", silus_far_out, false},
       {"gate", gate_works, false},   {"tanh", tanh_is_exact, false},
-      {"norms", norms, false},       {"linears", linears, false},
-      {"refuses", refuses, false}};
+      {"linears", linears, false},   {"refuses", refuses, false}};
   return run_on_all("layer_ops", tests, sizeof tests / sizeof *tests, compiles);
 }

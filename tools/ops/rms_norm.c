@@ -1,0 +1,202 @@
+/* tools/ops/rms_norm.c - norms of rows as the command sees them. */
+#include "src/base/signature.h"
+#include "tools/ops/op.h"
+#include "tools/reference/reference_rms_norm.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* ---- options ---- */
+
+static const char *const variant_names[] = {[CLB_RMS_PLAIN] = "plain",
+                                            [CLB_RMS_NEQUIX] = "nequix",
+                                            [CLB_RMS_DEGREE] = "degree",
+                                            [CLB_RMS_DEGREE_NORM] = "degree_norm",
+                                            [CLB_RMS_BALANCED] = "balanced"};
+enum { VARIANTS = sizeof variant_names / sizeof *variant_names };
+
+/* A problem is the part of the description that is not in tool_kernel; it owns its irreps if it
+   comes from options. */
+typedef struct {
+  clb_rms_norm_desc desc;
+  char irreps[1024];
+} parsed_problem;
+
+static void set_irreps(parsed_problem *p, const struct argp_state *state, const char *text) {
+  if (snprintf(p->irreps, sizeof p->irreps, "%s", text) >= (int)sizeof p->irreps)
+    argp_error(state, "--irreps: at most %zu letters", sizeof p->irreps - 1);
+  const reference_norm_sizes sizes = reference_norm_measure(&p->desc);
+  if (sizes.x < 1 || sizes.x > 1 << 16)
+    argp_error(state, "--irreps: '%s' is not irreps of 1 ... 65536 numbers, as 128x0e+64x1o", text);
+}
+
+enum { KEY_WIDTH = 300, KEY_IRREPS, KEY_VARIANT, KEY_LAYOUT, KEY_OFFSET, KEY_CENTRE, KEY_BIAS };
+
+static error_t parse(int key, char *arg, struct argp_state *state) {
+  parsed_problem *p = state->input;
+  clb_rms_norm_desc *d = &p->desc;
+  switch (key) {
+    case ARGP_KEY_INIT:
+      d->irreps = p->irreps;
+      d->epsilon = 1e-6;
+      set_irreps(p, state, "512x0e");
+      return 0;
+    case KEY_WIDTH:
+      snprintf(p->irreps, sizeof p->irreps, "%dx0e",
+               (int)whole_number(state, "--width", arg, 1, 1 << 16));
+      return 0;
+    case KEY_IRREPS: set_irreps(p, state, arg); return 0;
+    case KEY_VARIANT:
+      for (int i = 0; i < VARIANTS; i++)
+        if (!strcmp(arg, variant_names[i])) {
+          d->variant = (clb_rms_variant)i;
+          return 0;
+        }
+      argp_error(state, "--variant is plain, nequix, degree, degree_norm or balanced, not '%s'",
+                 arg);
+      return 0;
+    case KEY_LAYOUT:
+      if (strcmp(arg, "mul_ir") && strcmp(arg, "ir_mul"))
+        argp_error(state, "--layout is mul_ir or ir_mul, not '%s'", arg);
+      d->layout = strcmp(arg, "mul_ir") ? CLB_IR_MUL : CLB_MUL_IR;
+      return 0;
+    case KEY_OFFSET: d->weight_offset = 1; return 0;
+    case KEY_CENTRE: d->centre = 1; return 0;
+    case KEY_BIAS: d->bias = 1; return 0;
+    default: return ARGP_ERR_UNKNOWN;
+  }
+}
+
+static const struct argp_option options[] = {
+    {"width", KEY_WIDTH, "H", 0, "Rows of H numbers without irreps (default: 512)", 0},
+    {"irreps", KEY_IRREPS, "IRREPS", 0, "Rows of irreps, as 128x0e+64x1o", 0},
+    {"variant", KEY_VARIANT, "NAME", 0,
+     "What is normalised: plain (default), nequix or balanced: the row; degree, degree_norm: each "
+     "degree",
+     0},
+    {"layout", KEY_LAYOUT, "NAME", 0, "mul_ir (default) or ir_mul", 0},
+    {"weight-offset", KEY_OFFSET, NULL, 0, "Weights are w + 1", 0},
+    {"centre", KEY_CENTRE, NULL, 0, "Subtract the mean of 0e first", 0},
+    {"bias", KEY_BIAS, NULL, 0, "Add a bias to 0e last", 0},
+    {0}};
+static const struct argp argp = {.options = options, .parser = parse};
+
+static void print(const void *problem, char *out, size_t size) {
+  const clb_rms_norm_desc *d = problem;
+  snprintf(out, size, "%s %s %s%s%s%s", d->irreps, variant_names[d->variant],
+           d->layout == CLB_IR_MUL ? "ir_mul" : "mul_ir", d->weight_offset != 0 ? " w+1" : "",
+           d->centre ? " centre" : "", d->bias ? " bias" : "");
+}
+
+/* ---- data ---- */
+
+static int arrays(const void *problem, clb_pass pass, tool_array *a) {
+  const reference_norm_sizes sizes = reference_norm_measure(problem);
+  clb_signature_operand o[CLB_SIGNATURE_OPERANDS];
+  const int n = clb_signature_operands(&clb_signature_rms_norm, (int)pass, o);
+  for (int i = 0; i < n; i++) {
+    const bool output = clb_role_is_written(o[i].role), weights = o[i].of == CLB_OPERAND_W;
+    a[i] = (tool_array){.name = o[i].name,
+                        .width = weights ? sizes.w : sizes.x,
+                        .output = output,
+                        .repeats = !output && !weights,
+                        .one_row = weights};
+  }
+  return n;
+}
+
+/* Hard: rows of zeros, and rows of very small and large numbers. */
+static void fill(const void *problem, clb_pass pass, bool hard, int64_t rows, double *const *values,
+                 uint64_t *seed) {
+  static const double sizes[] = {1, 0, 1e-3, 1e3};
+  tool_array a[MAX_ARRAYS];
+  for (int n = arrays(problem, pass, a), i = 0; i < n; i++) {
+    int64_t of = a[i].one_row ? 1 : rows;
+    for (int64_t e = 0; values[i] && e < of * a[i].width; e++)
+      values[i][e] = random_number(seed) * (hard && !i ? sizes[e / a[i].width % 4] : 1);
+  }
+}
+
+static void reference(const void *problem, clb_pass pass, int64_t rows, double *const *v,
+                      double *const *wanted, double *const *scale) {
+  reference_norm_run(problem, pass, rows, v, wanted, scale);
+}
+
+/* About 100 MB of x in f32. */
+static int64_t rows(const void *problem, clb_pass pass) {
+  (void)pass;
+  return (25 << 20) / reference_norm_measure(problem).x + 1;
+}
+
+static double growth(const void *problem) {
+  (void)problem;
+  return 1;
+}
+
+static clb_status create(clb_context *ctx, const tool_kernel *kernel, unsigned passes,
+                         clb_op **op) {
+  clb_rms_norm_desc desc = *(const clb_rms_norm_desc *)kernel->problem;
+  desc.storage = kernel->storage;
+  desc.arithmetic = kernel->arithmetic;
+  desc.accumulate = kernel->accumulate;
+  desc.passes = passes;
+  return clb_rms_norm_create(ctx, &desc, op);
+}
+
+static clb_status run(clb_op *op, clb_pass pass, int64_t rows, const clb_rows *a) {
+  if (pass == CLB_FORWARD) return clb_rms_norm_forward(op, rows, a[0], a[1], a[2]);
+  if (pass == CLB_BACKWARD) return clb_rms_norm_backward(op, rows, a[0], a[1], a[2], a[3], a[4]);
+  return clb_rms_norm_double_backward(op, rows, a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7]);
+}
+
+/* ---- cases of `clebsch check` ---- */
+
+#define NORM(text, kind, ...)                                                                      \
+  &(const clb_rms_norm_desc) {                                                                     \
+    .irreps = text, .variant = CLB_RMS_##kind, .epsilon = 1e-5, __VA_ARGS__                        \
+  }
+#define IRREPS "20x0e+12x1o+5x0o+7x2e+3x1e"
+
+static const tool_case cases[] = {
+    {{NORM("77x0e", PLAIN, 0), F32, 0}, {{1, LAYOUT_DENSE, 0}, {130, LAYOUT_PADDED, 1}}, 0},
+    {{NORM("1x0e", PLAIN, 0), F32, 0}, {{1003, LAYOUT_DENSE, 0}}, 0},
+    {{NORM("3x0e", PLAIN, .weight_offset = 1), F32, 1}, {{131, LAYOUT_PADDED, 0}}, 0},
+    {{NORM("128x0e", PLAIN, 0), F32, 0}, {{1003, LAYOUT_DENSE, 1}, {67, LAYOUT_REPEAT, 0}}, 0},
+    {{NORM("91x0e", PLAIN, 0), F64, 1}, {{67, LAYOUT_DENSE, 0}}, 0},
+    {{NORM("2048x0e", PLAIN, .weight_offset = 1), F32, 0}, {{35, LAYOUT_DENSE, 0}}, 0},
+    {{NORM("5001x0e", PLAIN, 0), F32, 1}, {{5, LAYOUT_DENSE, 0}}, 0},
+    {{NORM("65536x0e", PLAIN, 0), F32, 0}, {{3, LAYOUT_DENSE, 0}}, 0},
+    {{NORM(IRREPS, NEQUIX, 0), F32, 0}, {{35, LAYOUT_PADDED, 1}, {131, LAYOUT_DENSE, 0}}, 0},
+    {{NORM(IRREPS, DEGREE, .layout = CLB_IR_MUL, .centre = 1, .bias = 1), F32, 1},
+     {{67, LAYOUT_DENSE, 0}},
+     0},
+    {{NORM(IRREPS, DEGREE_NORM, .centre = 1), F64, 0}, {{33, LAYOUT_REPEAT, 1}}, 0},
+    {{NORM("128x0e+64x1o+32x2e+32x3o", BALANCED, .bias = 1), F32, 0}, {{67, LAYOUT_DENSE, 0}}, 0},
+    {{NORM(IRREPS, BALANCED, .layout = CLB_IR_MUL), CLB_F32, CLB_F64, 0},
+     {{35, LAYOUT_DENSE, 1}},
+     0},
+    {{NORM("1024x0e+512x1o", NEQUIX, .centre = 1, .bias = 1), F64, 0}, {{5, LAYOUT_DENSE, 0}}, 0},
+    {{NORM("64x0e+32x1o", DEGREE, 0), F16, 0}, {{66, LAYOUT_DENSE, 0}}, 0},
+    {{NORM("91x0e", PLAIN, .weight_offset = 1), F16, 1}, {{34, LAYOUT_PADDED, 0}}, 0},
+    {{NORM("77x0e", PLAIN, 0), BF16, 0}, {{130, LAYOUT_DENSE, 0}}, 0},
+    {{NORM("256x0e", PLAIN, 0), BF16, 1}, {{66, LAYOUT_PADDED, 0}}, 0},
+};
+
+const tool_op tool_op_rms_norm = {
+    .name = "rms_norm",
+    .options = &argp,
+    .problem_bytes = sizeof(parsed_problem),
+    .print = print,
+    .passes = USUAL_PASSES,
+    .cases = cases,
+    .n_cases = sizeof cases / sizeof *cases,
+    .arrays = arrays,
+    .fill = fill,
+    .reference = reference,
+    .distinct_rows = 64,
+    .rows = rows,
+    .bytes_of_arrays = true,
+    .growth = growth,
+    .create = create,
+    .run = run,
+};
