@@ -39,6 +39,11 @@ typedef struct {
 } clb_matmul_settings;
 
 typedef struct {
+#define GROUPED(name) int32_t name;
+#include "kernels/schedule.def"
+} clb_grouped_settings;
+
+typedef struct {
 #define ROW_SUM(name) int32_t name;
 #include "kernels/schedule.def"
 } clb_row_sum_settings;
@@ -71,6 +76,7 @@ typedef struct {
   clb_convolution_settings convolution;
   clb_symmetric_settings symmetric;
   clb_matmul_settings matmul;
+  clb_grouped_settings grouped;
   clb_row_sum_settings row_sum;
   clb_graph_settings graph;
   clb_norm_settings norm;

@@ -164,6 +164,11 @@ typedef struct {
   int32_t n_species, unused;
 } clb_pair_table_problem;
 
+/* Of kernels/grouped/tile.h. */
+typedef struct {
+  int32_t scaled, gated;
+} clb_grouped_product_problem;
+
 enum { CLB_TOTAL_ENERGY, CLB_TOTAL_VIRIAL };
 typedef struct {
   int32_t what, n_species;

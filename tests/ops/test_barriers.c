@@ -8,6 +8,7 @@
 #include "src/ops/cell_list.h"
 #include "src/ops/layers/layers.h"
 #include "src/ops/matmul.h"
+#include "src/ops/matrices/grouped.h"
 #include "src/ops/rms_norm.h"
 
 static const int places[] = {LIMITS_NVIDIA,           LIMITS_AMD,
@@ -155,6 +156,27 @@ static void matrix_products(void **state) {
   }
   for (int i = 0; i < 3; i++) clb_buffer_destroy(&b[i]);
   clb_op_destroy(&op);
+}
+
+/* A sum over an odd number of stages, so that the last one lies where the slices' sums will be;
+   scaled by a norm. */
+static void grouped_products(void **state) {
+  enum { M = 20, K = 68 };
+  static float x[M * K];
+  const clb_grouped_matrix a = {0, K, false, 1}, bt = {0, K, true, 0}, c = {0, M, false, 0};
+  const clb_grouped_product product = {
+      .m = M, .n = M, .k = K, .a = a, .b = bt, .c = c, .alpha = 1, .trace = a, .trace_rows = M};
+  const clb_grouped_list list = {&product, 1, CLB_F32, CLB_F32, true, false};
+  clb_context *ctx = *state;
+  clb_grouped *g;
+  clb_buffer *b[2];
+  for (int i = 0; i < M * K; i++) x[i] = (float)(1 + i * 37 % 101) / 50;
+  for (int i = 0; i < 2; i++) OK(ctx, clb_buffer_create(ctx, sizeof x, &b[i]));
+  OK(ctx, clb_buffer_write(b[0], 0, x, sizeof x));
+  OK(ctx, clb_grouped_create(ctx, &list, &g));
+  OK(ctx, clb_grouped_run(g, &b[0]->memory, &b[1]->memory, NULL, 0));
+  clb_grouped_destroy(&g);
+  for (int i = 0; i < 2; i++) clb_buffer_destroy(&b[i]);
 }
 
 /* Those that sum over lanes have barriers where there are no sub-groups. */
@@ -371,6 +393,7 @@ static void all_were_tried(void **state) {
                                         "graph_place",
                                         "matrix_product_split",
                                         "matrix_product_bt_split",
+                                        "grouped_product_scaled",
                                         "rms_norm_forward",
                                         "rms_norm_backward",
                                         "rms_norm_double_backward",
@@ -414,10 +437,15 @@ int main(int argc, char **argv) {
   static const struct {
     const char *name;
     void (*run)(void **);
-  } tests[] = {{"harmonics", harmonics},   {"products", products},
-               {"sorting", sorting},       {"convolutions", convolutions},
-               {"layer_ops", layer_ops},   {"matrix_products", matrix_products},
-               {"neighbours", neighbours}, {"norms", norms}};
+  } tests[] = {{"harmonics", harmonics},
+               {"products", products},
+               {"sorting", sorting},
+               {"convolutions", convolutions},
+               {"layer_ops", layer_ops},
+               {"matrix_products", matrix_products},
+               {"grouped_products", grouped_products},
+               {"neighbours", neighbours},
+               {"norms", norms}};
   enum { TESTS = sizeof tests / sizeof *tests };
   static char labels[PLACES * TESTS][64];
   static struct CMUnitTest all[PLACES * TESTS + 2];
