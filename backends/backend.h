@@ -39,6 +39,10 @@ typedef struct {
                              and not checked */
 } clb_memory;
 
+/* `bytes` of a launch argument that stands for all memory from its address on: elsewhere there are
+   buffers, too, that the kernel knows places in. */
+#define CLB_UNBOUNDED ((uint64_t)INT64_MAX)
+
 /* One launch argument, in the order of the kernel's parameters. */
 typedef struct {
   ir_type type; /* IR_VOID: memory; else the scalar's type */

@@ -47,6 +47,7 @@
   X(KernelDestroy)                                                                                 \
   X(KernelSetGroupSize)                                                                            \
   X(KernelSetArgumentValue)                                                                        \
+  X(KernelSetIndirectAccess)                                                                       \
   X(KernelGetProperties)                                                                           \
   X(CommandListCreate)                                                                             \
   X(CommandListClose)                                                                              \

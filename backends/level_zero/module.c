@@ -150,6 +150,12 @@ void clb_lz_unload(clb_device *device, clb_module *m) {
 
 static ze_result_t set_argument(lz_device *d, ze_kernel_handle_t kernel, uint32_t index,
                                 const clb_arg *a) {
+  if (a->type == IR_VOID && a->memory->bytes == CLB_UNBOUNDED) {
+    ze_result_t r = d->ze.KernelSetIndirectAccess(
+        kernel, ZE_KERNEL_INDIRECT_ACCESS_FLAG_HOST | ZE_KERNEL_INDIRECT_ACCESS_FLAG_DEVICE |
+                    ZE_KERNEL_INDIRECT_ACCESS_FLAG_SHARED);
+    if (r) return r;
+  }
   if (a->type == IR_VOID)
     return d->ze.KernelSetArgumentValue(kernel, index, sizeof a->memory->handle,
                                         &a->memory->handle);

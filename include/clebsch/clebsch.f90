@@ -168,6 +168,11 @@ module clebsch
     real(c_double) :: ema_decay = 0
   end type
 
+  type, bind(c) :: clb_progress
+    integer(c_int64_t) :: steps, skipped
+    real(c_double) :: norm
+  end type
+
   ! ---- model.h ----
 
   type, bind(c) :: clb_model_options
@@ -563,6 +568,28 @@ module clebsch
       integer(c_size_t), value :: numbers_size
       integer(c_int) :: status
     end function
+    function clb_optimizer_average(optimizer) bind(c) result(status)
+      import; type(c_ptr), value :: optimizer
+      integer(c_int) :: status
+    end function
+    function clb_optimizer_progress_c(optimizer, progress, progress_size) &
+         bind(c, name='clb_optimizer_progress_sized') result(status)
+      import; type(c_ptr), value :: optimizer; type(clb_progress), intent(out) :: progress
+      integer(c_size_t), value :: progress_size
+      integer(c_int) :: status
+    end function
+    function clb_optimizer_state_bytes(optimizer, bytes) bind(c) result(status)
+      import; type(c_ptr), value :: optimizer; integer(c_int64_t), intent(out) :: bytes
+      integer(c_int) :: status
+    end function
+    function clb_optimizer_state_read(optimizer, to, bytes) bind(c) result(status)
+      import; type(c_ptr), value :: optimizer, to; integer(c_int64_t), value :: bytes
+      integer(c_int) :: status
+    end function
+    function clb_optimizer_state_write(optimizer, from, bytes) bind(c) result(status)
+      import; type(c_ptr), value :: optimizer, from; integer(c_int64_t), value :: bytes
+      integer(c_int) :: status
+    end function
     function clb_model_open_c(ctx, path, options, model, options_size) bind(c, name='clb_model_open_sized') result(status)
       import; type(c_ptr), value :: ctx; character(kind=c_char), intent(in) :: path(*)
       type(clb_model_options), intent(in) :: options; type(c_ptr), intent(out) :: model
@@ -814,6 +841,13 @@ contains
     type(clb_optimizer_group), intent(in) :: numbers
     integer(c_int) :: status
     status = clb_optimizer_set_group_c(optimizer, group, numbers, c_sizeof(numbers))
+  end function
+
+  function clb_optimizer_progress(optimizer, progress) result(status)
+    type(c_ptr), intent(in) :: optimizer
+    type(clb_progress), intent(out) :: progress
+    integer(c_int) :: status
+    status = clb_optimizer_progress_c(optimizer, progress, c_sizeof(progress))
   end function
 
   function clb_model_describe(model, info) result(status)

@@ -794,6 +794,26 @@ CLB_API clb_status clb_optimizer_step(clb_optimizer *optimizer);
 CLB_SIZED clb_status clb_optimizer_set_group(clb_optimizer *optimizer, int group,
                                              const clb_optimizer_group *numbers);
 
+/* Submits the writing of the averaged parameters of schedule-free rules to `average` (other
+   tensors' parameters are copied there); it can be recorded. A moving average is always there. */
+CLB_API clb_status clb_optimizer_average(clb_optimizer *optimizer);
+
+/* Steps taken, and left out because gradients were not finite; the norm of the last step's
+   gradients before clipping, 0 without clipping and check_finite. Waits. */
+typedef struct {
+  int64_t steps, skipped;
+  double norm;
+} clb_progress;
+CLB_SIZED clb_status clb_optimizer_progress(clb_optimizer *optimizer, clb_progress *progress);
+
+/* The state as bytes of host memory, moments and counts of steps, with which training goes on as if
+   it had not stopped, on any device; parameters and averages are the caller's to keep. _write
+   refuses the state of other tensors or rules, and changes nothing then. All wait but _bytes. */
+CLB_API clb_status clb_optimizer_state_bytes(clb_optimizer *optimizer, uint64_t *bytes);
+CLB_API clb_status clb_optimizer_state_read(clb_optimizer *optimizer, void *to, uint64_t bytes);
+CLB_API clb_status clb_optimizer_state_write(clb_optimizer *optimizer, const void *from,
+                                             uint64_t bytes);
+
 /* ---- RMS norm ---- */
 
 /* Which numbers of a row are normalised together, and how their squares are averaged. A degree is
@@ -982,6 +1002,11 @@ CLB_API clb_status clb_optimizer_set_group_sized(clb_optimizer *optimizer, int g
 static inline clb_status clb_optimizer_set_group(clb_optimizer *optimizer, int group,
                                                  const clb_optimizer_group *numbers) {
   return clb_optimizer_set_group_sized(optimizer, group, numbers, sizeof *numbers);
+}
+CLB_API clb_status clb_optimizer_progress_sized(clb_optimizer *optimizer, clb_progress *progress,
+                                                size_t progress_size);
+static inline clb_status clb_optimizer_progress(clb_optimizer *optimizer, clb_progress *progress) {
+  return clb_optimizer_progress_sized(optimizer, progress, sizeof *progress);
 }
 
 #ifdef __cplusplus

@@ -1,9 +1,9 @@
 /* kernels/optimizer/rules.c - what each rule does with an element, in torch's order of operations
    (optax's for Adam with nesterov, facebookresearch/schedule_free's for schedule-free AdamW).
 
-   Powers of betas and what is computed from them once a step are sums of two numbers, so that
-   1 - beta^t, however small, and the square root of it are right to the last bit, as if computed in
-   twice the precision. */
+   Powers of betas, and what is computed from them once a step, are sums of two numbers: 1 - beta^t,
+   however small, and its square root are then right to the last bit of f32, as torch has them, who
+   computes them in f64. */
 #include "kernels/optimizer/chunks.h"
 
 /* ---- numbers as sums of two ---- */
@@ -21,8 +21,9 @@ static clb_pair product(ir_kernel *k, clb_pair a, clb_pair b) {
   return sum(k, p, ir_fma(k, a.high, b.low, ir_fma(k, a.low, b.high, rest)));
 }
 
-/* 1 - a, 0 <= a <= 1 */
+/* 1 - a, 0 <= a <= 1; in f64 of the rounded a, as torch computes it. */
 static clb_pair one_minus(ir_kernel *k, ir_type t, clb_pair a) {
+  if (t == IR_F64) return (clb_pair){ir_sub(k, ir_real(k, t, 1), a.high), ir_real(k, t, 0)};
   clb_pair d = sum(k, ir_real(k, t, 1), negative(k, a.high));
   return sum(k, d.high, ir_sub(k, d.low, a.low));
 }

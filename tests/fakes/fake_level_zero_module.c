@@ -223,6 +223,15 @@ static ze_result_t ZE_APICALL kernel_argument(ze_kernel_handle_t k, uint32_t ind
   return fake_end(r);
 }
 
+static ze_result_t ZE_APICALL kernel_indirect(ze_kernel_handle_t k,
+                                              ze_kernel_indirect_access_flags_t flags) {
+  ze_result_t r = fake_begin("zeKernelSetIndirectAccess");
+  if (!r) r = fake_check(k, KERNEL);
+  if (!r && !(flags & ZE_KERNEL_INDIRECT_ACCESS_FLAG_DEVICE))
+    r = fake_broken(ZE_RESULT_ERROR_INVALID_ENUMERATION, "indirect access 0x%x", (unsigned)flags);
+  return fake_end(r);
+}
+
 static ze_result_t ZE_APICALL kernel_properties(ze_kernel_handle_t k, ze_kernel_properties_t *p) {
   ze_result_t r = fake_begin("zeKernelGetProperties");
   if (!r) r = fake_check(k, KERNEL);
@@ -242,4 +251,4 @@ TABLE(ModuleBuildLog, ze_module_build_log_dditable_t, .pfnDestroy = log_destroy,
       .pfnGetString = log_string)
 TABLE(Kernel, ze_kernel_dditable_t, .pfnCreate = kernel_create, .pfnDestroy = kernel_destroy,
       .pfnSetGroupSize = kernel_size, .pfnSetArgumentValue = kernel_argument,
-      .pfnGetProperties = kernel_properties)
+      .pfnSetIndirectAccess = kernel_indirect, .pfnGetProperties = kernel_properties)

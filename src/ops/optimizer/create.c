@@ -110,6 +110,20 @@ static clb_status make_sums(clb_optimizer *o) {
   return s ? s : upload(o, &none, bytes, &o->norm);
 }
 
+/* Which group each chunk is of. */
+static clb_status note_groups(clb_optimizer *o, const int64_t *table) {
+  o->group_of_chunk = malloc((size_t)o->n_chunks * sizeof *o->group_of_chunk);
+  o->chunk_of_group = malloc((size_t)o->desc.n_groups * sizeof *o->chunk_of_group);
+  if (!o->group_of_chunk || !o->chunk_of_group) return no_memory(o->ctx);
+  for (int i = 0; i < o->desc.n_groups; i++) o->chunk_of_group[i] = -1;
+  for (int64_t i = o->n_chunks - 1; i >= 0; i--) {
+    const int64_t group = table[i * CLB_CHUNK_COLUMNS + CLB_CHUNK_GROUP];
+    o->group_of_chunk[i] = (int32_t)group;
+    o->chunk_of_group[group] = i;
+  }
+  return CLB_OK;
+}
+
 static clb_status make_table(clb_optimizer *o) {
   int64_t *table = clb_optimizer_make_table(o);
   clb_status s = table ? CLB_OK : no_memory(o->ctx);
@@ -119,6 +133,7 @@ static clb_status make_table(clb_optimizer *o) {
                  (long long)o->n_chunks);
   if (!s)
     s = upload(o, table, (uint64_t)o->n_chunks * CLB_CHUNK_COLUMNS * sizeof *table, &o->table);
+  if (!s) s = note_groups(o, table);
   free(table);
   return s;
 }
@@ -209,6 +224,8 @@ void clb_optimizer_destroy(clb_optimizer **optimizer) {
     if (own[i]->handle) clb_memory_free(ctx, own[i]);
   free(o->tensors);
   free(o->groups);
+  free(o->group_of_chunk);
+  free(o->chunk_of_group);
   free(o);
   *optimizer = NULL;
   clb_context_release(ctx);

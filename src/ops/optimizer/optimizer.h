@@ -27,6 +27,8 @@ struct clb_optimizer {
 
   int64_t n_chunks, n_units, n_sums;            /* sub-groups of a step, partial sums */
   int64_t state_elements[CLB_OPTIMIZER_STATES]; /* of each array of state */
+  int32_t *group_of_chunk;
+  int64_t *chunk_of_group; /* the first; -1: the group has no elements */
   clb_memory
       array[CLB_TENSOR_ARRAYS]; /* the caller's: one buffer, or all memory from the lowest on */
   clb_memory table, numbers, powers, counts, sums, norm, state[CLB_OPTIMIZER_STATES];

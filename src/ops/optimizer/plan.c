@@ -38,7 +38,7 @@ static clb_status find_scattered(clb_optimizer *o, int array) {
     if ((uintptr_t)at->handle < (uintptr_t)m->handle) m->handle = at->handle;
     if (array != CLB_GRADIENTS) clb_memory_mark(at, 0, at->bytes);
   }
-  m->bytes = INT64_MAX;
+  m->bytes = CLB_UNBOUNDED;
   m->written = NULL;
   return CLB_OK;
 }

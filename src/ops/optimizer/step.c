@@ -62,3 +62,20 @@ clb_status clb_optimizer_step(clb_optimizer *o) {
   if (!s) s = sum_squares(o);
   return s ? s : update(o);
 }
+
+clb_status clb_optimizer_average(clb_optimizer *o) {
+  clb_call c;
+  if (!o) return clb_null(__func__, "optimizer");
+  const clb_kernel *kernel = o->kernel[CLB_OPTIMIZER_AVERAGE];
+  if (!kernel)
+    return clb_fail(&o->ctx->error, CLB_ERROR_ARGUMENT, "clb_optimizer_average: %s",
+                    o->desc.ema ? "the moving average is already where it should be"
+                                : "no rule is schedule-free, or tensors have no buffer of average");
+  const int64_t groups = begin(&c, o, kernel, o->n_chunks);
+  clb_call_memory(&c, &o->numbers);
+  clb_call_memory(&c, &o->counts);
+  add_array(&c, o, CLB_PARAMETERS);
+  add_array(&c, o, CLB_AVERAGE);
+  clb_call_memory(&c, &o->state[1]);
+  return clb_call_launch(&c, kernel, groups);
+}
