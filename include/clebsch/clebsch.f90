@@ -267,6 +267,10 @@ module clebsch
       import; type(c_ptr), value :: ctx
       integer(c_int) :: status
     end function
+    function clb_measure_copy(ctx, bytes, seconds) bind(c) result(status)
+      import; type(c_ptr), value :: ctx; integer(c_int64_t), value :: bytes; real(c_double), intent(out) :: seconds
+      integer(c_int) :: status
+    end function
     function clb_measure_peaks(ctx, copy_bytes_per_second, f32_per_second, f64_per_second) bind(c) result(status)
       import; type(c_ptr), value :: ctx; real(c_double), intent(out) :: copy_bytes_per_second, f32_per_second, f64_per_second
       integer(c_int) :: status

@@ -151,6 +151,10 @@ CLB_API clb_status clb_wait(clb_context *ctx);
 CLB_API clb_status clb_measure_peaks(clb_context *ctx, double *copy_bytes_per_second,
                                      double *f32_per_second, double *f64_per_second);
 
+/* Seconds of a launch that copies bytes / 2, one of several that follow each other, of memory that
+   is in no cache: what reads and writes as many bytes takes at least. */
+CLB_API clb_status clb_measure_copy(clb_context *ctx, uint64_t bytes, double *seconds);
+
 /* Profiling. Between begin and end every launch is waited for and timed individually, which costs a
    few microseconds each; clb_profile_end then calls each(entry, user) for every kind of kernel, in
    the order of first launches. The entry is valid during that call only. */

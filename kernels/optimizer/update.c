@@ -10,7 +10,8 @@ typedef struct {
   ir_val most, partials, n, norm; /* with SUMS */
   ir_val factor, finite;          /* of the gradients; whether they are, IR_NONE: not asked */
   ir_val now[CLB_POWERS], steps, skipped; /* what the chunk keeps, and its counts */
-  ir_val follow; /* how much of the way to the parameters the average goes */
+  ir_val follow;  /* how much of the way to the parameters the average goes */
+  ir_val started; /* this is not the first step */
   clb_rule_step step;
 } update;
 
@@ -145,7 +146,10 @@ static void load(update *u, const clb_elements *at, numbers *x) {
   clb_chunks_load(c, u->gradients, CLB_CHUNK_GRADIENTS, at, x->gradient);
   for (int i = 0; i < clb_optimizer_states(u->step.rule); i++)
     clb_chunks_load(c, u->state[i], CLB_CHUNK_STATE + i, at, x->state[i]);
-  if (u->o->ema) clb_chunks_load(c, u->average, CLB_CHUNK_AVERAGE, at, x->average);
+  if (!u->o->ema) return;
+  clb_elements later = *at; /* before the first step nothing need be there */
+  later.mask = at->mask == IR_NONE ? u->started : ir_2(c->k, IR_AND, u->started, at->mask);
+  clb_chunks_load(c, u->average, CLB_CHUNK_AVERAGE, &later, x->average);
 }
 
 static void compute(update *u, int i, numbers *x) {
@@ -219,6 +223,7 @@ void clb_optimizer_lower_update(const clb_problem *p, const clb_schedule *s, ir_
   u.step.k = k;
   u.step.t = u.c.t;
   u.step.first = ir_2(k, IR_EQ, u.steps, i32(k, 0));
+  u.started = ir_1(k, IR_NOT, u.step.first);
   ir_val next = ir_add(k, u.steps, i32(k, 1));
   u.step.steps = ir_cast(k, u.c.t, next);
   prepare_average(&u);

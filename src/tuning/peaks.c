@@ -12,8 +12,8 @@ static int subgroups_of(const clb_limits *limits, int lanes) {
   return n < 1 ? 1 : n;
 }
 
-/* to[i] = from[i], in elements as wide as the device has; every lane has IN_FLIGHT loads in
- flight. */
+/* to[start + i] = from[start + i], in elements as wide as the device has; every lane has IN_FLIGHT
+ loads in flight. */
 static void copy_kernel(ir_kernel *k, const clb_limits *limits) {
   ir_type t = limits->f64 ? IR_F64 : IR_F32;
   int lanes = limits->lanes[limits->f64 ? CLB_F64 : CLB_F32],
@@ -21,11 +21,11 @@ static void copy_kernel(ir_kernel *k, const clb_limits *limits) {
   int64_t block = (int64_t)lanes * IN_FLIGHT;
   ir_val v[IN_FLIGHT];
   ir_begin(k, "peak_copy", lanes, subgroups, (int)(block * subgroups * ir_type_bytes(t)));
-  ir_val from = ir_buffer(k, t, false), to = ir_buffer(k, t, true);
+  ir_val from = ir_buffer(k, t, false), to = ir_buffer(k, t, true), start = ir_scalar(k, IR_I64);
   ir_val group = ir_add(k, ir_mul(k, ir_cast(k, IR_I64, ir_group(k)), ir_int(k, IR_I64, subgroups)),
                         ir_cast(k, IR_I64, ir_subgroup(k)));
-  ir_val first =
-      ir_add(k, ir_mul(k, group, ir_int(k, IR_I64, block)), ir_cast(k, IR_I64, ir_lane(k)));
+  ir_val first = ir_add(k, ir_add(k, ir_mul(k, group, ir_int(k, IR_I64, block)), start),
+                        ir_cast(k, IR_I64, ir_lane(k)));
   for (int i = 0; i < IN_FLIGHT; i++)
     v[i] = ir_load(k, from, ir_add(k, first, ir_int(k, IR_I64, (int64_t)i * lanes)), IR_NONE);
   for (int i = 0; i < IN_FLIGHT; i++)
@@ -113,27 +113,92 @@ static clb_status fill(clb_device *d, const clb_memory *m) {
   return s;
 }
 
-static clb_status measure_copy(clb_context *ctx, double *rate) {
-  clb_device *d = ctx->device;
+/* Two arrays of so many bytes, and the kernel that copies one to the other. */
+typedef struct {
+  clb_context *ctx;
+  clb_memory from, to;
   clb_kernel *kernel;
+} copies;
+
+static clb_status copies_make(copies *c, clb_context *ctx, uint64_t bytes) {
+  clb_device *d = ctx->device;
   ir_kernel k;
-  clb_memory from = {0}, to = {0};
-  /* Far more than any cache: 1 GiB on a GPU, 256 MiB through a CPU. */
-  uint64_t bytes = d->limits.units > 64 || !d->limits.simd ? 1u << 29 : 1u << 27;
-  if (d->info.memory_bytes && bytes > d->info.memory_bytes / 8) bytes = d->info.memory_bytes / 8;
+  *c = (copies){.ctx = ctx};
   copy_kernel(&k, &d->limits);
-  clb_status s = clb_kernel_get(ctx, &k, &kernel);
-  if (!s) s = clb_device_alloc(d, bytes, &from);
-  if (!s) s = clb_device_alloc(d, bytes, &to);
-  if (!s) s = fill(d, &from);
+  clb_status s = clb_kernel_get(ctx, &k, &c->kernel);
+  if (!s) s = clb_device_alloc(d, bytes, &c->from);
+  if (!s) s = clb_device_alloc(d, bytes, &c->to);
+  return s ? s : fill(d, &c->from);
+}
+
+static void copies_free(copies *c) {
+  clb_device *d = c->ctx->device;
+  if (c->to.handle) d->backend->free(d, &c->to);
+  if (c->from.handle) d->backend->free(d, &c->from);
+}
+
+/* Far more than any cache: 1 GiB on a GPU, 256 MiB through a CPU. */
+static uint64_t beyond_caches(const clb_device *d) {
+  const uint64_t bytes = d->limits.units > 64 || !d->limits.simd ? 1u << 29 : 1u << 27,
+                 most = d->info.memory_bytes / 8;
+  return most && bytes > most ? most : bytes;
+}
+
+static clb_status measure_copy(clb_context *ctx, double *rate) {
+  const uint64_t bytes = beyond_caches(ctx->device);
+  copies c;
+  clb_status s = copies_make(&c, ctx, bytes);
   if (!s) {
-    const clb_arg args[] = {{.type = IR_VOID, .memory = &from}, {.type = IR_VOID, .memory = &to}};
-    const int rows = kernel->ir.rows; /* bytes per group of this kernel */
-    s = best_rate(&(work){ctx, kernel, args, 2}, (int64_t)bytes / rows, rate);
+    const clb_arg args[] = {{.type = IR_VOID, .memory = &c.from},
+                            {.type = IR_VOID, .memory = &c.to},
+                            {.type = IR_I64, .i64 = 0}};
+    const int rows = c.kernel->ir.rows; /* bytes per group of this kernel */
+    s = best_rate(&(work){ctx, c.kernel, args, 3}, (int64_t)bytes / rows, rate);
     *rate *= 2.0 * rows;
   }
-  if (to.handle) d->backend->free(d, &to);
-  if (from.handle) d->backend->free(d, &from);
+  copies_free(&c);
+  return s;
+}
+
+/* Seconds of each of n copies, which follow each other through the arrays. */
+static double one_after_the_other(const copies *c, int64_t groups, int n, clb_status *s) {
+  clb_device *d = c->ctx->device;
+  const int64_t element = d->limits.f64 ? 8 : 4, each = groups * c->kernel->ir.rows / element;
+  const double start = clb_seconds_now();
+  for (int i = 0; i < n && !*s; i++) {
+    const clb_arg args[] = {{.type = IR_VOID, .memory = &c->from},
+                            {.type = IR_VOID, .memory = &c->to},
+                            {.type = IR_I64, .i64 = i * each}};
+    *s = clb_launch(c->ctx, c->kernel, groups, args, 3);
+  }
+  if (!*s) *s = d->backend->wait(d);
+  return (clb_seconds_now() - start) / n;
+}
+
+clb_status clb_measure_copy(clb_context *ctx, uint64_t bytes, double *seconds) {
+  clb_status s = clb_context_check(ctx, __func__);
+  if (!s) s = clb_not_recording(ctx, __func__);
+  if (s) return s;
+  if (!seconds || bytes < 2 || bytes > INT64_MAX / 4)
+    return clb_fail(&ctx->error, CLB_ERROR_ARGUMENT,
+                    "clb_measure_copy: bytes is %llu, seconds %s; there must be 2 bytes, and a "
+                    "place for the seconds",
+                    (unsigned long long)bytes, seconds ? "is there" : "is NULL");
+  if (!ctx->device->info.runs)
+    return clb_fail(&ctx->error, CLB_ERROR_UNSUPPORTED, "%s only compiles; nothing runs on it",
+                    ctx->device->info.name);
+  const int64_t around = (int64_t)beyond_caches(ctx->device) / 2;
+  copies c;
+  const int64_t half = (int64_t)(bytes / 2), times = half < around ? around / half : 1;
+  const int n = times < 64 ? (int)times : 64;
+  s = copies_make(&c, ctx, (uint64_t)(n * (half + (1 << 20))));
+  const int64_t groups = s ? 1 : (half + c.kernel->ir.rows - 1) / c.kernel->ir.rows;
+  *seconds = 0;
+  for (int sample = 0; sample < SAMPLES && !s; sample++) {
+    const double t = one_after_the_other(&c, groups, n, &s);
+    if (sample && (sample == 1 || t < *seconds)) *seconds = t;
+  }
+  copies_free(&c);
   return s;
 }
 

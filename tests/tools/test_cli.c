@@ -145,6 +145,8 @@ static void usage_errors(void **state) {
       "bench spherical_harmonics --normalization loud",
       "bench spherical_harmonics --rows 0",
       "bench launches spherical_harmonics",
+      "bench optimizer adam",
+      "bench optimizer --parameters gpt",
       "bench spherical_harmonics --rows many",
       "bench spherical_harmonics --rows nan",
       "bench spherical_harmonics --rows 1e30",
@@ -511,6 +513,21 @@ static void bench_of_launches(void **state) {
   json_decref(rows);
 }
 
+static void bench_of_optimizers(void **state) {
+  (void)state;
+  const char *const keys[] = {"parameters",   "training",     "device",        "tensors",
+                              "numbers",      "bytes",        "seconds",       "seconds_submitted",
+                              "host_seconds", "copy_seconds", "copy_fraction", NULL};
+  json_t *rows = array_of("bench optimizer --json --device cpu --parameters nequix --training adam",
+                          0, keys),
+         *row = json_array_get(rows, 0);
+  assert_int_equal(json_array_size(rows), 1);
+  assert_int_equal(json_integer_value(json_object_get(row, "tensors")), 63);
+  assert_int_equal(json_integer_value(json_object_get(row, "numbers")), 707658);
+  for (int k = 5; keys[k]; k++) assert_true(json_number_value(json_object_get(row, keys[k])) > 0);
+  json_decref(rows);
+}
+
 /* Measured schedules can be exported and imported. */
 static void tune(void **state) {
   static const char *const keys[] = {
@@ -596,6 +613,7 @@ int main(void) {
                                      cmocka_unit_test(options_of_products),
                                      cmocka_unit_test(bench_of_compilers),
                                      cmocka_unit_test(bench_of_launches),
+                                     cmocka_unit_test(bench_of_optimizers),
                                      cmocka_unit_test(tune),
                                      cmocka_unit_test(failures)};
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -126,6 +126,7 @@ static void options_mean_one_thing(void **state) {
                                       "check",
                                       "bench",
                                       "bench launches",
+                                      "bench optimizer",
                                       "bench --suite quick",
                                       "compare",
                                       "tune",

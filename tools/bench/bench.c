@@ -10,6 +10,7 @@
 #include "tools/measure/measure.h"
 #include "tools/cli/request.h"
 #include "tools/bench/suite.h"
+#include "tools/optimizer/optimizer_tool.h"
 
 typedef struct {
   int64_t rows; /* 0: the op's default */
@@ -233,6 +234,7 @@ static int bench_device(clb_context *ctx, const clb_device_info *info, const cha
 int bench_main(int argc, char **argv) {
   if (suite_asked(argc, argv)) return suite_main(argc, argv);
   if (launches_asked(argc, argv)) return launches_main(argc, argv);
+  if (bench_optimizer_asked(argc, argv)) return bench_optimizer_main(argc, argv);
   static const struct argp_option options[] = {
       {"rows", KEY_ROWS, "N", 0,
        "Rows of one launch (default: 1000000; tensor_product: 50000, from double_backward on "
@@ -265,7 +267,8 @@ int bench_main(int argc, char **argv) {
       "with the gradients of x that a workspace holds for each edge; error is "
       "that of a sample of receivers, senders and edges, with all edges of these included. compile "
       "s includes hits in the kernel cache. `bench launches` instead of OP: the host's cost of "
-      "small ops, submitted one by one and replayed from a recording.");
+      "small ops, submitted one by one and replayed from a recording. `bench optimizer`: steps of "
+      "optimizers on lists of parameters; each has a --help of its own.");
   if (!b.request.kernels.passes) b.request.kernels.passes = USUAL_PASSES & b.request.op->passes;
   if (b.options.rows && b.request.op->test_run) {
     warn("bench: %s has no --rows: its graph says how many", b.request.op->name);

@@ -5,17 +5,19 @@
 #include <string.h>
 
 #include "tools/measure/test_run.h"
+#include "tools/optimizer/optimizer_tool.h"
 
 typedef struct {
   device_options devices;
   const tool_op *op; /* NULL: all */
+  bool optimizers;   /* these alone */
   int64_t max_rows;  /* 0: as many as in the cases */
   int part, parts;   /* run every `parts`th case from number `part` on; parts 0: all */
   /* The run. */
   json_t *rows;
   table table;
   bool titled;
-  const tool_op *op_told; /* in the last line */
+  const char *told; /* the op of the last line */
   int done, total, failed, left_out;
 } check;
 
@@ -33,7 +35,10 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
   check *c = state->input;
   switch (key) {
     case ARGP_KEY_INIT: state->child_inputs[0] = &c->devices; return 0;
-    case ONE_OP: c->op = wanted_op(state, arg); return 0;
+    case ONE_OP:
+      c->optimizers = !strcmp(arg, "optimizer");
+      c->op = c->optimizers ? NULL : wanted_op(state, arg);
+      return 0;
     case ROWS: c->max_rows = whole_number(state, "--rows", arg, 1, INT32_MAX); return 0;
     case PART: take_part(c, state, arg); return 0;
     case ARGP_KEY_ARG: argp_error(state, "'%s' is one argument too many", arg); return 0;
@@ -53,38 +58,40 @@ static void case_name(const tool_op *op, const tool_kernel *kernel, const tool_d
 
 enum { CASE, PASS, DTYPE, ERROR, TOLERANCE, OK, COLUMNS };
 
-/* error < 0: the kernel did not run. */
-static void report(check *c, const tool_op *op, const tool_kernel *kernel, const tool_data *data,
-                   clb_pass pass, const char *device, double error) {
-  char name[320], error_text[32] = "", tolerance_text[32];
-  double tolerance = tolerance_of(op, kernel);
-  bool ok = error >= 0 && error <= tolerance;
+/* One line; error < 0: the kernel did not run. */
+typedef struct {
+  const char *op, *name, *pass, *device;
+  clb_dtype dtype;
+  double error, tolerance;
+} finding;
+
+static void report(check *c, const finding *f) {
+  char error_text[32] = "", tolerance_text[32];
+  const bool ok = f->error >= 0 && f->error <= f->tolerance;
   c->failed += !ok;
   c->done++;
-  case_name(op, kernel, data, name, sizeof name);
   if (c->rows) {
     json_t *row = json_array_add(c->rows, json_object());
-    json_add(row, "op", json_text(op->name));
-    json_add(row, "case", json_text(name));
-    json_add(row, "pass", json_text(pass_names[pass]));
-    json_add(row, "dtype", json_text(dtype_names[kernel->storage]));
-    json_add(row, "device", json_text(device));
-    json_add(row, "error", error < 0 ? json_null() : json_number(error));
-    json_add(row, "tolerance", json_number(tolerance));
+    json_add(row, "op", json_text(f->op));
+    json_add(row, "case", json_text(f->name));
+    json_add(row, "pass", json_text(f->pass));
+    json_add(row, "dtype", json_text(dtype_names[f->dtype]));
+    json_add(row, "device", json_text(f->device));
+    json_add(row, "error", f->error < 0 ? json_null() : json_number(f->error));
+    json_add(row, "tolerance", json_number(f->tolerance));
     json_add(row, "ok", json_boolean(ok));
     return;
   }
-  if (error >= 0) snprintf(error_text, sizeof error_text, "%.1e", error);
-  snprintf(tolerance_text, sizeof tolerance_text, "%.1e", tolerance);
+  if (f->error >= 0) snprintf(error_text, sizeof error_text, "%.1e", f->error);
+  snprintf(tolerance_text, sizeof tolerance_text, "%.1e", f->tolerance);
   progress(NULL);
-  if (c->op_told != op) printf("%s, %s\n", device, op->name);
-  c->op_told = op;
-  table_line(&c->table,
-             (const char *[COLUMNS]){name, pass_names[pass], dtype_names[kernel->storage],
-                                     error_text, tolerance_text,
-                                     ok          ? "ok"
-                                     : error < 0 ? "DID NOT RUN"
-                                                 : "WRONG"});
+  if (!c->told || strcmp(c->told, f->op)) printf("%s, %s\n", f->device, f->op);
+  c->told = f->op;
+  table_line(&c->table, (const char *[COLUMNS]){f->name, f->pass, dtype_names[f->dtype], error_text,
+                                                tolerance_text,
+                                                ok             ? "ok"
+                                                : f->error < 0 ? "DID NOT RUN"
+                                                               : "WRONG"});
 }
 
 static clb_status try_once(clb_context *ctx, clb_op *op, const test_run *t, double *error) {
@@ -150,7 +157,10 @@ static void check_pass(check *c, clb_context *ctx, const char *device, const too
       if (try_data(ctx, op, &k->kernel, handle, pass, &data, &error))
         error = -1, warn("%s: %s", device, clb_error(ctx));
     }
-    report(c, op, &k->kernel, &data, pass, device, error);
+    char name[320];
+    case_name(op, &k->kernel, &data, name, sizeof name);
+    report(c, &(finding){op->name, name, pass_names[pass], device, k->kernel.storage, error,
+                         tolerance_of(op, &k->kernel)});
   }
 }
 
@@ -176,6 +186,28 @@ static void check_case(check *c, clb_context *ctx, const clb_device_info *info, 
   clb_op_destroy(&handle);
 }
 
+/* Whether a case is among those asked for; they are numbered in the order in which they run. */
+static bool wanted(const check *c, const tool_op *op, int *number) {
+  const bool named = op ? (!c->op || c->op == op) && !c->optimizers : !c->op;
+  return named && in_part(c, (*number)++);
+}
+
+static void check_optimizers(check *c, clb_context *ctx, const clb_device_info *info, int number) {
+  for (int i = 0; i < n_optimizer_checks; i++) {
+    const tool_training *t = &optimizer_checks[i];
+    double error = -1;
+    if (!wanted(c, NULL, &number)) continue;
+    if (t->parameters == CLB_F64 && !info->f64) {
+      c->left_out++;
+      continue;
+    }
+    progress("%s: %d of %d, optimizer %s", info->name, c->done, c->total, t->name);
+    if (optimizer_check(ctx, t, &error)) error = -1, warn("%s: %s", info->name, clb_error(ctx));
+    report(c, &(finding){"optimizer", t->name, "100 steps", info->name, t->parameters, error,
+                         optimizer_tolerance(t)});
+  }
+}
+
 static int check_device(clb_context *ctx, const clb_device_info *info, const char *asked,
                         void *user) {
   check *c = user;
@@ -187,11 +219,13 @@ static int check_device(clb_context *ctx, const clb_device_info *info, const cha
   }
   if (!c->rows && !c->titled) table_titles(&c->table);
   c->titled = true;
-  c->op_told = NULL;
-  for (int i = 0, number = 0; i < TOOL_OPS; i++)
+  c->told = NULL;
+  int number = 0;
+  for (int i = 0; i < TOOL_OPS; i++)
     for (int k = 0; k < tool_ops[i]->n_cases; k++)
-      if ((!c->op || c->op == tool_ops[i]) && in_part(c, number++))
+      if (wanted(c, tool_ops[i], &number))
         check_case(c, ctx, info, tool_ops[i], &tool_ops[i]->cases[k]);
+  check_optimizers(c, ctx, info, number);
   failed = c->failed - failed, done = c->done - done, left_out = c->left_out - left_out;
   progress(NULL);
   if (!c->rows) {
@@ -211,10 +245,11 @@ static void begin(check *c) {
   c->table =
       (table){.n = COLUMNS, .titles = {"case", "pass", "dtype", ">error", ">tolerance", "ok"}};
   char name[320];
-  for (int i = 0, number = 0; i < TOOL_OPS; i++)
+  int number = 0;
+  for (int i = 0; i < TOOL_OPS; i++)
     for (int k = 0; k < tool_ops[i]->n_cases; k++) {
       const tool_op *op = tool_ops[i];
-      if ((c->op && c->op != op) || !in_part(c, number++)) continue;
+      if (!wanted(c, op, &number)) continue;
       c->total += c->devices.n_devices * runs_of(c, op, &op->cases[k]);
       for (int j = 0; j < count_data(&op->cases[k]); j++) {
         tool_data data = data_of(c, &op->cases[k], j);
@@ -222,13 +257,18 @@ static void begin(check *c) {
         if (text_columns(name) <= widest_case) table_fit(&c->table, CASE, name);
       }
     }
+  for (int i = 0; i < n_optimizer_checks; i++) {
+    if (!wanted(c, NULL, &number)) continue;
+    c->total += c->devices.n_devices;
+    table_fit(&c->table, CASE, optimizer_checks[i].name);
+  }
   table_fit(&c->table, PASS, pass_names[CLB_DOUBLE_BACKWARD]);
   table_fit(&c->table, ERROR, "0.0e-00");
 }
 
 int check_main(int argc, char **argv) {
   static const struct argp_option options[] = {
-      {"op", ONE_OP, "OP", 0, "Only this op", 0},
+      {"op", ONE_OP, "OP", 0, "Only this op; `optimizer`: only optimizers", 0},
       {"rows", ROWS, "N", 0,
        "Limit on rows (of a graph: edges), for slow devices, or for tools that slow them down", 0},
       {"part", PART, "I/N", 0, "The I-th of N parts of the cases", 0},
@@ -253,7 +293,8 @@ int check_main(int argc, char **argv) {
           "gradients are summed over rows. Graphs of convolutions: random; rectangular, "
           "few receivers and many senders; isolated, most nodes without edges; hubs, most edges "
           "between one sender and one receiver; shuffled, unordered. minimum workspace: gradients "
-          "of x are kept for a block of edges at a time."};
+          "of x are kept for a block of edges at a time. Optimizers: the norm of the error of the "
+          "parameters after 100 steps, divided by that of the way that they have come."};
   check c = {.op = NULL};
   parse_arguments(&argp, argc, argv, 0, &c);
   if (c.devices.json) c.rows = json_array();

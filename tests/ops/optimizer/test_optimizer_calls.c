@@ -240,6 +240,28 @@ static void averages(void **state) {
   end(&s);
 }
 
+/* A moving average begins with the parameters before the first step, in memory that holds nothing.
+ */
+static void begins_average(void **state) {
+  scene s;
+  float first[N], p[N], average[N];
+  clb_buffer *fresh;
+  describe(&s, context(state), CLB_ADAM);
+  OK(s.ctx, clb_buffer_create(s.ctx, sizeof first, &fresh));
+  for (int i = 0; i < TENSORS; i++) s.tensor[i].average = (clb_place){fresh, starts[i]};
+  s.desc.ema = CLB_EMA_CONSTANT, s.desc.ema_decay = 0.75;
+  OK(s.ctx, clb_optimizer_create(s.ctx, &s.desc, &s.o));
+  read_parameters(&s, first);
+  steps(&s, 0, 1);
+  read_parameters(&s, p);
+  OK(s.ctx, clb_buffer_read(fresh, 0, average, sizeof average));
+  for (int i = 0; i < N; i++)
+    assert_true(fabsf(average[i] - (0.75f * first[i] + 0.25f * p[i])) < 1e-6f);
+  SAYS(s.ctx, CLB_ERROR_ARGUMENT, "already where it should be", clb_optimizer_average(s.o));
+  end(&s);
+  clb_buffer_destroy(&fresh);
+}
+
 /* Tensors without elements are steps, too. */
 static void nothing_to_do(void **state) {
   scene s;
@@ -357,6 +379,7 @@ int main(void) {
       {"goes_on", goes_on, false},
       {"foreign_states", foreign_states, false},
       {"averages", averages, false},
+      {"begins_average", begins_average, false},
       {"nothing_to_do", nothing_to_do, false},
       {"refuses_numbers", refuses_numbers, true},
       {"refuses_tensors", refuses_tensors, true},

@@ -1,0 +1,34 @@
+/* tools/optimizer/optimizer_tool.h - optimizers as the command sees them: they are no ops, whose
+   passes go over rows, but have lists of tensors. */
+#ifndef CLB_TOOLS_OPTIMIZER_OPTIMIZER_TOOL_H
+#define CLB_TOOLS_OPTIMIZER_OPTIMIZER_TOOL_H
+
+#include "tools/cli/tool.h"
+
+/* How a list is trained. */
+typedef struct {
+  const char *name;
+  clb_optimizer_group group;
+  clb_dtype parameters, gradients;
+  bool copies;
+  clb_dtype copy;
+  clb_clip clip;
+  double max_norm;
+  clb_ema ema;
+  double ema_decay;
+} tool_training;
+
+/* ---- clebsch check ---- */
+
+extern const tool_training optimizer_checks[];
+extern const int n_optimizer_checks;
+/* The error after STEPS steps, relative to how far parameters have come; and what it may be. */
+clb_status optimizer_check(clb_context *ctx, const tool_training *t, double *error);
+double optimizer_tolerance(const tool_training *t);
+
+/* ---- clebsch bench optimizer ---- */
+
+bool bench_optimizer_asked(int argc, char **argv);
+int bench_optimizer_main(int argc, char **argv);
+
+#endif
