@@ -227,7 +227,106 @@ def models_peers():
                  [[system] + [of.get(p, "-") for p in programs] for system, of in cells.items()])
 
 
-TABLES = {f.__name__: f for f in (harmonics, options, products, graphs, flashtp, vectors, bounds,
+def microseconds(row, key="seconds"):
+    return f"{row[key] * 1e6:.4g}" if row and row.get(key) else "-"
+
+
+def of_passes(by, peer, passes):
+    """Microseconds of each pass."""
+    if not any((peer, p) in by for p in passes):
+        return "-"
+    return " / ".join(microseconds(by.get((peer, p))) for p in passes)
+
+
+def floor_and_share(by, passes):
+    """Microseconds of the plain kernels, and the share of their speed that we reach."""
+    mine = [by.get(("clebsch", p)) for p in passes]
+    floors = " / ".join(microseconds(r, "floor_seconds") for r in mine)
+    reached = [f"{100 * r['floor_seconds'] / r['seconds']:.0f}" if r and r.get("seconds") else "-"
+               for r in mine]
+    return floors, " / ".join(reached)
+
+
+def beside(file, wanted, title, name, passes, programs):
+    """Rows of norms: floor, Clebsch with its share, and the other programs."""
+    works = {}
+    for r in results(file)["results"]:
+        if wanted(r):
+            works.setdefault(name(r), {})[r["peer"], r["pass"]] = r
+    rows = []
+    for work, by in works.items():
+        floors, reached = floor_and_share(by, passes)
+        rows.append([work, floors, f"{of_passes(by, 'clebsch', passes)} ({reached} %)"] +
+                    [of_passes(by, program, passes) for program in programs])
+    return table([title, "plain kernel", "Clebsch (% of it)", *programs.values()], rows)
+
+
+def norms():
+    """RMS norms of plain rows beside torch, Liger and quack."""
+    return beside("h100_norms.json", lambda r: r["variant"] == "plain",
+                  "us, forward / backward",
+                  lambda r: f"{r['dtype']} {r['rows']:,} x {r['width']:,}", PASSES[:2],
+                  {"eager": "torch", "compile": "torch.compile", "liger": "Liger",
+                   "quack": "quack"})
+
+
+def norms_irreps():
+    """RMS norms of irreps beside torch."""
+    return beside("h100_norms.json", lambda r: r["variant"] != "plain",
+                  "us, forward / backward / double backward",
+                  lambda r: f"{r['variant']}, {r['rows']:,} rows", PASSES,
+                  {"eager": "torch", "compile": "torch.compile",
+                   "closed": "formulas in torch.compile"})
+
+
+def optimizers():
+    """Steps of optimizers: time to return, of one of many steps, and on the device."""
+    names = {"clebsch": "Clebsch", "arena": "in one buffer", "foreach": "foreach",
+             "fused": "fused", "graph": "graph of fused", "compile": "torch.compile",
+             "compile-graph": "graph of it"}
+    works = {}
+    for r in results("h100_optimizers.json")["results"]:
+        works.setdefault((r["rule"], r["list"]), {})[r["peer"]] = r
+
+    def cell(r):
+        keys = "host_seconds", "wall_seconds", "seconds"
+        return " / ".join(microseconds(r, k) for k in keys) if r and r.get("seconds") else "-"
+    rows = [[f"{rule}, {name}: {by['clebsch']['bytes'] / 1e6:.0f} MB",
+             microseconds(by["clebsch"], "floor_seconds")] + [cell(by.get(n)) for n in names]
+            for (rule, name), by in works.items() if "clebsch" in by]
+    return table(["us: host / wall / device", "copy", *names.values()], rows)
+
+
+SUITE_LINES = {"all on": None, "without wide accesses": "wide aligned accesses",
+               "without persistent reductions": "accumulators in registers",
+               "without split reductions": "split of long reductions",
+               "without any": "all of them"}
+
+
+def suites():
+    """Speed over a naive kernel, with and without optimisations, by suite and device."""
+    files = sorted((ROOT / "bench" / "results").glob("suites_*.json"))
+    columns = {}
+    for run, d in ((run, d) for run in (results(f.name) for f in files) for d in run["devices"]):
+        for r in run["results"]:
+            if r["device"] == d["name"]:
+                columns.setdefault((d["description"], r["suite"]), []).append(r)
+
+    def cell(cases, without):
+        ratios = [next((w["ratio"] for w in r["ways"] if w["without"] == without), 1)
+                  for r in cases]
+        speeds = [r["naive_seconds_min"] / r["seconds_min"] / ratio
+                  for r, ratio in zip(cases, ratios)]
+        return f"{geometric_mean(speeds):.3g}"
+    rows = [[line] + [cell(cases, without) for cases in columns.values()]
+            for line, without in SUITE_LINES.items()]
+    return table(["speed over a naive kernel"] +
+                 [f"{device}: {suite} ({len(cases)})"
+                  for (device, suite), cases in columns.items()], rows)
+
+
+TABLES = {f.__name__: f for f in (norms, norms_irreps, optimizers, suites,
+                                  harmonics, options, products, graphs, flashtp, vectors, bounds,
                                   peers, peers_harmonics, drivers, ablation, models, models_peers)}
 GENERATED = re.compile(r"<!-- table (\w+) -->\n.*?<!-- end -->", re.S)
 NUMBER = re.compile(r"<!-- n:([^>]+) -->.*?<!-- / -->", re.S)

@@ -352,7 +352,8 @@ def main():
                            stream.cuda_stream if stream else None)
     everyone = peers(context)
     names = args.peer or [name for name in everyone if name != "tuned"]
-    names = [name for name in names if not everyone[name].package or version(everyone[name].package)]
+    there = [name for name, p in everyone.items() if not p.package or version(p.package)]
+    names = [name for name in names if name in there]
     if args.part:
         return compile_part(everyone, args.part, names)
     clock = timing.Clock(args.device, args.repeats)

@@ -77,8 +77,8 @@ class Clock:
         return time.perf_counter() - start
 
     def floor(self, arrays, bytes_moved):
-        """Seconds of a plain kernel that moves as many bytes: a copy (2 arrays), the sum of two
-        arrays (3), or, by extrapolation of the sum, 5 that are read or written."""
+        """Seconds of a plain kernel that moves as many bytes: for 2 arrays that are read or
+        written a copy, for more the sum of two arrays."""
         kind = 2 if arrays == 2 else 3
         n = -(-bytes_moved // (4 * kind))
         if (kind, n) not in self._floors:
@@ -118,8 +118,9 @@ class Results:
 
     def __init__(self, path, about, seconds):
         self.path, self.end = path, time.monotonic() + seconds if seconds else None
+        now = datetime.datetime.now(datetime.timezone.utc)
         self.run = {"clebsch": structs.VERSION, **about, "results": [],
-                    "started": datetime.datetime.now(datetime.timezone.utc).isoformat("T", "seconds")}
+                    "started": now.isoformat("T", "seconds")}
         if path and os.path.exists(path):
             with open(path) as file:
                 before = json.load(file)
