@@ -7,28 +7,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "tests/machine/machine.h"
+
 enum {
   AMD_ROW = 64
 }; /* words in the row that a vector register is, also where a wave has 32 lanes */
 enum { AMD_SGPRS = 128, AMD_VGPRS = 256 };
 enum { AMD_VCC = 106, AMD_M0 = 124, AMD_NULL = 125, AMD_EXEC = 126 };
-
-/* ---- memory ---- */
-
-typedef struct {
-  char *at, *map;
-  size_t bytes, mapped;
-  bool constant; /* kernels may only read it */
-} amd_block;
-
-/* Filled with rubbish; its end lies against a page that faults on any access. */
-void *amd_alloc(size_t bytes);
-bool amd_free(void *at);
-const amd_block *amd_find(uint64_t address);
-const amd_block *amd_find_below(uint64_t address); /* the last one that begins at or before it */
-/* Memory that is not ours to free: a code object's image, a launch's arguments. */
-bool amd_lend(const void *at, size_t bytes);
-void amd_take_back(const void *at);
 
 /* ---- a code object ---- */
 
@@ -153,8 +138,6 @@ typedef struct {
   size_t size;
 } amd_launch;
 
-enum { AMD_RUNS, AMD_WAITS, AMD_ENDED, AMD_FAILED };
-
 struct amd_wave {
   uint32_t s[AMD_SGPRS];
   uint32_t v[2 * AMD_VGPRS][AMD_ROW]; /* v, then a */
@@ -169,7 +152,7 @@ struct amd_wave {
   unsigned char *scratch; /* lane by lane */
   uint64_t buffer;        /* gfx90a: its address, as in the descriptor */
   const amd_launch *launch;
-  const amd_block *block; /* of the last access */
+  const machine_block *block; /* of the last access */
 };
 
 /* For compare.py: waves run in order, each until it waits, and reciprocals and roots are exact. */

@@ -266,7 +266,7 @@ amd_module *amd_load(const void *binary, char *error, size_t size) {
   amd_module *m = calloc(1, sizeof *m);
   if (!m) return no(error, size, "no memory for a module"), NULL;
   bool good = amd_read_elf(m, b, error, size) && amd_decode(m, b, bytes_of(b), error, size);
-  if (good && !amd_lend(m->image, m->bytes)) good = no(error, size, "no memory for a module");
+  if (good && !machine_lend(m->image, m->bytes)) good = no(error, size, "no memory for a module");
   if (good) return m;
   amd_unload(m);
   return NULL;
@@ -274,7 +274,7 @@ amd_module *amd_load(const void *binary, char *error, size_t size) {
 
 void amd_unload(amd_module *m) {
   if (!m) return;
-  amd_take_back(m->image);
+  machine_take_back(m->image);
   for (int i = 0; i < m->n_ins; i++) free(m->ins[i].pair);
   free(m->ins);
   free(m->words);

@@ -13,7 +13,7 @@ static const size_t max_bytes = (size_t)64 << 20; /* a launch on more memory is 
 struct amd_dump {
   FILE *file;
   int n;
-  amd_block block[MAX_BLOCKS];
+  machine_block block[MAX_BLOCKS];
 };
 
 const char *amd_dump_folder(void) {
@@ -43,7 +43,7 @@ static bool find_blocks(amd_dump *d, const amd_kernel *k, void **params) {
     uint64_t address;
     if (k->arguments[a].size != sizeof address) continue;
     memcpy(&address, params[a], sizeof address);
-    const amd_block *b = amd_find(address);
+    const machine_block *b = machine_find(address);
     if (!b) continue;
     int same = 0;
     while (same < d->n && d->block[same].at != b->at) same++;

@@ -94,13 +94,13 @@ EXPORT int hipMalloc(void **memory, size_t bytes), hipFree(void *memory),
     hipStreamSynchronize(void *stream);
 int hipMalloc(void **memory, size_t bytes) {
   pthread_mutex_lock(&lock);
-  *memory = amd_alloc(bytes);
+  *memory = machine_alloc(bytes);
   pthread_mutex_unlock(&lock);
   return *memory ? OK : OUT_OF_MEMORY;
 }
 int hipFree(void *memory) {
   pthread_mutex_lock(&lock);
-  bool freed = !memory || amd_free(memory);
+  bool freed = !memory || machine_free(memory);
   pthread_mutex_unlock(&lock);
   if (freed) return OK;
   snprintf(mistake, sizeof mistake, "hipFree: %p is no memory of this device", memory);
@@ -109,7 +109,7 @@ int hipFree(void *memory) {
 
 static int check_range(const char *name, const void *at, size_t bytes) {
   pthread_mutex_lock(&lock);
-  const amd_block *b = amd_find((uint64_t)(uintptr_t)at);
+  const machine_block *b = machine_find((uint64_t)(uintptr_t)at);
   bool good = b && bytes <= b->bytes - (size_t)((const char *)at - b->at);
   if (!good)
     snprintf(mistake, sizeof mistake, "%s: %zu bytes at %p are not within memory of this device",
@@ -134,7 +134,7 @@ int hipMemcpyDtoHAsync(void *to, const void *from, size_t bytes, void *stream) {
 int hipPointerGetAttribute(void *value, int which, const void *pointer) {
   (void)which;
   pthread_mutex_lock(&lock);
-  bool known = amd_find((uint64_t)(uintptr_t)pointer) != NULL;
+  bool known = machine_find((uint64_t)(uintptr_t)pointer) != NULL;
   pthread_mutex_unlock(&lock);
   if (known) *(unsigned *)value = 2;
   return known ? OK : INVALID_VALUE;

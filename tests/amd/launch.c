@@ -7,7 +7,6 @@
 
 #include "tests/amd/lanes.h"
 
-enum { JUNK = 1 << 15, MAX_STEPS = 200 };
 enum {
   PRIVATE_BUFFER = 1,
   DISPATCH_POINTER = 2,
@@ -23,13 +22,6 @@ bool amd_plain_run;
 static uint64_t instructions;
 uint64_t amd_instructions_run(void) { return instructions; }
 
-static uint64_t draw(uint64_t *state) { /* splitmix64 */
-  uint64_t z = *state += 0x9e3779b97f4a7c15;
-  z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
-  z = (z ^ z >> 27) * 0x94d049bb133111eb;
-  return z ^ z >> 31;
-}
-
 /* ---- errors ---- */
 
 void amd_fail(amd_wave *w, const amd_ins *i, const char *format, ...) {
@@ -38,8 +30,8 @@ void amd_fail(amd_wave *w, const amd_ins *i, const char *format, ...) {
   va_start(args, format);
   vsnprintf(what, sizeof what, format, args);
   va_end(args);
-  if (w->state == AMD_FAILED) return;
-  w->state = AMD_FAILED;
+  if (w->state == MACHINE_FAILED) return;
+  w->state = MACHINE_FAILED;
   snprintf(w->launch->error, w->launch->size, "%s, %s, at 0x%llx, \"%s\": %s",
            w->launch->module->target, w->launch->kernel->name,
            i ? (unsigned long long)i->address : 0ull, i ? i->text : "", what);
@@ -47,38 +39,13 @@ void amd_fail(amd_wave *w, const amd_ins *i, const char *format, ...) {
 
 unsigned char *amd_access(amd_wave *w, const amd_ins *i, uint64_t address, uint32_t bytes,
                           bool writes) {
-  const amd_block *b = w->block;
-  if (!b || address - (uint64_t)(uintptr_t)b->at >= b->bytes) b = amd_find(address);
-  if (b && bytes <= b->bytes - (address - (uint64_t)(uintptr_t)b->at) && !(writes && b->constant)) {
-    w->block = b;
-    return (unsigned char *)b->at + (address - (uint64_t)(uintptr_t)b->at);
-  }
-  const amd_block *below = amd_find_below(address);
-  uint64_t at = below ? address - (uint64_t)(uintptr_t)below->at : 0;
-  const char *done = writes ? "written" : "read";
-  if (b)
-    amd_fail(w, i, "%u bytes %s at byte %llu of a block of %zu%s", bytes, done,
-             (unsigned long long)at, b->bytes, b->constant ? " that is constant" : "");
-  else if (below && at < 1 << 20)
-    amd_fail(w, i, "%u bytes %s, %llu behind the end of a block of %zu", bytes, done,
-             (unsigned long long)(at - below->bytes), below->bytes);
-  else
-    amd_fail(w, i, "%u bytes %s at 0x%llx, outside of every block of memory", bytes, done,
-             (unsigned long long)address);
-  return NULL;
+  char why[256];
+  unsigned char *at = machine_access(address, bytes, writes, &w->block, why, sizeof why);
+  if (!at) amd_fail(w, i, "%s", why);
+  return at;
 }
 
 /* ---- a wave's start ---- */
-
-/* Half of it are NaNs, whichever type reads it. */
-static uint32_t *make_junk(uint64_t *random) {
-  uint32_t *junk = malloc(JUNK * sizeof *junk);
-  for (int k = 0; junk && k < JUNK; k++) {
-    uint64_t r = draw(random);
-    junk[k] = (uint32_t)r | (r >> 63 ? 0x7ff80000u : 0);
-  }
-  return junk;
-}
 
 static int vector_registers(const amd_launch *p) {
   return (int)((p->kernel->rsrc1 & 63) + 1) * 8; /* gfx90a and gfx942 count both files together */
@@ -121,13 +88,13 @@ static void start(amd_wave *w, const amd_launch *p, int index, uint32_t group, c
   w->rows = (const uint32_t(*)[2 * AMD_ROW]) p->module->rows;
   w->block = NULL;
   w->pc = p->kernel->first;
-  w->state = AMD_RUNS;
-  w->scc = (uint32_t)draw(random) & 1;
+  w->state = MACHINE_RUNS;
+  w->scc = (uint32_t)machine_draw(random) & 1;
   size_t words =
       (size_t)(vector_registers(p) < AMD_VGPRS ? vector_registers(p) : AMD_VGPRS) * AMD_ROW;
   for (int file = 0; file < 2; file++)
-    memcpy(rows[file], junk + draw(random) % (JUNK - words + 1), words * 4);
-  memcpy(w->s, junk + draw(random) % (JUNK - AMD_SGPRS), sizeof w->s);
+    memcpy(rows[file], junk + machine_draw(random) % (MACHINE_JUNK - words + 1), words * 4);
+  memcpy(w->s, junk + machine_draw(random) % (MACHINE_JUNK - AMD_SGPRS), sizeof w->s);
   if (p->kernel->scratch) memset(scratch, 0xee, (size_t)p->kernel->scratch * (size_t)lanes);
   for (int l = 0; l < lanes; l++) w->v[0][l] = (uint32_t)(first + l);
   uint64_t exec = p->threads - (uint32_t)first >= (uint32_t)lanes
@@ -141,15 +108,16 @@ static void start(amd_wave *w, const amd_launch *p, int index, uint32_t group, c
 
 /* ---- running ---- */
 
-static void advance(amd_wave *w, uint64_t steps) {
+static void advance(void *wave, uint64_t steps) {
+  amd_wave *w = wave;
   const amd_ins *ins = w->launch->module->ins;
   uint64_t n = 0;
-  while (n < steps && w->state == AMD_RUNS) {
+  while (n < steps && w->state == MACHINE_RUNS) {
     const amd_ins *i = &ins[w->pc];
     if (i->next < 0 && i->run != amd_run_unknown) { /* the last one must end the wave, or jump */
       w->pc = -1;
       i->run(w, i);
-      if (w->pc < 0 && w->state == AMD_RUNS) amd_fail(w, i, "nothing stands behind it");
+      if (w->pc < 0 && w->state == MACHINE_RUNS) amd_fail(w, i, "nothing stands behind it");
     } else {
       w->pc = i->next;
       i->run(w, i);
@@ -159,33 +127,25 @@ static void advance(amd_wave *w, uint64_t steps) {
   instructions += n;
 }
 
-static bool run_group(amd_wave **waves, int n, uint64_t *random) {
-  for (;;) {
-    int running = 0, waiting = 0;
-    for (int k = 0; k < n; k++) {
-      if (waves[k]->state == AMD_FAILED) return false;
-      running += waves[k]->state == AMD_RUNS;
-      waiting += waves[k]->state == AMD_WAITS;
-    }
-    if (!running && !waiting) return true;
-    if (!running) {
-      for (int k = 0; k < n; k++)
-        if (waves[k]->state == AMD_WAITS) waves[k]->state = AMD_RUNS;
-      continue;
-    }
-    int which = amd_plain_run ? 0 : (int)(draw(random) % (uint64_t)running), at = 0;
-    while (waves[at]->state != AMD_RUNS || which--) at++;
-    advance(waves[at], n == 1 || amd_plain_run ? UINT64_MAX : 1 + draw(random) % MAX_STEPS);
+static void release(void *const *waves, int n) {
+  for (int k = 0; k < n; k++) {
+    amd_wave *w = waves[k];
+    if (w->state == MACHINE_WAITS) w->state = MACHINE_RUNS;
   }
 }
 
 static bool run_groups(const amd_launch *p, amd_wave **waves, int n, uint64_t *random) {
-  uint32_t *junk = make_junk(random);
+  uint32_t *junk = machine_junk(random);
+  machine_group group = {.n = n, .advance = advance, .release = release, .in_order = amd_plain_run};
+  for (int k = 0; k < n; k++) {
+    group.thread[k] = waves[k];
+    group.state[k] = &waves[k]->state;
+  }
   bool good = junk != NULL;
   for (uint32_t g = 0; good && g < p->groups; g++) {
     memset(p->lds, 0xee, p->lds_bytes);
     for (int k = 0; k < n; k++) start(waves[k], p, k, g, junk, random);
-    good = run_group(waves, n, random);
+    good = machine_run_group(&group, random);
   }
   free(junk);
   return good;
@@ -239,9 +199,9 @@ bool amd_run_kernel(const amd_module *m, const amd_kernel *k, uint32_t groups, u
   if (!good) snprintf(error, size, "%s: no memory for a group", k->name);
   p.arguments = (uint64_t)(uintptr_t)arguments;
   good = good && copy_arguments(k, arguments, params, error, size);
-  bool lent = good && amd_lend(arguments, capacity_of_arguments(k));
+  bool lent = good && machine_lend(arguments, capacity_of_arguments(k));
   good = lent && run_groups(&p, waves, n, &random);
-  if (lent) amd_take_back(arguments);
+  if (lent) machine_take_back(arguments);
   for (int w = 0; waves && w < n && waves[w]; w++) {
     free(waves[w]->scratch);
     free(waves[w]);

@@ -64,7 +64,7 @@ static void refusals(void **state) {
   }
   amd_module *m = amd_assemble(target, sources, n);
   assert_non_null(m);
-  char *in = amd_alloc(4096), *out = amd_alloc(4096);
+  char *in = machine_alloc(4096), *out = machine_alloc(4096);
   memset(in, 0, 4096);
   uint32_t lanes = target[3] == '9' ? 64 : 32;
   for (int k = 0; k < n; k++) {
@@ -77,10 +77,10 @@ static void refusals(void **state) {
         !strstr(error, cases[c].reason) || !strstr(error, cases[c].more))
       fail_msg("%s: %s", sources[k].name, error);
   }
-  amd_free(out);
+  machine_free(out);
   if (amd_run_assembled(m, "fine", lanes, in, out, error, sizeof error))
     fail_msg("memory given back was written");
-  amd_free(in);
+  machine_free(in);
   amd_unload(m);
 }
 
@@ -108,31 +108,31 @@ static void barriers(void **state) {
   if (tools_missing()) skip_because("no clang-19, or no llvm-objdump-19");
   amd_module *m = amd_assemble(*state, &swapped, 1);
   assert_non_null(m);
-  char *in = amd_alloc(256 * 32), *out = amd_alloc(256 * 16);
+  char *in = machine_alloc(256 * 32), *out = machine_alloc(256 * 16);
   assert_int_equal(right(m, in, out), 20);
   setenv("AMD_EMULATOR_BARRIERS", "off", 1);
   int without = right(m, in, out);
   unsetenv("AMD_EMULATOR_BARRIERS");
   if (without > 10)
     fail_msg("%s: of 20 seeds %d are right without a barrier", (char *)*state, without);
-  amd_free(in);
-  amd_free(out);
+  machine_free(in);
+  machine_free(out);
   amd_unload(m);
 }
 
 static void memory_is_checked(void **state) {
   (void)state;
-  char *a = amd_alloc(100), *b = amd_alloc(1 << 20);
+  char *a = machine_alloc(100), *b = machine_alloc(1 << 20);
   assert_true(a && b && (uintptr_t)a % 256 == 0);
-  assert_ptr_equal(amd_find((uint64_t)(uintptr_t)a + 99)->at, a);
-  assert_null(amd_find((uint64_t)(uintptr_t)a + 100));
-  assert_null(amd_find((uint64_t)(uintptr_t)a - 1));
+  assert_ptr_equal(machine_find((uint64_t)(uintptr_t)a + 99)->at, a);
+  assert_null(machine_find((uint64_t)(uintptr_t)a + 100));
+  assert_null(machine_find((uint64_t)(uintptr_t)a - 1));
   for (int i = 0; i < 1 << 20; i++) assert_int_equal((unsigned char)b[i], 0xee);
-  assert_null(amd_alloc(0));
-  assert_false(amd_free(a + 1));
-  assert_true(amd_free(a));
-  assert_false(amd_free(a));
-  assert_true(amd_free(b));
+  assert_null(machine_alloc(0));
+  assert_false(machine_free(a + 1));
+  assert_true(machine_free(a));
+  assert_false(machine_free(a));
+  assert_true(machine_free(b));
 }
 
 static void damaged(void **state) {

@@ -417,7 +417,7 @@ static void instructions(void **state) {
     skip_because("no clang-19, or no llvm-objdump-19");
   amd_module *m = amd_assemble(target, sources, n);
   assert_non_null(m);
-  wave *w = amd_alloc(sizeof *w), *out = amd_alloc(sizeof *out);
+  wave *w = machine_alloc(sizeof *w), *out = machine_alloc(sizeof *out);
   assert_true(w && out);
   for (int round = 0; round < 40; round++) {
     w->lanes = target[3] == '9' ? 64 : 32;
@@ -430,8 +430,8 @@ static void instructions(void **state) {
       compare(target, c, w, (const uint32_t(*)[AMD_RESULTS])out->out);
     }
   }
-  amd_free(w);
-  amd_free(out);
+  machine_free(w);
+  machine_free(out);
   amd_unload(m);
 }
 

@@ -210,10 +210,10 @@ BRANCH(vccz, !vcc_of(w))
 BRANCH(vccnz, vcc_of(w))
 BRANCH(execz, !w->exec)
 BRANCH(execnz, w->exec)
-static void end(amd_wave *w, const amd_ins *i) { (void)i, w->state = AMD_ENDED; }
+static void end(amd_wave *w, const amd_ins *i) { (void)i, w->state = MACHINE_ENDED; }
 static void barrier(amd_wave *w, const amd_ins *i) {
   (void)i;
-  if (w->launch->barriers) w->state = AMD_WAITS;
+  if (w->launch->barriers) w->state = MACHINE_WAITS;
 }
 
 /* ---- loads: whole words from aligned addresses ---- */
