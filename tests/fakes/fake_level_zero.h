@@ -19,7 +19,8 @@ __attribute__((visibility("default"))) int fake_level_zero_live(void);
 __attribute__((visibility("default"))) int fake_level_zero_failed(void);
 extern __attribute__((visibility("default"))) fake_level_zero_wish fake_level_zero;
 
-/* ---- fake_level_zero_run.c: SPIR-V words, run on a CPU through OpenCL ---- */
+/* ---- what runs kernels: fake_level_zero_run.c, on a CPU through OpenCL; tests/intel/level_zero.c,
+   as machine code in an emulator ---- */
 
 enum { FAKE_PARAMETERS = 128 };
 typedef struct {
@@ -30,9 +31,6 @@ typedef struct {
   int bytes[FAKE_PARAMETERS]; /* of a scalar; 0: a pointer to global memory */
 } fake_signature;
 
-/* Reads the one kernel of a module.  false: not a module, or not one kernel. */
-bool fake_read_signature(const uint32_t *words, size_t n, fake_signature *s);
-
 typedef union {
   void *pointer;
   uint8_t bytes[8];
@@ -40,8 +38,16 @@ typedef union {
 
 void *fake_memory_new(size_t bytes);
 void fake_memory_free(void *memory);
+typedef struct {
+  const void *spirv, *binary; /* binary: what fake_program_binary gave, or NULL */
+  size_t bytes, binary_bytes;
+  const char *options; /* NULL with a binary */
+  const char *kernel;
+} fake_source;
 /* A program, or NULL and a log. */
-void *fake_program_new(const void *spirv, size_t bytes, char *log, size_t size);
+void *fake_program_new(const fake_source *from, char *log, size_t size);
+/* What need not be compiled again, or NULL. */
+const void *fake_program_binary(void *program, size_t *bytes);
 void fake_program_free(void *program);
 void *fake_kernel_new(void *program, const char *name);
 void fake_kernel_free(void *kernel);

@@ -5,13 +5,60 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* ---- what a module says about its kernel ---- */
+
+enum {
+  OP_ENTRY = 15,
+  OP_MODE = 16,
+  OP_INT = 21,
+  OP_FLOAT = 22,
+  OP_POINTER = 32,
+  OP_PARAMETER = 55,
+  MODE_LOCAL_SIZE = 17,
+  MODE_SUBGROUP_SIZE = 35
+};
+
+/* Bytes of a parameter's type: 0 a pointer, -1 not found. */
+static int type_bytes(const uint32_t *words, size_t n, uint32_t type) {
+  for (size_t i = 5; i < n && words[i] >> 16; i += words[i] >> 16) {
+    uint32_t op = words[i] & 0xffff;
+    if (words[i + 1] != type) continue;
+    if (op == OP_POINTER) return 0;
+    if (op == OP_INT || op == OP_FLOAT) return (int)words[i + 2] / 8;
+  }
+  return -1;
+}
+
+/* Reads the one kernel of a module.  false: not a module, or not one kernel. */
+static bool read_signature(const uint32_t *words, size_t n, fake_signature *s) {
+  int kernels = 0;
+  memset(s, 0, sizeof *s);
+  if (n < 5 || words[0] != 0x07230203 || words[1] > 0x00010200)
+    return false; /* the Max driver takes at most 1.2 */
+  for (size_t i = 5, length; i < n; i += length) {
+    uint32_t op = words[i] & 0xffff;
+    if (!(length = words[i] >> 16) || length > n - i) return false;
+    if (op == OP_ENTRY)
+      snprintf(s->name, sizeof s->name, "%.*s", (int)(4 * (length - 3)),
+               (const char *)&words[i + 3]),
+          kernels++;
+    if (op == OP_MODE && words[i + 2] == MODE_SUBGROUP_SIZE) s->sub_group = words[i + 3];
+    if (op == OP_MODE && words[i + 2] == MODE_LOCAL_SIZE) s->local_size = words[i + 3];
+    if (op != OP_PARAMETER) continue;
+    if (s->n_parameters == FAKE_PARAMETERS ||
+        (s->bytes[s->n_parameters++] = type_bytes(words, n, words[i + 1])) < 0)
+      return false;
+  }
+  return kernels == 1;
+}
+
 /* ---- modules ---- */
 
-/* A native binary: this head, then the words. */
+/* A native binary: this head, the words, and what they were compiled to. */
 typedef struct {
   char magic[8];
   uint32_t large, registers;
-  uint64_t bytes, sum;
+  uint64_t words, bytes, sum; /* words: bytes of them */
 } native_head;
 
 static uint64_t sum_of(const uint8_t *bytes, size_t n) {
@@ -41,41 +88,50 @@ static bool read_options(object *module, const char *flags, char *log, size_t si
   return true;
 }
 
-static bool read_native(object *module, const ze_module_desc_t *desc, const uint8_t **words,
-                        size_t *n, char *log, size_t size) {
+static bool read_native(object *module, const ze_module_desc_t *desc, fake_source *from, char *log,
+                        size_t size) {
   native_head head;
   snprintf(log, size, "not a binary of this driver");
   if (desc->inputSize < sizeof head) return false;
   memcpy(&head, desc->pInputModule, sizeof head);
-  *words = desc->pInputModule + sizeof head;
-  *n = desc->inputSize - sizeof head;
-  if (memcmp(head.magic, "FAKE-ZE1", 8) || head.bytes != *n || head.sum != sum_of(*words, *n))
+  const uint8_t *behind = desc->pInputModule + sizeof head;
+  size_t n = desc->inputSize - sizeof head;
+  if (memcmp(head.magic, "FAKE-ZE2", 8) || head.bytes != n || head.words > n ||
+      head.sum != sum_of(behind, n))
     return false;
+  from->spirv = behind;
+  from->bytes = head.words;
+  from->binary_bytes = n - head.words;
+  from->binary = from->binary_bytes ? behind + head.words : NULL;
+  from->options = NULL;
   module->large = head.large;
   module->registers = head.registers;
   return true;
 }
 
 static ze_result_t compile(object *module, const ze_module_desc_t *desc, char *log, size_t size) {
-  const uint8_t *words = desc->pInputModule;
-  size_t n = desc->inputSize;
+  fake_source from = {.spirv = desc->pInputModule,
+                      .bytes = desc->inputSize,
+                      .options = desc->pBuildFlags ? desc->pBuildFlags : ""};
+  const fake_signature *s = &module->signature;
   bool native = desc->format == ZE_MODULE_FORMAT_NATIVE;
-  if (native && !read_native(module, desc, &words, &n, log, size))
+  if (native && !read_native(module, desc, &from, log, size))
     return ZE_RESULT_ERROR_INVALID_NATIVE_BINARY;
   if (!native && !read_options(module, desc->pBuildFlags, log, size))
     return ZE_RESULT_ERROR_MODULE_BUILD_FAILURE;
-  module->spirv = calloc(n ? n : 1, 1);
+  module->spirv = calloc(from.bytes ? from.bytes : 1, 1);
   if (!module->spirv) abort();
-  memcpy(module->spirv, words, n);
-  module->bytes = n;
+  memcpy(module->spirv, from.spirv, from.bytes);
+  from.spirv = module->spirv; /* aligned */
+  module->bytes = from.bytes;
   snprintf(log, size, "the words are no module with one kernel");
-  if (n % 4 || !fake_read_signature((const uint32_t *)module->spirv, n / 4, &module->signature))
+  if (from.bytes % 4 || !read_signature(from.spirv, from.bytes / 4, &module->signature))
     return ZE_RESULT_ERROR_MODULE_BUILD_FAILURE;
-  snprintf(log, size, "sub-groups of %u lanes", module->signature.sub_group);
-  if (module->signature.sub_group && module->signature.sub_group != 16 &&
-      module->signature.sub_group != 32)
+  snprintf(log, size, "sub-groups of %u lanes", s->sub_group);
+  if (s->sub_group && s->sub_group != 16 && s->sub_group != 32)
     return ZE_RESULT_ERROR_MODULE_BUILD_FAILURE;
-  module->program = fake_program_new(module->spirv, n, log, size);
+  from.kernel = s->name;
+  module->program = fake_program_new(&from, log, size);
   return module->program ? ZE_RESULT_SUCCESS : ZE_RESULT_ERROR_MODULE_BUILD_FAILURE;
 }
 
@@ -136,12 +192,22 @@ static ze_result_t ZE_APICALL module_native(ze_module_handle_t m, size_t *n, uin
   if (!r) r = fake_check(m, MODULE);
   if (!r) r = fake_check_pointer(n, "the binary's size");
   if (r) return fake_end(r);
-  native_head head = {"FAKE-ZE1", module->large, module->registers, module->bytes,
-                      sum_of(module->spirv, module->bytes)};
-  if (out && *n < sizeof head + module->bytes)
+  size_t compiled_bytes;
+  const void *compiled = fake_program_binary(module->program, &compiled_bytes);
+  native_head head = {.magic = "FAKE-ZE2",
+                      .large = module->large,
+                      .registers = module->registers,
+                      .words = module->bytes,
+                      .bytes = module->bytes + compiled_bytes};
+  size_t all = sizeof head + head.bytes;
+  if (out && *n < all)
     return fake_end(fake_broken(ZE_RESULT_ERROR_INVALID_SIZE, "no room for the binary"));
-  if (out) memcpy(out, &head, sizeof head), memcpy(out + sizeof head, module->spirv, module->bytes);
-  *n = sizeof head + module->bytes;
+  *n = all;
+  if (!out) return fake_end(r);
+  memcpy(out + sizeof head, module->spirv, module->bytes);
+  if (compiled_bytes) memcpy(out + sizeof head + module->bytes, compiled, compiled_bytes);
+  head.sum = sum_of(out + sizeof head, head.bytes);
+  memcpy(out, &head, sizeof head);
   return fake_end(r);
 }
 

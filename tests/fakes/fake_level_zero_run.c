@@ -39,52 +39,6 @@ void fake_memory_free(void *memory) {
   else cl.free(cl.runner.context, memory);
 }
 
-/* ---- what a module says about its kernel ---- */
-
-enum {
-  OP_ENTRY = 15,
-  OP_MODE = 16,
-  OP_INT = 21,
-  OP_FLOAT = 22,
-  OP_POINTER = 32,
-  OP_PARAMETER = 55,
-  MODE_LOCAL_SIZE = 17,
-  MODE_SUBGROUP_SIZE = 35
-};
-
-/* Bytes of a parameter's type: 0 a pointer, -1 not found. */
-static int type_bytes(const uint32_t *words, size_t n, uint32_t type) {
-  for (size_t i = 5; i < n && words[i] >> 16; i += words[i] >> 16) {
-    uint32_t op = words[i] & 0xffff;
-    if (words[i + 1] != type) continue;
-    if (op == OP_POINTER) return 0;
-    if (op == OP_INT || op == OP_FLOAT) return (int)words[i + 2] / 8;
-  }
-  return -1;
-}
-
-bool fake_read_signature(const uint32_t *words, size_t n, fake_signature *s) {
-  int kernels = 0;
-  memset(s, 0, sizeof *s);
-  if (n < 5 || words[0] != 0x07230203 || words[1] > 0x00010200)
-    return false; /* the Max driver takes at most 1.2 */
-  for (size_t i = 5, length; i < n; i += length) {
-    uint32_t op = words[i] & 0xffff;
-    if (!(length = words[i] >> 16) || length > n - i) return false;
-    if (op == OP_ENTRY)
-      snprintf(s->name, sizeof s->name, "%.*s", (int)(4 * (length - 3)),
-               (const char *)&words[i + 3]),
-          kernels++;
-    if (op == OP_MODE && words[i + 2] == MODE_SUBGROUP_SIZE) s->sub_group = words[i + 3];
-    if (op == OP_MODE && words[i + 2] == MODE_LOCAL_SIZE) s->local_size = words[i + 3];
-    if (op != OP_PARAMETER) continue;
-    if (s->n_parameters == FAKE_PARAMETERS ||
-        (s->bytes[s->n_parameters++] = type_bytes(words, n, words[i + 1])) < 0)
-      return false;
-  }
-  return kernels == 1;
-}
-
 /* ---- programs ---- */
 
 static char *file_of(const char *folder, const char *name, const void *bytes, size_t n, char *path,
@@ -118,13 +72,17 @@ static void *through_bitcode(const void *spirv, size_t bytes, char *log, size_t 
 /* Takes the place of a program or a kernel while idle. */
 static char nothing;
 
-void *fake_program_new(const void *spirv, size_t bytes, char *log, size_t size) {
+void *fake_program_new(const fake_source *from, char *log, size_t size) {
   if (fake_level_zero.idle) return &nothing;
   pthread_once(&once, open_platform);
   snprintf(log, size, "no OpenCL for CPUs here");
   if (!cl.alloc) return NULL;
-  return cl.is_intel ? runner_program(&cl.runner, 1, spirv, bytes, log, size)
-                     : through_bitcode(spirv, bytes, log, size);
+  return cl.is_intel ? runner_program(&cl.runner, 1, from->spirv, from->bytes, log, size)
+                     : through_bitcode(from->spirv, from->bytes, log, size);
+}
+const void *fake_program_binary(void *program, size_t *bytes) {
+  (void)program;
+  return *bytes = 0, NULL;
 }
 void fake_program_free(void *program) {
   if (program != &nothing) cl.runner.clReleaseProgram(program);

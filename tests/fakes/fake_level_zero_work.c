@@ -63,11 +63,15 @@ static ze_result_t ZE_APICALL list_close(ze_command_list_handle_t l) {
   return fake_end(r);
 }
 
+static bool lost; /* a kernel failed: nothing works any more */
+
 static void run_one(const command *c) {
   if (c->kind == COPY) memcpy(c->to, c->from, c->bytes);
-  if (c->kind == LAUNCH &&
-      !fake_kernel_run(c->kernel->run, &c->kernel->signature, c->args, c->groups, c->kernel->size))
-    fake_broken(ZE_RESULT_ERROR_UNKNOWN, "OpenCL did not run kernel %s", c->kernel->signature.name);
+  if (c->kind == LAUNCH && !fake_kernel_run(c->kernel->run, &c->kernel->signature, c->args,
+                                            c->groups, c->kernel->size)) {
+    fake_broken(ZE_RESULT_ERROR_UNKNOWN, "kernel %s failed", c->kernel->signature.name);
+    lost = true;
+  }
   if (c->kind == RESET) c->other->signalled = false;
   if (c->event && c->event->signalled)
     fake_broken(ZE_RESULT_ERROR_INVALID_SYNCHRONIZATION_OBJECT, "an event is signalled twice");
@@ -234,7 +238,7 @@ ze_result_t ZE_APICALL fake_event_wait(ze_event_handle_t e, uint64_t timeout) {
   run_all(fake_context_of((object *)e));
   if (!((object *)e)->signalled)
     r = fake_broken(ZE_RESULT_NOT_READY, "the host waits for an event that nothing signals");
-  return fake_end(r);
+  return fake_end(lost && !r ? ZE_RESULT_ERROR_DEVICE_LOST : r);
 }
 
 /* ---- queues ---- */
@@ -279,7 +283,7 @@ static ze_result_t ZE_APICALL queue_wait(ze_command_queue_handle_t q, uint64_t t
   run_all(((object *)q)->parent);
   if (((object *)q)->n_lists)
     r = fake_broken(ZE_RESULT_NOT_READY, "the host waits for a queue that waits forever");
-  return fake_end(r);
+  return fake_end(lost && !r ? ZE_RESULT_ERROR_DEVICE_LOST : r);
 }
 
 /* ---- memory ---- */
