@@ -35,12 +35,12 @@ by_pkg_config() { # FOLDER [--static]
   warnings="-Wall -Wextra -Werror -O2 -g"
   headers=$(pkg-config --cflags clebsch)
   to=$(pkg-config ${2:-} --libs clebsch)
-  for name in harmonics tensor_product water_edges; do
+  for name in harmonics tensor_product fit water_edges; do
     cc -std=c11 -Wpedantic $warnings $headers $name.c -o "$1/$name" $to -lm
   done
   c++ -std=c++11 -Wpedantic $warnings $headers water.cpp -o "$1/water_cpp" $to
   c++ -std=c++20 -Wall -Werror $headers -x c++ tensor_product.c -o "$1/tensor_product_cpp" $to
-  for name in harmonics tensor_product water; do
+  for name in harmonics tensor_product fit water; do
     gfortran $warnings -std=f2018 -J "$1" "$fortran" $name.f90 -o "$1/${name}_fortran" $to
   done
 }
@@ -63,6 +63,12 @@ check_product() { # FOLDER
   "$1/tensor_product_fortran" cpu >said_f || fail "$1: the product in Fortran: $(cat said_f)"
   [ "$(sed 's/\b0\././g' said_f)" = "3.0000 -3.0000 1.6454 .5774 6.0000 -3.6000 -9.0000 5.4000 4.0000 -2.4000 3.1500 8.4000 -5.2500 1.2000 8.4000 -2.4000" ] ||
     fail "$1: the product in Fortran: $(cat said_f)"
+}
+
+check_fit() { # FOLDER
+  "$1/fit" cpu >said || fail "$1: the fit: $(cat said)"
+  grep -q "^c0 0.9" said && grep -q "^loss 0.0000" said || fail "$1: the fit: $(cat said)"
+  [ "$("$1/fit_fortran" cpu | sed 's/ \./ 0./')" = "$(cat said)" ] || fail "$1: the fit in Fortran: $("$1/fit_fortran" cpu)"
 }
 
 # Both ways into the model, in both languages, to the last bit.
@@ -88,6 +94,7 @@ check() { # FOLDER shared|static
     [ $linked = "$2" ] || fail "$1: $name is linked $linked"
   done
   check_harmonics "$1"
+  check_fit "$1"
   check_product "$1"
   check_water "$1" "$stage/made.safetensors"
   [ -f "$stage/first" ] || cp fortran "$stage/first"
