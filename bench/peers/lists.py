@@ -27,10 +27,10 @@ GHOSTNET = """
     960x160x1x1 960*2 1280x960x1x1 1280 1000x1280 1000"""
 DCGAN = "64x3x4x4 128x64x4x4 128*2 256x128x4x4 256*2 512x256x4x4 512*2 1x512x4x4"
 
-# A linear of an e3nn model is a matrix for each irrep; 89 is the number of species.
+# Made: the sizes of 128 channels and 89 species.
 MACE = """
-    89x128 128x11392*2 89x23x128*2 89x4x128*2 89x1x128*3 89x44x128 89x6x128
-    8x64*2 64x64*4 64x1024 64x1792 128x128*24 64x32*36 128*69 1361x16"""
+    89x2944*6 89x512*6 89x128*6 128x128*40 64x64*8 8x64*2 64x1280*4 128*60 1*16 11392x128
+    3479x128"""
 
 
 def transformer(embeddings, layers, width, last):

@@ -133,7 +133,7 @@ static double speed(const json_t *results, const char *suite, int line, int *cas
 }
 
 static void compares_with_naive_kernels(void **state) {
-  static const char *const suites[] = {"sums", "products", "convolutions"},
+  static const char *const suites[] = {"norms", "sums", "products", "convolutions"},
                            *const lines[] = {"\nall on", "\nwithout wide accesses",
                                              "\nwithout persistent reductions",
                                              "\nwithout split reductions", "\nwithout any"};
@@ -152,7 +152,7 @@ static void compares_with_naive_kernels(void **state) {
     const char *at = strstr(out, lines[k]);
     if (!at) fail_msg("there is no line '%s' in\n%s", lines[k] + 1, out);
     at += strlen(lines[k]);
-    for (int s = 0; s < 3; s++) {
+    for (int s = 0; s < 4; s++) {
       double shown = 0;
       int cases = 0, n = 0, wanted_cases;
       double wanted_speed = speed(results, suites[s], k, &wanted_cases);

@@ -111,8 +111,9 @@ static const double TOLERANCE = 2e-3; /* tolerance in f32, relative to the root 
                                          100,000 terms in different order */
 
 static const char *title(const ablation_case *c, char out[200]) {
-  snprintf(out, 200, "%s %s %s%s%s %s", c->kind, c->problem, c->layout, c->graph ? " " : "",
-           c->graph ? c->graph : "", pass_names[c->pass]);
+  snprintf(out, 200, "%s %s%s%s%s%s %s", c->kind, c->problem, c->layout ? " " : "",
+           c->layout ? c->layout : "", c->graph ? " " : "", c->graph ? c->graph : "",
+           pass_names[c->pass]);
   return out;
 }
 

@@ -27,9 +27,17 @@ typedef enum {
   CALL_PRODUCT,
   CALL_CONVOLUTION,
   CALL_CONTRACTION,
+  CALL_NORM,
+  CALL_OPTIMIZER,
   CALL_NAIVE
 } call_kind;
-enum { MAX_CALLS = 48, MAX_WAYS = ABLATIONS + 2, MAX_THINGS = 96, CALL_ROWS = 11, MAX_OUTPUTS = 7 };
+enum {
+  MAX_CALLS = 160,
+  MAX_WAYS = ABLATIONS + 2,
+  MAX_THINGS = 96,
+  CALL_ROWS = 11,
+  MAX_OUTPUTS = 7
+};
 typedef struct {
   call_kind kind;
   clb_op *op;
@@ -38,7 +46,8 @@ typedef struct {
   clb_graph *graph;
   clb_buffer *workspace;
   clb_rows rows[CALL_ROWS]; /* operands in the order of the call */
-  naive *device;            /* of CALL_NAIVE, with the next two */
+  clb_optimizer *optimizer;
+  naive *device; /* of CALL_NAIVE, with the next two */
   naive_kernel kernel;
   naive_arguments arguments;
 } op_call;
@@ -63,7 +72,8 @@ typedef struct {
 } output;
 
 typedef struct {
-  const char *kind, *problem, *layout, *graph; /* graph: NULL, or a name of graphs.h */
+  const char *kind, *problem, *layout, *graph; /* layout: may be NULL; graph: NULL, or a name of
+                                                  graphs.h */
   clb_pass pass;
   int64_t rows; /* without a graph; otherwise the number of edges, set when the graph is made */
   const char *suite; /* NULL: none, and no naive kernel */
@@ -78,9 +88,11 @@ typedef struct {
   clb_op *op[MAX_THINGS];
   clb_buffer *buffer[MAX_THINGS];
   clb_graph *graph[MAX_THINGS];
-  int n_ops, n_buffers, n_graphs, n_ways, n_outputs;
+  clb_optimizer *optimizer[MAX_WAYS];
+  int n_ops, n_buffers, n_graphs, n_optimizers, n_ways, n_outputs;
   way way[MAX_WAYS];
   output output[MAX_OUTPUTS];
+  float *first; /* what output 0 holds before the results of ways are compared; NULL: nothing */
 } work;
 
 enum { ALL_OF_CONTEXT = CLB_WIDE_ACCESSES | CLB_REGISTER_SUMS | CLB_SPLIT_ROWS };
@@ -90,6 +102,8 @@ void work_disable(work *w, unsigned optimisations);
 clb_op *work_product(work *w, const clb_tensor_product_desc *desc);
 clb_op *work_harmonics(work *w, const clb_spherical_harmonics_desc *desc);
 clb_op *work_convolution(work *w, const clb_convolution_desc *desc);
+clb_op *work_norm(work *w, const clb_rms_norm_desc *desc);
+clb_optimizer *work_optimizer(work *w, const clb_optimizer_desc *desc);
 clb_op *work_contraction(work *w, const tool_kernel *kernel, unsigned passes);
 clb_graph *work_graph(work *w, int64_t n_senders, int64_t n_receivers, int64_t n_edges,
                       const int32_t *senders, const int32_t *receivers);
@@ -136,14 +150,16 @@ void ablation_contraction(work *w, ablation_case *c);
 void ablation_given(work *w, ablation_case *c);
 void ablation_row_sum(work *w, ablation_case *c);
 void ablation_weight_gradient(work *w, ablation_case *c);
+void ablation_norm(work *w, ablation_case *c);
+void ablation_optimizer(work *w, ablation_case *c);
 
 /* Ways without one or all of the optimisations that a context can disable. */
 typedef struct {
   ablation way;
   unsigned without;
 } ablation_switch;
-enum { SWITCHES = 4 };
-extern const ablation_switch ablation_switches[SWITCHES];
+enum { SWITCHES = 4, SUITE_SWITCHES = 5 };
+extern const ablation_switch ablation_switches[SWITCHES], suite_switches[SUITE_SWITCHES];
 
 /* A named product in f32 in the case's layout; the caller frees it. */
 typedef struct {

@@ -46,7 +46,17 @@ static const entry quick_cases[] = {
 #define PRODUCTS "products"
 #define CONVOLUTIONS "convolutions"
 #define SUMS "sums and optimizers"
+#define NORMS "norms"
+#define IRREPS "128x0e+64x1o+32x2e+32x3o"
 static const entry standard_suites[] = {
+    {"norm", "77x0e", "mul_ir", NULL, NULL, 131072, 16384, F | B, NORMS},
+    {"norm", "128x0e", "mul_ir", NULL, NULL, 32768, 8192, F | B, NORMS},
+    {"norm", "512x0e", "mul_ir", NULL, NULL, 65536, 4096, F | B, NORMS},
+    {"norm", "4096x0e", "mul_ir", NULL, NULL, 16384, 512, F | B, NORMS},
+    {"norm", IRREPS, "mul_ir", NULL, NULL, 20000, 2000, F | B, NORMS},
+    {"adam", "nequix", NULL, NULL, NULL, 1, 1, F, SUMS},
+    {"adam", "dcgan", NULL, NULL, NULL, 1, 1, F, SUMS},
+    {"momentum", "mace", NULL, NULL, NULL, 1, 1, F, SUMS},
     {"row_sum", "704x0e", "ir_mul", "carbon", "carbon:1", 0, 0, F, SUMS},
     {"row_sum", "512x0e", "ir_mul", "hub", "hub:20000", 0, 0, F, SUMS},
     {"weight_gradient", "77x0e", "ir_mul", NULL, NULL, 131072, 16384, B, SUMS},
@@ -61,6 +71,9 @@ static const entry standard_suites[] = {
     {"convolution_given", "nequip-water", "ir_mul", "hub", "hub:20000", 0, 0, F | B, CONVOLUTIONS},
 };
 static const entry quick_suites[] = {
+    {"norm", "77x0e", "mul_ir", NULL, NULL, 2048, 2048, F | B, NORMS},
+    {"norm", "16x0e+8x1o", "mul_ir", NULL, NULL, 1000, 1000, F | B, NORMS},
+    {"adam", "nequix", NULL, NULL, NULL, 1, 1, F, SUMS},
     {"row_sum", "64x0e", "ir_mul", "hub:5000", "hub:5000", 0, 0, F, SUMS},
     {"weight_gradient", "77x0e", "ir_mul", NULL, NULL, 2048, 2048, B, SUMS},
     {"tensor_product", "mace-medium", "mul_ir", NULL, NULL, 200, 200, F | B | D, PRODUCTS},
@@ -104,10 +117,19 @@ void ablation_fill(work *w, ablation_case *c) {
     const char *kind;
     void (*fill)(work *w, ablation_case *c);
   } kinds[] = {
-      {"convolution", ablation_convolution},           {"tensor_product", ablation_product},
-      {"symmetric_contraction", ablation_contraction}, {"sequence", ablation_sequence},
-      {"convolution_given", ablation_given},           {"row_sum", ablation_row_sum},
-      {"weight_gradient", ablation_weight_gradient}};
-  for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
-    if (!strcmp(kinds[i].kind, c->kind)) kinds[i].fill(w, c);
+      {"convolution", ablation_convolution},
+      {"tensor_product", ablation_product},
+      {"symmetric_contraction", ablation_contraction},
+      {"sequence", ablation_sequence},
+      {"convolution_given", ablation_given},
+      {"row_sum", ablation_row_sum},
+      {"weight_gradient", ablation_weight_gradient},
+      {"norm", ablation_norm},
+      {"adam", ablation_optimizer},
+      {"momentum", ablation_optimizer},
+  };
+  size_t i = 0;
+  while (i < sizeof kinds / sizeof *kinds && strcmp(kinds[i].kind, c->kind)) i++;
+  if (i == sizeof kinds / sizeof *kinds) fatal("ablation: there is no kind '%s'", c->kind);
+  kinds[i].fill(w, c);
 }

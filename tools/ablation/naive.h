@@ -8,15 +8,17 @@
 #include <stddef.h>
 
 /* What all kernels take; pointers are the device's. n: items; X, Y, W, Z: widths of rows. term: 7
-   numbers for each of the terms. channels: the most that a term has. */
+   numbers for each of the terms. channels: the most that a term has. scale: one number a row,
+   written and read by norms; first, second: moments. */
 #define NAIVE_ARGUMENTS                                                                            \
   typedef struct {                                                                                 \
     const float *x, *y, *w, *g, *a, *b, *c;                                                        \
-    float *out;                                                                                    \
-    const int *term;                                                                               \
+    float *out, *scale, *first, *second;                                                           \
+    const int *term, *channel, *start;                                                             \
     const float *coefficient;                                                                      \
     const int *row_start, *edge, *other, *senders, *receivers;                                     \
     long long n, rows, X, Y, W, Z, terms, channels;                                                \
+    float epsilon, lr, beta1, beta2;                                                               \
   } naive_arguments;
 NAIVE_ARGUMENTS
 

@@ -16,28 +16,32 @@
 #include "tools/cli/tool.h"
 
 enum { MAX_THREADS = 1024, PIECES = 16 }; /* PIECES: of the items, for each thread */
-typedef struct {
-  int n_threads;
-} host;
 
-static void *open_host(const clb_device_info *info, char message[NAIVE_MESSAGE]) {
-  const char *threads = strstr(info->name, "threads=");
-  host *h = allocate(1, sizeof *h);
-  cpu_set_t mine;
-  (void)message;
-  h->n_threads = threads                                     ? atoi(threads + 8)
-                 : !sched_getaffinity(0, sizeof mine, &mine) ? CPU_COUNT(&mine)
-                                                             : 1;
-  if (h->n_threads < 1) h->n_threads = 1;
-  if (h->n_threads > MAX_THREADS) h->n_threads = MAX_THREADS;
-  return h;
-}
+/* A launch: threads take pieces of its items until none is left. */
+typedef struct {
+  void (*run)(const naive_arguments *p, long long first, long long end);
+  const naive_arguments *p;
+  long long piece;
+  atomic_llong next;
+} job;
+
+typedef struct {
+  int n_threads; /* with the caller's */
+  pthread_t thread[MAX_THREADS];
+  pthread_mutex_t mutex;
+  pthread_cond_t begin, end;
+  /* under the mutex */
+  job *job;
+  long long launches;
+  int working;
+  bool closing;
+} host;
 
 /* ---- compiling ---- */
 
 static bool compile(const char *from, const char *to) {
-  char *argv[] = {"cc",    "-O3", "-march=native", "-std=gnu11", "-w", "-shared",
-                  "-fPIC", "-o",  (char *)to,      (char *)from, NULL};
+  char *argv[] = {"cc",    "-O3", "-march=native", "-fno-math-errno", "-std=gnu11", "-w", "-shared",
+                  "-fPIC", "-o",  (char *)to,      (char *)from,      NULL};
   int status = -1;
   pid_t pid;
   return !posix_spawnp(&pid, argv[0], NULL, NULL, argv, environ) &&
@@ -86,35 +90,86 @@ static void unload(void *device, void *loaded) {
 
 /* ---- running ---- */
 
-typedef struct {
-  void (*run)(const naive_arguments *p, long long first, long long end);
-  const naive_arguments *p;
-  long long piece;
-  atomic_llong next;
-} job;
-
-static void *take_pieces(void *user) {
-  job *j = user;
+static void take_pieces(job *j) {
   for (;;) {
     long long first = atomic_fetch_add(&j->next, j->piece), end = first + j->piece;
-    if (first >= j->p->n) return NULL;
+    if (first >= j->p->n) return;
     j->run(j->p, first, end < j->p->n ? end : j->p->n);
   }
 }
 
+static void *work_on(void *user) {
+  host *h = user;
+  long long done = 0;
+  pthread_mutex_lock(&h->mutex);
+  for (;;) {
+    while (h->launches == done && !h->closing) pthread_cond_wait(&h->begin, &h->mutex);
+    if (h->closing) break;
+    done = h->launches;
+    job *j = h->job;
+    pthread_mutex_unlock(&h->mutex);
+    take_pieces(j);
+    pthread_mutex_lock(&h->mutex);
+    if (!--h->working) pthread_cond_signal(&h->end);
+  }
+  pthread_mutex_unlock(&h->mutex);
+  return NULL;
+}
+
 static bool run(void *device, void *loaded, const naive_arguments *p) {
-  const host *h = device;
-  pthread_t thread[MAX_THREADS];
+  host *h = device;
   job j = {.p = p, .piece = p->n / (h->n_threads * PIECES) + 1};
-  int n = 0;
   *(void **)&j.run = dlsym(loaded, "run");
   if (!j.run) return false;
-  while (n < h->n_threads - 1 && !pthread_create(&thread[n], NULL, take_pieces, &j)) n++;
+  pthread_mutex_lock(&h->mutex);
+  h->job = &j;
+  h->working = h->n_threads - 1;
+  h->launches++;
+  pthread_cond_broadcast(&h->begin);
+  pthread_mutex_unlock(&h->mutex);
   take_pieces(&j);
-  for (int i = 0; i < n; i++) pthread_join(thread[i], NULL);
+  pthread_mutex_lock(&h->mutex);
+  while (h->working) pthread_cond_wait(&h->end, &h->mutex);
+  pthread_mutex_unlock(&h->mutex);
   return true;
 }
 
 static bool wait_for(void *device) { return device != NULL; }
 
-const naive_backend naive_cpu = {true, open_host, load, run, wait_for, unload, free};
+/* ---- threads ---- */
+
+static int threads_of(const clb_device_info *info) {
+  const char *threads = strstr(info->name, "threads=");
+  cpu_set_t mine;
+  int n = threads                                     ? atoi(threads + 8)
+          : !sched_getaffinity(0, sizeof mine, &mine) ? CPU_COUNT(&mine)
+                                                      : 1;
+  return n < 1 ? 1 : n > MAX_THREADS ? MAX_THREADS : n;
+}
+
+static void *open_host(const clb_device_info *info, char message[NAIVE_MESSAGE]) {
+  host *h = allocate(1, sizeof *h);
+  const int wanted = threads_of(info);
+  (void)message;
+  pthread_mutex_init(&h->mutex, NULL);
+  pthread_cond_init(&h->begin, NULL);
+  pthread_cond_init(&h->end, NULL);
+  for (h->n_threads = 1; h->n_threads < wanted; h->n_threads++)
+    if (pthread_create(&h->thread[h->n_threads], NULL, work_on, h)) break;
+  return h;
+}
+
+static void close_host(void *device) {
+  host *h = device;
+  pthread_mutex_lock(&h->mutex);
+  h->closing = true;
+  pthread_cond_broadcast(&h->begin);
+  pthread_mutex_unlock(&h->mutex);
+  for (int i = 1; i < h->n_threads; i++) pthread_join(h->thread[i], NULL);
+  pthread_cond_destroy(&h->begin);
+  pthread_cond_destroy(&h->end);
+  pthread_mutex_destroy(&h->mutex);
+  free(h);
+}
+
+const naive_backend naive_cpu = {true, open_host, load, run, wait_for, unload, close_host};

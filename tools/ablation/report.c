@@ -81,7 +81,7 @@ static json_t *head_of(const char *device, const ablation_case *c) {
   json_add(head, "device", json_text(device));
   json_add(head, "work", json_text(c->kind));
   json_add(head, "problem", json_text(c->problem));
-  json_add(head, "layout", json_text(c->layout));
+  json_add(head, "layout", c->layout ? json_text(c->layout) : json_null());
   json_add(head, "graph", c->graph ? json_text(c->graph) : json_null());
   json_add(head, "pass",
            json_text(strcmp(c->kind, "sequence") ? pass_names[c->pass] : "forward, backward"));

@@ -31,23 +31,22 @@ static void make_graphs(work *w, ablation_case *c, graphs *both) {
   work_disable(w, 0);
 }
 
-static const ablation_switch switches[] = {{ABLATIONS, 0},
-                                           {NO_WIDE_ACCESSES, CLB_WIDE_ACCESSES},
-                                           {NO_REGISTER_SUMS, CLB_REGISTER_SUMS},
-                                           {NO_SPLIT_ROWS, CLB_SPLIT_ROWS},
-                                           {NO_OPTIMISATION, ALL_OF_CONTEXT}};
-enum { N_SWITCHES = sizeof switches / sizeof *switches };
+const ablation_switch suite_switches[SUITE_SWITCHES] = {{ABLATIONS, 0},
+                                                        {NO_WIDE_ACCESSES, CLB_WIDE_ACCESSES},
+                                                        {NO_REGISTER_SUMS, CLB_REGISTER_SUMS},
+                                                        {NO_SPLIT_ROWS, CLB_SPLIT_ROWS},
+                                                        {NO_OPTIMISATION, ALL_OF_CONTEXT}};
 
 /* A convolution with each of the optimisations that a context can disable; `call` lacks op and
    graph. A split belongs to the graph. */
 static void add_convolutions(work *w, const clb_convolution_desc *desc, const graphs *both,
                              op_call call) {
-  for (int i = 0; i < N_SWITCHES; i++) {
-    work_disable(w, switches[i].without);
+  for (int i = 0; i < SUITE_SWITCHES; i++) {
+    work_disable(w, suite_switches[i].without);
     call.op = work_convolution(w, desc);
     work_disable(w, 0);
-    call.graph = switches[i].without & CLB_SPLIT_ROWS ? both->whole : both->graph;
-    way_add(w, work_way(w, switches[i].way, 0, false), call);
+    call.graph = suite_switches[i].without & CLB_SPLIT_ROWS ? both->whole : both->graph;
+    way_add(w, work_way(w, suite_switches[i].way, 0, false), call);
   }
 }
 
@@ -192,11 +191,11 @@ void ablation_weight_gradient(work *w, ablation_case *c) {
       .n = c->rows,
       .rows = {x, work_ones(w, 1), work_rows(w, 1, columns, NULL), g, nothing, nothing, g_w}};
   work_output(w, g_w, 1, columns);
-  for (int i = 0; i < N_SWITCHES; i++) {
-    work_disable(w, switches[i].without);
+  for (int i = 0; i < SUITE_SWITCHES; i++) {
+    work_disable(w, suite_switches[i].without);
     call.op = work_product(w, &desc);
     work_disable(w, 0);
-    way_add(w, work_way(w, switches[i].way, 0, false), call);
+    way_add(w, work_way(w, suite_switches[i].way, 0, false), call);
   }
   if (w->naive)
     way_add_naive(w, work_naive(w), NAIVE_weight_gradient,

@@ -47,6 +47,18 @@ clb_op *work_convolution(work *w, const clb_convolution_desc *desc) {
   return w->op[w->n_ops++];
 }
 
+clb_op *work_norm(work *w, const clb_rms_norm_desc *desc) {
+  if (!may(w, w->n_ops)) return NULL;
+  w->status = clb_rms_norm_create(w->ctx, desc, &w->op[w->n_ops]);
+  return w->op[w->n_ops++];
+}
+
+clb_optimizer *work_optimizer(work *w, const clb_optimizer_desc *desc) {
+  if (w->status || w->n_optimizers == MAX_WAYS) return NULL;
+  w->status = clb_optimizer_create(w->ctx, desc, &w->optimizer[w->n_optimizers]);
+  return w->optimizer[w->n_optimizers++];
+}
+
 clb_op *work_contraction(work *w, const tool_kernel *kernel, unsigned passes) {
   if (!may(w, w->n_ops)) return NULL;
   w->status = tool_op_symmetric_contraction.create(w->ctx, kernel, passes, &w->op[w->n_ops]);
@@ -157,8 +169,10 @@ void work_free(work *w) {
   if (w->ctx) clb_context_disable(w->ctx, 0);
   for (int i = 0; i < w->n_ways; i++) clb_recording_destroy(&w->way[i].recording);
   for (int i = 0; i < w->n_ops; i++) clb_op_destroy(&w->op[i]);
+  for (int i = 0; i < w->n_optimizers; i++) clb_optimizer_destroy(&w->optimizer[i]);
   for (int i = 0; i < w->n_graphs; i++) clb_graph_destroy(&w->graph[i]);
   for (int i = 0; i < w->n_buffers; i++) clb_buffer_destroy(&w->buffer[i]);
+  free(w->first);
 }
 
 /* ---- calls ---- */
@@ -185,6 +199,12 @@ static clb_status run_contraction(const op_call *c) {
   return tool_op_symmetric_contraction.run(c->op, c->pass, c->n, c->rows);
 }
 
+static clb_status run_norm(const op_call *c) {
+  return tool_op_rms_norm.run(c->op, c->pass, c->n, c->rows);
+}
+
+static clb_status run_optimizer(const op_call *c) { return clb_optimizer_step(c->optimizer); }
+
 static clb_status run_naive(const op_call *c) {
   char message[NAIVE_MESSAGE];
   if (naive_run(c->device, c->kernel, &c->arguments, message)) return CLB_OK;
@@ -197,6 +217,8 @@ static clb_status run_calls(const way *y, int first, int last) {
                                                        [CALL_PRODUCT] = run_product,
                                                        [CALL_CONVOLUTION] = run_convolution,
                                                        [CALL_CONTRACTION] = run_contraction,
+                                                       [CALL_NORM] = run_norm,
+                                                       [CALL_OPTIMIZER] = run_optimizer,
                                                        [CALL_NAIVE] = run_naive};
   clb_status status = CLB_OK;
   for (int i = first; i < last && !status; i++) status = run[y->call[i].kind](&y->call[i]);
@@ -217,6 +239,7 @@ static bool same_kernel(const op_call *a, const op_call *b) {
   const char *text[2];
   size_t n[2];
   if (a->kind != b->kind || a->graph != b->graph) return false;
+  if (a->kind == CALL_OPTIMIZER) return false;
   if (a->op == b->op) return true;
   if (a->kind == CALL_CONTRACTION && a->pass) return false; /* only one of its kernels is shown */
   if (clb_op_source(a->op, a->pass, &text[0], &n[0]) ||
@@ -300,6 +323,9 @@ static double difference(const work *w, const float *found, const float *wanted)
 /* Runs the timed part of a way once. */
 static clb_status run_once(work *w, way *y) {
   clb_status status = spoil(w);
+  if (!status && w->first)
+    status = clb_buffer_write(w->output[0].buffer, 0, w->first,
+                              (uint64_t)(w->output[0].n * w->output[0].stride) * sizeof(float));
   if (!status && y->replayed) {
     status = clb_record_begin(w->ctx);
     if (!status) status = run_calls(y, 0, y->n_timed);
