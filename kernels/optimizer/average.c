@@ -6,21 +6,24 @@ typedef struct {
   clb_chunks c;
   ir_val parameters, average, z;
   ir_val weight; /* IR_NONE: copy */
+  ir_val from[CLB_MOST_PLACES][IR_MAX_WIDTH], to[CLB_MOST_PLACES][IR_MAX_WIDTH];
 } averaging;
 
-static void elements(void *user, const clb_elements *place, int n) {
+static void load(void *user, const clb_elements *place, int n) {
   averaging *a = user;
-  clb_chunks *c = &a->c;
-  const bool copies = a->weight == IR_NONE;
-  ir_val y[CLB_MOST_PLACES][IR_MAX_WIDTH], z[CLB_MOST_PLACES][IR_MAX_WIDTH];
   for (int i = 0; i < n; i++) {
-    clb_chunks_load(c, a->parameters, CLB_CHUNK_PARAMETERS, &place[i], y[i]);
-    if (!copies) clb_chunks_load(c, a->z, CLB_CHUNK_STATE + 1, &place[i], z[i]);
+    clb_chunks_load(&a->c, a->parameters, CLB_CHUNK_PARAMETERS, &place[i], a->from[i]);
+    if (a->weight != IR_NONE)
+      clb_chunks_load(&a->c, a->z, CLB_CHUNK_STATE + 1, &place[i], a->to[i]);
   }
+}
+
+static void finish(void *user, const clb_elements *place, int n) {
+  averaging *a = user;
   for (int i = 0; i < n; i++) {
-    for (int j = 0; j < place->width && !copies; j++)
-      y[i][j] = clb_lerp(c->k, y[i][j], z[i][j], a->weight);
-    clb_chunks_store(c, a->average, CLB_CHUNK_AVERAGE, &place[i], y[i]);
+    for (int j = 0; j < place->width && a->weight != IR_NONE; j++)
+      a->from[i][j] = clb_lerp(a->c.k, a->from[i][j], a->to[i][j], a->weight);
+    clb_chunks_store(&a->c, a->average, CLB_CHUNK_AVERAGE, &place[i], a->from[i]);
   }
 }
 
@@ -30,11 +33,11 @@ static void copy_others(averaging *a, const clb_optimizer_problem *o, ir_val fre
   for (int i = 0; i < o->n_rules; i++) others |= o->rule[i].rule != CLB_SCHEDULE_FREE_ADAMW;
   ir_val weight = a->weight;
   if (others) ir_if(k, free);
-  clb_chunks_sweep(&a->c, elements, a);
+  clb_chunks_sweep(&a->c, &(clb_sweep){load, NULL, finish, a});
   if (!others) return;
   ir_else(k);
   a->weight = IR_NONE;
-  clb_chunks_sweep(&a->c, elements, a);
+  clb_chunks_sweep(&a->c, &(clb_sweep){load, NULL, finish, a});
   a->weight = weight;
   ir_end(k);
 }

@@ -1,8 +1,7 @@
 /* kernels/optimizer/chunks.c - the loop over chunks and over the elements of one. */
 #include "kernels/optimizer/chunks.h"
 
-enum { WIDE_PLACES = 2, NARROW_PLACES = 4 };
-_Static_assert(WIDE_PLACES <= (int)CLB_MOST_PLACES && NARROW_PLACES <= (int)CLB_MOST_PLACES, "");
+enum { WIDE_PLACES = 2, NARROW_PLACES = CLB_MOST_PLACES };
 
 static ir_val i32(ir_kernel *k, int64_t x) { return ir_int(k, IR_I32, x); }
 
@@ -37,53 +36,73 @@ void clb_chunks_loop(clb_chunks *b) {
 
 int clb_optimizer_width(int32_t type) { return type == CLB_F64 ? 2 : 4; }
 
-typedef struct {
-  clb_chunks *b;
-  void (*each)(void *user, const clb_elements *place, int n);
-  void *user;
-} sweep;
-
-/* The elements begin ... end - 1, `places` of `width` in each lane at a time; masked: as many as
-   there are, else a multiple. */
-static void run(const sweep *w, ir_val begin, ir_val end, int places, int width, bool masked) {
-  ir_kernel *k = w->b->k;
-  const int64_t lanes = w->b->s->lanes, step = lanes * width;
-  clb_elements place[CLB_MOST_PLACES];
-  ir_val first = ir_loop(k, begin, end, i32(k, step * places)), left = ir_sub(k, end, first),
-         own = ir_mul(k, ir_lane(k), i32(k, width));
+/* `places` of `width` elements in each lane, from `first` on; masked: as many as there are. */
+static void find_places(clb_chunks *b, ir_val first, ir_val end, int places, int width, bool masked,
+                        clb_elements *place) {
+  ir_kernel *k = b->k;
+  const int64_t step = b->s->lanes * width;
+  ir_val left = ir_sub(k, end, first), own = ir_mul(k, ir_lane(k), i32(k, width));
   for (int i = 0; i < places; i++)
     place[i] = (clb_elements){
         .offset = ir_cast(k, IR_I64, ir_add(k, ir_add(k, first, i32(k, i * step)), own)),
         .mask = masked ? ir_2(k, IR_LT, own, ir_sub(k, left, i32(k, i * step))) : IR_NONE,
         .width = width};
-  w->each(w->user, place, places);
+}
+
+/* The elements begin ... end - 1; not masked: a multiple of those that are done together. */
+static void run(clb_chunks *b, const clb_sweep *w, ir_val begin, ir_val end, int places, int width,
+                bool masked) {
+  ir_kernel *k = b->k;
+  clb_elements place[CLB_MOST_PLACES];
+  ir_val first = ir_loop(k, begin, end, i32(k, (int64_t)b->s->lanes * width * places));
+  find_places(b, first, end, places, width, masked, place);
+  w->load(w->user, place, places);
+  w->finish(w->user, place, places);
   ir_end(k);
 }
 
-/* On CPUs masks cost much: whole steps go without. */
-static void narrow(const sweep *w, ir_val count) {
-  ir_kernel *k = w->b->k;
-  ir_val none = i32(k, 0), step = i32(k, (int64_t)w->b->s->lanes * NARROW_PLACES);
-  if (!w->b->s->optimizer.whole_steps) {
-    run(w, none, count, NARROW_PLACES, 1, true);
-    return;
-  }
-  ir_val whole = ir_mul(k, ir_2(k, IR_DIV, count, step), step);
-  run(w, none, whole, NARROW_PLACES, 1, false);
-  run(w, whole, count, 1, 1, true);
+static void start(const clb_sweep *w) {
+  if (w->start) w->start(w->user);
 }
 
-void clb_chunks_sweep(clb_chunks *b, void (*each)(void *user, const clb_elements *place, int n),
-                      void *user) {
-  const sweep w = {b, each, user};
+static void run_all(clb_chunks *b, const clb_sweep *w, ir_val count, int places, int width) {
+  ir_kernel *k = b->k;
+  clb_elements place[CLB_MOST_PLACES];
+  if (!b->s->optimizer.load_first) {
+    start(w);
+    run(b, w, i32(k, 0), count, places, width, true);
+    return;
+  }
+  find_places(b, i32(k, 0), count, places, width, true, place);
+  w->load(w->user, place, places);
+  start(w);
+  w->finish(w->user, place, places);
+  run(b, w, i32(k, (int64_t)b->s->lanes * width * places), count, places, width, true);
+}
+
+/* On CPUs masks cost much: whole steps go without. */
+static void run_whole_steps(clb_chunks *b, const clb_sweep *w, ir_val count) {
+  ir_kernel *k = b->k;
+  ir_val step = i32(k, (int64_t)b->s->lanes * NARROW_PLACES),
+         whole = ir_mul(k, ir_2(k, IR_DIV, count, step), step);
+  start(w);
+  run(b, w, i32(k, 0), whole, NARROW_PLACES, 1, false);
+  run(b, w, whole, count, 1, 1, true);
+}
+
+void clb_chunks_sweep(clb_chunks *b, const clb_sweep *sweep) {
   ir_kernel *k = b->k;
   ir_val count = ir_cast(k, IR_I32, b->at[CLB_CHUNK_COUNT]);
+  if (b->s->optimizer.whole_steps) {
+    run_whole_steps(b, sweep, count);
+    return;
+  }
   if (b->s->optimizer.wide) {
     ir_if(k, ir_2(k, IR_EQ, b->at[CLB_CHUNK_WIDE], ir_int(k, IR_I64, 1)));
-    run(&w, i32(k, 0), count, WIDE_PLACES, clb_optimizer_width(b->p->storage), true);
+    run_all(b, sweep, count, WIDE_PLACES, clb_optimizer_width(b->p->storage));
     ir_else(k);
   }
-  narrow(&w, count);
+  run_all(b, sweep, count, NARROW_PLACES, 1);
   if (b->s->optimizer.wide) ir_end(k);
 }
 

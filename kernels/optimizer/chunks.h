@@ -105,10 +105,17 @@ void clb_chunks_begin(clb_chunks *b, ir_kernel *k, const char *name, const clb_p
                       const clb_schedule *s);
 ir_val clb_chunks_unit(clb_chunks *b); /* number of the sub-group */
 void clb_chunks_loop(clb_chunks *b);
-/* Calls each() for all elements of the chunk: n places at a time. */
+/* What is done with all elements of the chunk, n places at a time: they are loaded, which is first
+   of all where a GPU waits for memory, then `start` computes what is the same for the chunk, and
+   `finish` does the rest. */
 enum { CLB_MOST_PLACES = 4 };
-void clb_chunks_sweep(clb_chunks *b, void (*each)(void *user, const clb_elements *place, int n),
-                      void *user);
+typedef struct {
+  void (*load)(void *user, const clb_elements *place, int n);
+  void (*start)(void *user); /* may be NULL */
+  void (*finish)(void *user, const clb_elements *place, int n);
+  void *user;
+} clb_sweep;
+void clb_chunks_sweep(clb_chunks *b, const clb_sweep *sweep);
 /* The elements of a place in an array whose chunk starts at at[column]; in the type t. */
 void clb_chunks_load(clb_chunks *b, ir_val array, int column, const clb_elements *place, ir_val *v);
 void clb_chunks_store(clb_chunks *b, ir_val array, int column, const clb_elements *place,

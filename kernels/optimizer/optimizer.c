@@ -1,6 +1,7 @@
 /* kernels/optimizer/optimizer.c - the kind `optimizer`: its four kernels. */
 #include "kernels/optimizer/chunks.h"
 
+enum { MANY_REGISTERS = 200 }; /* Intel's GPUs have fewer */
 enum { SUBGROUPS = 4, SUM_SUBGROUPS = 8, GPU_CHUNK = 2048, CPU_CHUNK = 4096 };
 /* Sub-groups that each multiprocessor should have, and groups of SUMS. */
 enum { SUBGROUPS_PER_UNIT = 16, SUMS_PER_UNIT = 4 };
@@ -31,6 +32,7 @@ static void schedule(const clb_problem *p, const clb_limits *limits, clb_schedul
   if (limits->subgroups && !limits->simd)
     s->subgroups = wanted < limits->max_subgroups ? wanted : limits->max_subgroups;
   s->optimizer.wide = !limits->simd && p->optimizer.wide;
+  s->optimizer.load_first = !limits->simd && limits->registers >= MANY_REGISTERS;
   s->optimizer.whole_steps = limits->simd;
 }
 

@@ -8,23 +8,28 @@ typedef struct {
   clb_chunks c;
   ir_val gradients, part[2]; /* variables: of the chunk */
   bool finite;
+  ir_val g[CLB_MOST_PLACES * IR_MAX_WIDTH];
 } sums;
 
 static ir_val pairwise(ir_kernel *k, const ir_val *v, int n) {
   return n == 1 ? *v : ir_add(k, pairwise(k, v, n / 2), pairwise(k, v + n / 2, n - n / 2));
 }
 
-static void elements(void *user, const clb_elements *place, int n) {
+static void load(void *user, const clb_elements *place, int n) {
+  sums *s = user;
+  for (int i = 0; i < n; i++)
+    clb_chunks_load(&s->c, s->gradients, CLB_CHUNK_GRADIENTS, &place[i], s->g + i * place->width);
+}
+
+static void finish(void *user, const clb_elements *place, int n) {
   sums *s = user;
   ir_kernel *k = s->c.k;
-  ir_val g[CLB_MOST_PLACES * IR_MAX_WIDTH], of[CLB_MOST_PLACES * IR_MAX_WIDTH];
-  const int width = place->width, all = n * width;
-  for (int i = 0; i < n; i++)
-    clb_chunks_load(&s->c, s->gradients, CLB_CHUNK_GRADIENTS, &place[i], g + i * width);
-  for (int i = 0; i < all; i++) of[i] = ir_mul(k, g[i], g[i]);
+  ir_val of[CLB_MOST_PLACES * IR_MAX_WIDTH];
+  const int all = n * place->width;
+  for (int i = 0; i < all; i++) of[i] = ir_mul(k, s->g[i], s->g[i]);
   ir_set(k, s->part[0], ir_add(k, ir_get(k, s->part[0]), pairwise(k, of, all)));
   if (!s->finite) return;
-  for (int i = 0; i < all; i++) of[i] = ir_mul(k, g[i], ir_real(k, s->c.t, 0));
+  for (int i = 0; i < all; i++) of[i] = ir_mul(k, s->g[i], ir_real(k, s->c.t, 0));
   ir_set(k, s->part[1], ir_add(k, ir_get(k, s->part[1]), pairwise(k, of, all)));
 }
 
@@ -54,7 +59,7 @@ void clb_optimizer_lower_sums(const clb_problem *p, const clb_schedule *schedule
   for (int i = 0; i < lists; i++) s.part[i] = ir_var(k, zero, false);
   clb_chunks_loop(&s.c);
   for (int i = 0; i < lists; i++) ir_set(k, s.part[i], zero);
-  clb_chunks_sweep(&s.c, elements, &s);
+  clb_chunks_sweep(&s.c, &(clb_sweep){load, NULL, finish, &s});
   for (int i = 0; i < lists; i++)
     ir_set(k, all[i], ir_add(k, ir_get(k, all[i]), ir_get(k, s.part[i])));
   ir_end(k);

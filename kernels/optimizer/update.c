@@ -2,6 +2,12 @@
    average and the copy in the same pass. */
 #include "kernels/optimizer/chunks.h"
 
+/* The elements of a place. */
+typedef struct {
+  ir_val parameter[IR_MAX_WIDTH], gradient[IR_MAX_WIDTH], average[IR_MAX_WIDTH],
+      state[CLB_OPTIMIZER_STATES][IR_MAX_WIDTH];
+} elements;
+
 typedef struct {
   clb_chunks c;
   const clb_optimizer_problem *o;
@@ -13,6 +19,7 @@ typedef struct {
   ir_val follow;  /* how much of the way to the parameters the average goes */
   ir_val started; /* this is not the first step */
   clb_rule_step step;
+  elements x[CLB_MOST_PLACES];
 } update;
 
 static ir_val i32(ir_kernel *k, int64_t x) { return ir_int(k, IR_I32, x); }
@@ -135,12 +142,7 @@ static void prepare_average(update *u) {
         ir_2(k, IR_DIV, ir_real(k, u->c.t, 9), ir_add(k, u->step.steps, ir_real(k, u->c.t, more))));
 }
 
-typedef struct {
-  ir_val parameter[IR_MAX_WIDTH], gradient[IR_MAX_WIDTH], average[IR_MAX_WIDTH],
-      state[CLB_OPTIMIZER_STATES][IR_MAX_WIDTH];
-} numbers;
-
-static void load(update *u, const clb_elements *at, numbers *x) {
+static void load(update *u, const clb_elements *at, elements *x) {
   clb_chunks *c = &u->c;
   clb_chunks_load(c, u->parameters, CLB_CHUNK_PARAMETERS, at, x->parameter);
   clb_chunks_load(c, u->gradients, CLB_CHUNK_GRADIENTS, at, x->gradient);
@@ -152,7 +154,7 @@ static void load(update *u, const clb_elements *at, numbers *x) {
   clb_chunks_load(c, u->average, CLB_CHUNK_AVERAGE, &later, x->average);
 }
 
-static void compute(update *u, int i, numbers *x) {
+static void compute(update *u, int i, elements *x) {
   ir_val before = x->parameter[i];
   clb_rule_element e = {.parameter = before, .gradient = x->gradient[i]};
   if (u->factor != IR_NONE) e.gradient = ir_mul(u->c.k, e.gradient, u->factor);
@@ -163,7 +165,7 @@ static void compute(update *u, int i, numbers *x) {
   if (u->o->ema) x->average[i] = averaged(u, x->average[i], before, e.parameter);
 }
 
-static void store(update *u, const clb_elements *at, const numbers *x) {
+static void store(update *u, const clb_elements *at, const elements *x) {
   clb_chunks *c = &u->c;
   clb_chunks_store(c, u->parameters, CLB_CHUNK_PARAMETERS, at, x->parameter);
   for (int i = 0; i < clb_optimizer_states(u->step.rule); i++)
@@ -172,14 +174,24 @@ static void store(update *u, const clb_elements *at, const numbers *x) {
   if (u->o->copies) clb_chunks_store(c, u->copy, CLB_CHUNK_COPY, at, x->parameter);
 }
 
-/* All loads first, so that they are in flight together. */
-static void elements(void *user, const clb_elements *place, int n) {
+static void load_all(void *user, const clb_elements *place, int n) {
   update *u = user;
-  numbers x[CLB_MOST_PLACES] = {0};
-  for (int i = 0; i < n; i++) load(u, &place[i], &x[i]);
+  for (int i = 0; i < n; i++) load(u, &place[i], &u->x[i]);
+}
+
+static void start(void *user) {
+  update *u = user;
+  for (int i = 0; i < CLB_POWERS; i++) u->step.kept[i] = u->now[i];
+  clb_rule_prepare(&u->step);
+  prepare_average(u);
+  write_kept(u);
+}
+
+static void finish(void *user, const clb_elements *place, int n) {
+  update *u = user;
   for (int i = 0; i < n; i++)
-    for (int j = 0; j < place->width; j++) compute(u, j, &x[i]);
-  for (int i = 0; i < n; i++) store(u, &place[i], &x[i]);
+    for (int j = 0; j < place->width; j++) compute(u, j, &u->x[i]);
+  for (int i = 0; i < n; i++) store(u, &place[i], &u->x[i]);
 }
 
 /* ---- the kernel ---- */
@@ -194,10 +206,7 @@ static void read_numbers(update *u) {
 
 static void one_rule(update *u, const clb_optimizer_rule *rule) {
   u->step.rule = rule;
-  for (int i = 0; i < CLB_POWERS; i++) u->step.kept[i] = u->now[i];
-  clb_rule_prepare(&u->step);
-  clb_chunks_sweep(&u->c, elements, u);
-  write_kept(u);
+  clb_chunks_sweep(&u->c, &(clb_sweep){load_all, start, finish, u});
 }
 
 /* The chunk's rule and all of a higher number. */
@@ -226,7 +235,6 @@ void clb_optimizer_lower_update(const clb_problem *p, const clb_schedule *s, ir_
   u.started = ir_1(k, IR_NOT, u.step.first);
   ir_val next = ir_add(k, u.steps, i32(k, 1));
   u.step.steps = ir_cast(k, u.c.t, next);
-  prepare_average(&u);
   if (u.finite != IR_NONE) ir_if(k, u.finite);
   rules_from(&u, 0);
   write_counts(&u, next, u.skipped);
