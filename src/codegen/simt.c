@@ -176,18 +176,29 @@ static const char *space(const printer *p, ir_val array) {
   return p->k->ins[array].op == IR_LOCAL ? "LOCAL " : "GLOBAL ";
 }
 
-/* CUDA's vector types of 8 or 16 bytes. */
+/* CUDA's vector types of 8 or 16 bytes, by what is in memory; two halves are one int. */
 static const char *const vectors[IR_BF16 + 1] = {
-    [IR_I32] = "int", [IR_I64] = "longlong", [IR_F32] = "float", [IR_F64] = "double"};
+    [IR_I32] = "int",    [IR_I64] = "longlong", [IR_F32] = "float",
+    [IR_F64] = "double", [IR_F16] = "int",      [IR_BF16] = "int"};
+static bool are_halves(ir_type element) { return ir_type_bytes(element) == 2; }
 
 static void put_elements(printer *p, ir_val v, const ir_ins *i) {
-  for (int e = 0; e < i->width; e++)
-    ADD("%sv%d_%d = q%d.%c", e ? ", " : "", (int)v, e, (int)v, "xyzw"[e]);
+  const bool halves = are_halves((ir_type)p->k->ins[i->arg[0]].element);
+  const way how = loaded(p, i->arg[0]);
+  for (int e = 0; e < i->width; e++) {
+    ADD("%sv%d_%d = ", e ? ", " : "", (int)v, e);
+    if (halves)
+      ADD("%s(u16)((u32)q%d.%c%s)%s", how.open, (int)v, "xyzw"[e / 2], e % 2 ? " >> 16" : "",
+          how.shut);
+    else ADD("q%d.%c", (int)v, "xyzw"[e]);
+  }
 }
 
 /* One access for all elements. */
 static void put_load_aligned(printer *p, ir_val v, const ir_ins *i) {
-  const char *type = types[i->type].value, *vector = vectors[i->type];
+  const ir_type element = (ir_type)p->k->ins[i->arg[0]].element;
+  const char *type = types[i->type].value, *vector = vectors[element];
+  const int parts = are_halves(element) ? i->width / 2 : i->width;
   bool masked = i->arg[2] != IR_NONE;
   line(p);
   if (masked) {
@@ -198,8 +209,8 @@ static void put_load_aligned(printer *p, ir_val v, const ir_ins *i) {
     mask_if(p, i->arg[2]);
     ADD("{ ");
   }
-  ADD("const %s%d q%d = *(const %s%s%d *)(v%d + ", vector, i->width, (int)v, space(p, i->arg[0]),
-      vector, i->width, (int)i->arg[0]);
+  ADD("const %s%d q%d = *(const %s%s%d *)(v%d + ", vector, parts, (int)v, space(p, i->arg[0]),
+      vector, parts, (int)i->arg[0]);
   put(p, i->arg[1]);
   ADD("); ");
   if (!masked) ADD("const %s ", type);
@@ -248,15 +259,21 @@ static void put_load(printer *p, ir_val v, const ir_ins *i) {
 static void put_store_aligned(printer *p, const ir_ins *i, bool streamed) {
   const ir_ins *a = &p->k->ins[i->arg[0]];
   const char *vector = vectors[a->element];
+  const int each = are_halves((ir_type)a->element) ? 2 : 1; /* elements of a part */
+  const way how = stored(p, i->arg[0]);
   line(p);
   mask_if(p, i->arg[2]);
-  ADD("%s(%s%s%d *)(v%d + ", streamed ? "__stcs(" : "*", space(p, i->arg[0]), vector, i->width,
-      (int)i->arg[0]);
+  ADD("%s(%s%s%d *)(v%d + ", streamed ? "__stcs(" : "*", space(p, i->arg[0]), vector,
+      i->width / each, (int)i->arg[0]);
   put(p, i->arg[1]);
-  ADD("%smake_%s%d(", streamed ? "), " : ") = ", vector, i->width);
+  ADD("%smake_%s%d(", streamed ? "), " : ") = ", vector, i->width / each);
   for (int e = 0; e < i->width; e++) {
-    ADD("%s", e ? ", " : "");
+    const bool second = e % each; /* of two halves, the upper one */
+    ADD("%s", second ? " | (u32)" : e ? ", " : "");
+    if (each == 2 && !second) ADD("(int)((u32)");
+    ADD("%s", how.open);
     put(p, p->k->pool[i->imm + e]);
+    ADD("%s%s", how.shut, second ? " << 16)" : "");
   }
   ADD(")%s;\n", streamed ? ")" : "");
 }

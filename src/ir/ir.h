@@ -187,12 +187,12 @@ void ir_set(ir_kernel *k, ir_val var, ir_val value);
 ir_val ir_load(ir_kernel *k, ir_val array, ir_val index, ir_val mask);
 void ir_load_wide(ir_kernel *k, ir_val array, ir_val index, ir_val mask, int width, ir_val *values);
 void ir_load_aligned(ir_kernel *k, ir_val array, ir_val index, ir_val mask, int width,
-                     ir_val *values); /* 8 or 16 bytes, not of f16 or bf16 */
+                     ir_val *values); /* 8 or 16 bytes */
 void ir_store(ir_kernel *k, ir_val array, ir_val index, ir_val mask, ir_val value);
 void ir_store_wide(ir_kernel *k, ir_val array, ir_val index, ir_val mask, int width,
                    const ir_val *values);
 void ir_store_aligned(ir_kernel *k, ir_val array, ir_val index, ir_val mask, int width,
-                      const ir_val *values); /* 8 or 16 bytes, not of f16 or bf16 */
+                      const ir_val *values); /* 8 or 16 bytes */
 void ir_atomic_add(ir_kernel *k, ir_val array, ir_val index, ir_val mask, ir_val value);
 void ir_atomic_add_aligned(ir_kernel *k, ir_val array, ir_val index, ir_val mask, int width,
                            const ir_val *values); /* 8 or 16 bytes */

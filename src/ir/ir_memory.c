@@ -124,9 +124,9 @@ void ir_load_wide(ir_kernel *k, ir_val array, ir_val index, ir_val mask, int wid
 static void check_aligned(ir_kernel *k, ir_op op, ir_val array, int width) {
   ir_type element = ir_is_array(k, op, array) ? (ir_type)k->ins[array].element : IR_F64;
   int bytes = ir_type_bytes(element) * width;
-  if (ir_register_type(element) != element || (bytes != 8 && bytes != 16))
-    ir_mistake(k, "%s: %d of %s are not 8 or 16 bytes of i32, i64, f32 or f64", ir_op_name(op),
-               width, ir_type_name(element));
+  if (bytes != 8 && bytes != 16)
+    ir_mistake(k, "%s: %d of %s are not 8 or 16 bytes", ir_op_name(op), width,
+               ir_type_name(element));
 }
 
 void ir_load_aligned(ir_kernel *k, ir_val array, ir_val index, ir_val mask, int width,

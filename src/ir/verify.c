@@ -283,9 +283,9 @@ static bool aligned(checker *c, bool asked, const char *what) {
   const ir_ins *i = here(c);
   ir_type element = (ir_type)c->k->ins[i->arg[0]].element;
   int bytes = ir_type_bytes(element) * i->width;
-  return !asked || (ir_register_type(element) == element && (bytes == 8 || bytes == 16)) ||
-         wrong(c, "aligned %s are of 8 or 16 bytes of i32, i64, f32 or f64, not of %d of %s", what,
-               (int)i->width, ir_type_name(element));
+  return !asked || bytes == 8 || bytes == 16 ||
+         wrong(c, "aligned %s are of 8 or 16 bytes, not of %d of %s", what, (int)i->width,
+               ir_type_name(element));
 }
 
 static bool load(checker *c) {

@@ -224,9 +224,10 @@ static clb_status measure_pass(measurement *m) {
 
 static clb_status measure(clb_op *op, clb_op *of, clb_pass pass, bool results,
                           const clb_convolution_desc *desc) {
-  const clb_test_run_kind *rows = op->problem.kind == CLB_SYMMETRIC_CONTRACTION
-                                      ? &clb_test_run_of_contraction
-                                      : &clb_test_run_of_rows;
+  static const clb_test_run_kind *const kinds[CLB_KERNEL_KINDS] = {
+      [CLB_SYMMETRIC_CONTRACTION] = &clb_test_run_of_contraction,
+      [CLB_RMS_NORM] = &clb_test_run_of_norm}; /* the others: of rows */
+  const clb_test_run_kind *own = desc ? &clb_test_run_of_convolution : kinds[op->problem.kind];
   const clb_kernel_kind *kind = clb_kernel_kinds[of->problem.kind];
   clb_context *ctx = of->ctx;
   clb_schedule list[CLB_MAX_CANDIDATES];
@@ -238,7 +239,7 @@ static clb_status measure(clb_op *op, clb_op *of, clb_pass pass, bool results,
   bool profiles = ctx->profiles;
   ctx->profiles = false;
   of->problem.pass = (int32_t)pass;
-  m->trial = (clb_test_run){.kind = desc ? &clb_test_run_of_convolution : rows,
+  m->trial = (clb_test_run){.kind = own ? own : &clb_test_run_of_rows,
                             .op = op,
                             .of = of,
                             .pass = pass,

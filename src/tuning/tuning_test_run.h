@@ -20,7 +20,7 @@ typedef struct {
   clb_status (*run)(clb_test_run *t);
 } clb_test_run_kind;
 extern const clb_test_run_kind clb_test_run_of_rows, clb_test_run_of_convolution,
-    clb_test_run_of_contraction;
+    clb_test_run_of_contraction, clb_test_run_of_norm;
 
 struct clb_test_run {
   const clb_test_run_kind *kind;

@@ -487,16 +487,17 @@ static void aligned_loads(void **state) {
   static const struct {
     ir_type element;
     int width;
-  } cases[] = {{IR_F32, 2}, {IR_F32, 4}, {IR_F64, 2}, {IR_I32, 4}, {IR_I64, 2}};
+  } cases[] = {{IR_F32, 2}, {IR_F32, 4}, {IR_F64, 2}, {IR_I32, 4},
+               {IR_I64, 2}, {IR_F16, 4}, {IR_F16, 8}, {IR_BF16, 8}};
   clb_error_sink error = {0};
   clb_device *d = open_target(*state, &error);
-  for (int c = 0; c < 5 * 4; c++) {
+  for (int c = 0; c < (int)(sizeof cases / sizeof *cases) * 4; c++) {
     ir_type element = cases[c / 4].element;
     bool aligned = c % 4 / 2, masked = c % 2;
     int width = cases[c / 4].width, bytes = width * ir_type_bytes(element), n;
     clb_text binary = {0};
     ir_kernel k;
-    ir_val v[4];
+    ir_val v[8];
     ir_begin(&k, "loads", 32, 1, 32);
     ir_val x = ir_buffer(&k, element, false), y = ir_buffer(&k, element, true),
            at = ir_mul(&k, ir_lane(&k), ir_int(&k, IR_I32, width));

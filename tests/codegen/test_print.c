@@ -262,10 +262,14 @@ static void aligned_loads(void **state) {
       "  float v14_0 = 0, v14_1 = 0, v14_2 = 0, v14_3 = 0;\n"
       "  if (v13) { const float4 q14 = *(const float4 *)(v0 + v11); v14_0 = q14.x, v14_1 = q14.y, "
       "v14_2 = q14.z, v14_3 = q14.w; }\n",
-      "= *(const double2 *)(v1 + v7)", "= *(const longlong2 *)(v2 + v7)",
-      "= *(const int4 *)(v3 + v11)"};
+      "= *(const double2 *)(v1 + v7)",
+      "= *(const longlong2 *)(v2 + v7)",
+      "= *(const int4 *)(v3 + v11)",
+      "const int2 q23 = *(const int2 *)(v22 + v11); const float v23_0 = "
+      "bf16_to_f32((u16)((u32)q23.x)), v23_1 = bf16_to_f32((u16)((u32)q23.x >> 16)), v23_2 = "
+      "bf16_to_f32((u16)((u32)q23.y)), "};
   ir_kernel k;
-  ir_val v[4], y[5];
+  ir_val v[4], y[6];
   (void)state;
   ir_begin(&k, "aligned", 32, 1, 32);
   ir_val x[] = {ir_buffer(&k, IR_F32, false), ir_buffer(&k, IR_F64, false),
@@ -280,8 +284,10 @@ static void aligned_loads(void **state) {
   for (int i = 1; i < 3; i++) ir_load_aligned(&k, x[i], two, mask, 2, v), y[1 + i] = v[1];
   ir_load_aligned(&k, x[3], four, IR_NONE, 4, v);
   y[4] = v[2];
+  ir_load_aligned(&k, ir_buffer(&k, IR_BF16, false), four, IR_NONE, 4, v);
+  y[5] = ir_add(&k, ir_add(&k, v[0], v[1]), ir_add(&k, v[2], v[3]));
   ir_val sum = ir_cast(&k, IR_F64, ir_add(&k, y[0], y[1]));
-  for (int i = 2; i < 5; i++) sum = ir_add(&k, sum, ir_cast(&k, IR_F64, y[i]));
+  for (int i = 2; i < 6; i++) sum = ir_add(&k, sum, ir_cast(&k, IR_F64, y[i]));
   ir_store(&k, ir_buffer(&k, IR_F64, true), lane, IR_NONE, sum);
   assert_true(ir_finish(&k));
   expect_vectors(&k, words, sizeof words / sizeof *words);
@@ -292,7 +298,9 @@ static void aligned_loads(void **state) {
 static void aligned_stores(void **state) {
   static const char *const words[] = {"  *(float2 *)(v0 + v5) = make_float2(v6, v6);\n",
                                       "  if (v9) __stcs((double2 *)(v1 + v5), make_double2(",
-                                      "{ atomic_add_f32_2(p", "{ atomic_add_f64(GLOBAL, p"};
+                                      "{ atomic_add_f32_2(p", "{ atomic_add_f64(GLOBAL, p",
+                                      "= make_int2((int)((u32)f32_to_f16(v6) | "
+                                      "(u32)f32_to_f16(v6) << 16), (int)((u32)"};
   ir_kernel k;
   (void)state;
   ir_begin(&k, "aligned", 32, 1, 32);
@@ -305,6 +313,8 @@ static void aligned_stores(void **state) {
   ir_store_aligned(&k, x[1], two, mask, 2, (const ir_val[]){wide, wide});
   ir_atomic_add_aligned(&k, x[0], two, mask, 2, (const ir_val[]){one, one});
   ir_atomic_add_aligned(&k, x[1], two, mask, 2, (const ir_val[]){wide, wide});
+  ir_store_aligned(&k, ir_buffer(&k, IR_F16, true), ir_mul(&k, lane, ir_int(&k, IR_I32, 4)),
+                   IR_NONE, 4, (const ir_val[]){one, one, one, one});
   assert_true(ir_finish(&k));
   expect_vectors(&k, words, sizeof words / sizeof *words);
   ir_free(&k);

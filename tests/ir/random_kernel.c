@@ -268,8 +268,7 @@ static void load(maker *m) {
   int w = width(m);
   random_parameter *p = find(m, element(m), false, 0);
   int bytes = w * ir_type_bytes(p->element);
-  bool aligned = (bytes == 8 || bytes == 16) && ir_register_type(p->element) == p->element &&
-                 has(m, RANDOM_ALIGNED) && chance(m, 2);
+  bool aligned = (bytes == 8 || bytes == 16) && has(m, RANDOM_ALIGNED) && chance(m, 2);
   ir_val at = aligned ? aligned_index(m, p->length, w, &on) : input_index(m, p->length, w, &on);
   if (at % 8 == 0 && m->k->ins[at].shape != IR_VARYING) ir_prefetch(m->k, p->v, at, w);
   if (aligned) ir_load_aligned(m->k, p->v, at, on, w, values);
@@ -296,8 +295,8 @@ static void store(maker *m) {
   ir_val at = permuted(m, m->flat, m->total);
   if (chance(m, 3)) at = ir_cast(m->k, IR_I64, at);
   int bytes = w * ir_type_bytes(p->element);
-  bool aligned = (bytes == 8 || bytes == 16) && t == p->element && stride == w &&
-                 p->length % w == 0 && has(m, RANDOM_ALIGNED) && chance(m, 2);
+  bool aligned = (bytes == 8 || bytes == 16) && stride == w && p->length % w == 0 &&
+                 has(m, RANDOM_ALIGNED) && chance(m, 2);
   at = scaled(m->k, at, stride, p->length);
   for (int j = 0; j < w; j++) values[j] = any(m, t);
   if (chance(m, 4)) { /* accumulate */
