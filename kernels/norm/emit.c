@@ -53,14 +53,27 @@ static void load_input(clb_norm_kernel *b, const clb_norm_chunk *c, int input, i
   load(b, b->in[input].buffer, element(b, b->start[input], c), c->mask, b->width, v);
 }
 
+/* Where the row in local memory has it: what a lane copies there only that lane reads. */
+static ir_val local_place(clb_norm_kernel *b, const clb_norm_chunk *c, int input) {
+  ir_val row = ir_add(b->l.k, b->place, clb_i64(b->l.k, (int64_t)input * b->norm->irreps.dim));
+  return element(b, row, c);
+}
+
+static void copy_input(clb_norm_kernel *b, const clb_norm_chunk *c, int input) {
+  (b->width == 1 ? ir_copy : ir_copy_aligned)(b->l.k, b->row, local_place(b, c, input),
+                                              b->in[input].buffer, element(b, b->start[input], c),
+                                              c->mask, b->width);
+}
+
 void clb_norm_input(clb_norm_kernel *b, const clb_norm_chunk *c, int input, ir_val *v) {
   ir_kernel *k = b->l.k;
   ir_val mean = c->s->scalar ? b->mean[input] : IR_NONE;
   if (mean != IR_NONE && c->mask != IR_NONE) /* other lanes keep their 0 */
     mean = ir_select(k, c->mask, mean, ir_real(k, b->l.t, 0));
   if (!b->kept) load_input(b, c, input, v);
+  if (b->local) load(b, b->row, local_place(b, c, input), c->mask, b->width, v);
   for (int e = 0; e < b->width; e++) {
-    if (b->kept) v[e] = b->value[input][c->number * b->width + e];
+    if (b->kept && !b->local) v[e] = b->value[input][c->number * b->width + e];
     if (mean != IR_NONE) v[e] = ir_sub(k, v[e], mean);
   }
 }
@@ -114,7 +127,7 @@ static void load_weights(clb_norm_kernel *b, const clb_norm_chunk *c, ir_val *v)
 }
 
 void clb_norm_weights(clb_norm_kernel *b, const clb_norm_chunk *c, ir_val *v) {
-  if (b->kept) take(b, c, b->weight, v);
+  if (b->weights_kept) take(b, c, b->weight, v);
   else load_weights(b, c, v);
 }
 
@@ -124,17 +137,17 @@ static void load_biases(clb_norm_kernel *b, const clb_norm_chunk *c, const clb_r
 }
 
 void clb_norm_biases(clb_norm_kernel *b, const clb_norm_chunk *c, ir_val *v) {
-  if (b->kept) take(b, c, b->bias, v);
+  if (b->weights_kept) take(b, c, b->bias, v);
   else load_biases(b, c, &b->weights, v);
 }
 
 void clb_norm_c(clb_norm_kernel *b, const clb_norm_chunk *c, ir_val *v) {
-  if (b->kept) take(b, c, b->c_weight, v);
+  if (b->weights_kept) take(b, c, b->c_weight, v);
   else load_channels(b, c, &b->c_row, c->s->first_weight, v);
 }
 
 void clb_norm_c_biases(clb_norm_kernel *b, const clb_norm_chunk *c, ir_val *v) {
-  if (b->kept) take(b, c, b->c_bias, v);
+  if (b->weights_kept) take(b, c, b->c_bias, v);
   else load_biases(b, c, &b->c_row, v);
 }
 
@@ -150,6 +163,9 @@ void clb_norm_keep_weights(clb_norm_kernel *b, const clb_norm_chunk *c) {
 }
 
 void clb_norm_keep_inputs(clb_norm_kernel *b, const clb_norm_chunk *c) {
-  for (int i = 0; i < b->n_in; i++)
-    if (i != NORM_A || b->a) load_input(b, c, i, b->value[i] + c->number * b->width);
+  for (int i = 0; i < b->n_in; i++) {
+    if (i == NORM_A && !b->a) continue;
+    if (b->local) copy_input(b, c, i);
+    else load_input(b, c, i, b->value[i] + c->number * b->width);
+  }
 }

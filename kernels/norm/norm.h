@@ -47,10 +47,11 @@ typedef struct {
   const clb_problem *p;
   const clb_rms_norm_problem *norm;
   clb_norm_plan plan;
-  int width, team, rows; /* elements of an access, lanes of a team, teams of a sub-group */
-  bool kept, together;   /* together: the group is one team */
-  bool x, w, z;          /* gradients by these are asked for */
-  bool a, c;             /* these are given */
+  int width, team, rows;          /* elements of an access, lanes of a team, teams of a sub-group */
+  bool kept, local, weights_kept; /* of the schedule; local: through_local */
+  bool together;                  /* the group is one team */
+  bool x, w, z;                   /* gradients by these are asked for */
+  bool a, c;                      /* these are given */
   int n_in;
   clb_row_array in[NORM_INPUTS], out[2], weights, c_row;
   ir_val partial, apart, step, span;                      /* parameters */
@@ -67,6 +68,7 @@ typedef struct {
   ir_val total[NORM_SUMS][CLB_NORM_MOST_GROUPS];
   ir_val mean[NORM_INPUTS]; /* of 0e, subtracted from inputs; IR_NONE: nothing is */
   ir_val root[CLB_NORM_MOST_GROUPS];
+  ir_val row;            /* [inputs][numbers of a row] in local memory */
   ir_val stage;          /* sums of gradients of each sub-group, in local memory */
   ir_val exchange, turn; /* sums of a group that is one team go through two arrays in turn */
 } clb_norm_kernel;

@@ -68,6 +68,8 @@ static void lower(const clb_problem *p, const clb_schedule *s, ir_kernel *k) {
                          .norm = &p->rms_norm,
                          .width = own.norm.elements_per_access,
                          .kept = own.norm.kept,
+                         .local = own.norm.kept && own.norm.through_local,
+                         .weights_kept = own.norm.kept && own.norm.weights_kept,
                          .together = s->norm.subgroups_per_row && own.subgroups > 1,
                          .x = p->rms_norm.gradients & CLB_OPERAND_X,
                          .w = backward && p->rms_norm.gradients & CLB_OPERAND_W,
@@ -81,7 +83,7 @@ static void lower(const clb_problem *p, const clb_schedule *s, ir_kernel *k) {
   b->team = b->together ? own.lanes * own.subgroups : part;
   b->rows = own.lanes / part;
   k->rows = b->together ? 1 : b->rows * own.subgroups;
-  k->large_registers = 0;
+  k->large_registers = own.norm.large_registers;
   parameters(b);
   clb_norm_begin_rows(b);
   clb_norm_row(b);

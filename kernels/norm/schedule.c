@@ -2,11 +2,15 @@
 #include "kernels/norm/norm.h"
 
 enum {
-  SIMD_KEPT = 32,      /* elements of a row and lane */
-  GPU_REGISTERS = 128, /* of 32 bits, that a kernel should use at most */
-  OTHER_REGISTERS = 32,
-  MOST_LANES = 512, /* of a team */
-  GROUP_LANES = 256 /* of a group whose sub-groups have their own rows */
+  SIMD_KEPT = 64,       /* elements of a row and lane, of a CPU */
+  FEW = 16,             /* elements of a lane of a team that is part of a sub-group */
+  REGISTERS = 128,      /* of 32 bits, that a kernel should use at most, */
+  MORE_REGISTERS = 192, /* or in double backward; */
+  OTHER_REGISTERS = 32, /* and those of them that hold nothing of a row */
+  SPARE = 8192,         /* bytes of local memory for sums */
+  SECTOR = 32,          /* bytes that a team reads at once, at least */
+  MOST_LANES = 512,     /* of a team */
+  GROUP_LANES = 256     /* of a group whose sub-groups have their own rows */
 };
 
 int64_t clb_norm_per_lane(const clb_norm_plan *plan, int64_t team, int64_t width) {
@@ -16,11 +20,16 @@ int64_t clb_norm_per_lane(const clb_norm_plan *plan, int64_t team, int64_t width
   return n;
 }
 
-/* Elements of 16 bytes, or of 8, where all segments are whole numbers of these. */
-static int widest(const clb_problem *p, const clb_norm_plan *plan) {
-  const int bytes = p->storage == CLB_F64 ? 8 : p->storage == CLB_F32 ? 4 : 2;
+static int bytes_of(const clb_problem *p) {
+  return p->storage == CLB_F64 ? 8 : p->storage == CLB_F32 ? 4 : 2;
+}
+
+/* Elements of 16 bytes, or of 8, where all segments are whole numbers of these and lanes without
+   elements are not many more than without. */
+static int widest(const clb_problem *p, const clb_norm_plan *plan, int team) {
+  const int bytes = bytes_of(p);
   for (int width = 16 / bytes; width > 1 && width * bytes >= 8; width /= 2) {
-    bool fits = true;
+    bool fits = 8 * clb_norm_per_lane(plan, team, width) <= 9 * clb_norm_per_lane(plan, team, 1);
     for (int i = 0; i < plan->n; i++)
       fits = fits && plan->segment[i].at % width == 0 && plan->segment[i].length % width == 0;
     if (fits) return width;
@@ -28,23 +37,65 @@ static int widest(const clb_problem *p, const clb_norm_plan *plan) {
   return 1;
 }
 
-/* Numbers that a lane keeps for each element. */
-static int numbers_kept(const clb_problem *p) {
-  static const int kept[] = {2, 4, 6}; /* x w; x w g sum; x w g a c sum */
-  return kept[p->pass] * (p->arithmetic == CLB_F64 ? 2 : 1);
+/* Numbers that a lane keeps for each element: sum, inputs and weights. */
+static int numbers_kept(const clb_problem *p, bool inputs, bool weights) {
+  const clb_rms_norm_problem *norm = &p->rms_norm;
+  const bool twice = p->pass == CLB_DOUBLE_BACKWARD;
+  int n = p->pass != CLB_FORWARD && norm->gradients & CLB_OPERAND_W;
+  if (inputs) n += 1 + (p->pass > 0) + (twice && norm->incoming & CLB_OPERAND_X);
+  if (weights) n += 1 + (twice && norm->incoming & CLB_OPERAND_W);
+  return (n ? n : 1) * (p->arithmetic == CLB_F64 ? 2 : 1);
 }
 
-/* The smallest team whose lanes have few elements: a part of a sub-group, or several. */
-static void choose_team(const clb_norm_plan *plan, const clb_limits *limits, int64_t few,
-                        clb_schedule *s) {
-  int team = 1, lanes = s->lanes, most = limits->subgroups ? limits->max_subgroups * lanes : lanes;
+/* Elements of a lane for which there are registers, where a group has so many lanes: those of a
+   multiprocessor are 65,536 (NVIDIA, 255 of a lane at most), or twice as many (AMD, 256). Intel's
+   compiler takes 128, or 256 if asked. */
+static int64_t room(const clb_problem *p, const clb_limits *limits, int lanes, bool inputs,
+                    bool weights) {
+  const bool choice = limits->registers <= 128;
+  const int soft = (p->pass == CLB_DOUBLE_BACKWARD ? MORE_REGISTERS : REGISTERS) - OTHER_REGISTERS,
+            all = limits->registers > 255 ? 1 << 17 : 1 << 16,
+            most = choice                            ? p->pass ? 256 : 128
+                   : all / lanes < limits->registers ? all / lanes
+                                                     : limits->registers,
+            hard = most - (p->pass == CLB_DOUBLE_BACKWARD ? 100
+                           : choice                       ? 64
+                                                          : 48);
+  int64_t n = (soft < hard ? soft : hard) / numbers_kept(p, inputs, weights);
+  return n < CLB_NORM_MOST_KEPT ? n : CLB_NORM_MOST_KEPT;
+}
+
+/* Whether the inputs of a row fit local memory, to which they are copied asynchronously. */
+static bool row_fits(const clb_problem *p, const clb_limits *limits) {
+  return limits->async_copies &&
+         (p->pass + 1) * (int64_t)p->rms_norm.irreps.dim * bytes_of(p) + SPARE <=
+             limits->max_local_bytes;
+}
+
+static void set_team(int team, clb_schedule *s) {
+  s->norm.lanes_per_row = team < s->lanes ? team : 0;
+  s->norm.subgroups_per_row = team > s->lanes ? team / s->lanes : 0;
+  s->subgroups = team > s->lanes ? team / s->lanes : 1;
+}
+
+/* The smallest part of a sub-group whose lanes have few elements, or else the smallest number of
+   sub-groups whose registers hold a row, with the weights if that is possible. Returns how many
+   lanes they are. */
+static int choose_team(const clb_problem *p, const clb_norm_plan *plan, const clb_limits *limits,
+                       int few, int lanes) {
+  int most = limits->subgroups ? limits->max_subgroups * lanes : lanes;
+  if (p->rms_norm.whole) most = lanes;
   if (most > MOST_LANES) most = MOST_LANES;
   if (most > lanes * lanes) most = lanes * lanes; /* a sub-group adds up the sums of all */
-  const int width = s->norm.elements_per_access;
-  while (2 * team <= most && clb_norm_per_lane(plan, team, width) > few) team *= 2;
-  s->norm.lanes_per_row = team < lanes ? team : 0;
-  s->norm.subgroups_per_row = team > lanes ? team / lanes : 0;
-  s->subgroups = team > lanes ? team / lanes : 1;
+  int team = 1;
+  while (team < lanes && (clb_norm_per_lane(plan, team, widest(p, plan, team)) > few ||
+                          team * widest(p, plan, team) * bytes_of(p) < SECTOR))
+    team *= 2;
+  if (team > lanes) team = lanes;
+  while (2 * team <= most &&
+         clb_norm_per_lane(plan, team, widest(p, plan, team)) > room(p, limits, team, true, true))
+    team *= 2;
+  return team;
 }
 
 /* Whether sums of gradients by weights of the sub-groups fit local memory. */
@@ -55,21 +106,20 @@ static bool sums_fit(const clb_problem *p, const clb_norm_plan *plan, const clb_
          subgroups * bytes * clb_norm_partial_columns(&p->rms_norm, plan) <= limits->local_bytes;
 }
 
-static void choose(const clb_problem *p, const clb_norm_plan *plan, const clb_limits *limits,
-                   int few, clb_schedule *s) {
+/* Settings that follow from the team. */
+static void complete(const clb_problem *p, const clb_norm_plan *plan, const clb_limits *limits,
+                     int team, clb_schedule *s) {
   *s = (clb_schedule){.lanes = limits->lanes[p->arithmetic], .subgroups = 1};
-  s->norm.elements_per_access = limits->simd ? 1 : widest(p, plan);
-  s->norm.groups_per_unit = 4;
-  if (limits->simd) {
-    s->norm.kept = clb_norm_per_lane(plan, s->lanes, 1) <= SIMD_KEPT;
-    return;
-  }
-  choose_team(plan, limits, few, s);
-  const int team = s->norm.lanes_per_row ? s->norm.lanes_per_row : s->lanes * s->subgroups;
+  set_team(team, s);
+  s->norm.elements_per_access = widest(p, plan, team);
   const int64_t held = clb_norm_per_lane(plan, team, s->norm.elements_per_access);
-  const int registers = limits->registers < GPU_REGISTERS ? limits->registers : GPU_REGISTERS;
-  s->norm.kept =
-      held <= CLB_NORM_MOST_KEPT && held * numbers_kept(p) <= registers - OTHER_REGISTERS;
+  const int lanes = team < GROUP_LANES ? GROUP_LANES : team;
+  s->norm.weights_kept = held <= room(p, limits, lanes, true, true);
+  s->norm.kept = held <= room(p, limits, lanes, true, false);
+  s->norm.through_local = !s->norm.kept && team > s->lanes && row_fits(p, limits) &&
+                          held <= room(p, limits, lanes, false, false);
+  s->norm.kept |= s->norm.through_local;
+  s->norm.large_registers = limits->registers <= 128 && p->pass != CLB_FORWARD;
   if (!s->norm.kept) s->norm.lanes_per_row = 0;
   if (s->norm.kept && !s->norm.subgroups_per_row && limits->subgroups)
     while (2 * s->subgroups * s->lanes <= GROUP_LANES &&
@@ -80,33 +130,52 @@ static void choose(const clb_problem *p, const clb_norm_plan *plan, const clb_li
   if (s->norm.groups_per_unit < 1) s->norm.groups_per_unit = 1;
 }
 
-static int few_elements(const clb_problem *p) {
-  return p->arithmetic == CLB_F64 || p->pass == CLB_DOUBLE_BACKWARD ? 8 : 16;
+static void choose(const clb_problem *p, const clb_norm_plan *plan, const clb_limits *limits,
+                   int few, clb_schedule *s) {
+  const int lanes = limits->lanes[p->arithmetic];
+  if (!limits->simd) {
+    complete(p, plan, limits, choose_team(p, plan, limits, few, lanes), s);
+    return;
+  }
+  *s = (clb_schedule){.lanes = lanes, .subgroups = 1};
+  s->norm.elements_per_access = 1;
+  s->norm.kept = s->norm.weights_kept = clb_norm_per_lane(plan, lanes, 1) <= SIMD_KEPT;
+  s->norm.groups_per_unit = 4;
 }
 
 void clb_norm_schedule(const clb_problem *p, const clb_limits *limits, clb_schedule *s) {
   clb_norm_plan plan;
   clb_norm_make_plan(&p->rms_norm, &plan);
-  choose(p, &plan, limits, few_elements(p), s);
+  choose(p, &plan, limits, p->arithmetic == CLB_F64 ? FEW / 2 : FEW, s);
 }
 
-/* Larger and smaller teams, more and fewer groups, and rows that are read twice. */
+/* Larger and smaller teams, more and fewer groups, weights that are read again, and rows that are
+   read twice. */
 int clb_norm_candidates(const clb_problem *p, const clb_limits *limits, clb_schedule *list) {
-  static const int groups[] = {1, 2, 4, 8, 16};
+  static const int groups[] = {0, 1, 2, 4, 8};
   clb_norm_plan plan;
   clb_schedule first, s;
   int n = 0;
   clb_norm_make_plan(&p->rms_norm, &plan);
-  choose(p, &plan, limits, few_elements(p), &first);
+  clb_norm_schedule(p, limits, &first);
   clb_candidate_add(list, &n, &first);
-  for (int few = 4; few <= 32 && !limits->simd; few *= 2) {
-    choose(p, &plan, limits, few, &s);
+  const int team = first.norm.lanes_per_row       ? first.norm.lanes_per_row
+                   : first.norm.subgroups_per_row ? first.lanes * first.subgroups
+                                                  : first.lanes;
+  const int most =
+      limits->subgroups && !p->rms_norm.whole ? limits->max_subgroups * first.lanes : first.lanes;
+  for (int other = team / 2; other <= 2 * team && !limits->simd; other *= 2) {
+    if (other < 1 || other > most || other > first.lanes * first.lanes) continue;
+    complete(p, &plan, limits, other, &s);
     clb_candidate_add(list, &n, &s);
   }
   for (size_t i = 0; i < sizeof groups / sizeof *groups; i++)
-    clb_candidate_with(list, &n, &first, CLB_FIELD(norm.groups_per_unit), groups[i]);
+    if (!limits->simd || groups[i])
+      clb_candidate_with(list, &n, &first, CLB_FIELD(norm.groups_per_unit), groups[i]);
+  if (first.norm.weights_kept)
+    clb_candidate_with(list, &n, &first, CLB_FIELD(norm.weights_kept), 0);
   s = first;
-  s.norm.kept = s.norm.lanes_per_row = 0;
+  s.norm.kept = s.norm.through_local = s.norm.weights_kept = s.norm.lanes_per_row = 0;
   if (!s.norm.subgroups_per_row) s.subgroups = 1;
   clb_candidate_add(list, &n, &s);
   return n;

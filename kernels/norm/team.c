@@ -28,7 +28,8 @@ void clb_norm_begin_rows(clb_norm_kernel *b) {
                                    clb_i64(k, clb_norm_partial_columns(b->norm, &b->plan))),
                             b->place);
   b->row_mask = IR_NONE;
-  if (b->kept) clb_norm_chunks(b, clb_norm_keep_weights);
+  if (b->local) b->row = ir_local(k, b->in[NORM_X].element, (int64_t)b->n_in * b->norm->irreps.dim);
+  if (b->weights_kept) clb_norm_chunks(b, clb_norm_keep_weights);
   clb_norm_partial_begin(b);
   clb_norm_exchange_begin(b);
   ir_val first = ir_mul(k, unit, b->apart),
@@ -41,6 +42,9 @@ void clb_norm_begin_rows(clb_norm_kernel *b) {
   for (int i = 0; i < b->n_in; i++) b->start[i] = start_of(b, &b->in[i], row);
   for (int i = 0; i < 2; i++) b->out_start[i] = start_of(b, &b->out[i], row);
   if (b->kept) clb_norm_chunks(b, clb_norm_keep_inputs);
+  if (!b->local) return;
+  ir_copy_commit(k);
+  ir_copy_wait(k, 0);
 }
 
 void clb_norm_end_rows(clb_norm_kernel *b) {

@@ -53,6 +53,10 @@ typedef struct {
         "#define shuffle_xor_" type "(x, with, lanes) shuffle_" type                               \
         "(x, (int)(thread_index() % lanes) ^ (with), lanes)"                                       \
   }
+#define TO_BF16                                                                                    \
+  "DEVICE u16 f32_to_bf16(float x) {\n  u32 u = f32_bits(x);\n"                                    \
+  "  return (u16)((u & 0x7fffffffu) > 0x7f800000u ? (u >> 16) | 0x40u : (u "                       \
+  "+ 0x7fffu + ((u >> 16) & 1u)) >> 16);\n}"
 /* Compare and swap until no other thread has interfered. */
 #define SWAP_LOOP(type, word, real, exchange)                                                      \
   "#define atomic_add_" type "(space, at, x) do { volatile space " word                            \
@@ -143,10 +147,12 @@ static const word words[] = {
      "\"f\"(x)); return h; }",
      "#define f32_to_f16(x) __builtin_bit_cast(u16, (_Float16)(float)(x))"},
     {"bf16_to_f32", EACH("#define bf16_to_f32(h) bits_f32((u32)(h) << 16)")},
-    /* Rounds to nearest, ties to even; a NaN keeps its high bits and becomes quiet. */
-    {"f32_to_bf16", EACH("DEVICE u16 f32_to_bf16(float x) {\n  u32 u = f32_bits(x);\n"
-                         "  return (u16)((u & 0x7fffffffu) > 0x7f800000u ? (u >> 16) | 0x40u : (u "
-                         "+ 0x7fffu + ((u >> 16) & 1u)) >> 16);\n}")},
+    /* Rounds to nearest, ties to even; a NaN is a quiet NaN. */
+    {"f32_to_bf16", TO_BF16, NULL,
+     "#if __CUDA_ARCH__ >= 800\nDEVICE u16 f32_to_bf16(float x) { u16 h; "
+     "asm(\"cvt.rn.bf16.f32 %0, %1;\" : \"=h\"(h) : \"f\"(x)); return h; }\n#else\n" TO_BF16
+     "\n#endif",
+     TO_BF16},
 
     MATH("fma", "fma", "fmaf", "fma", "__builtin_fmaf", "__builtin_fma"),
     MATH("fmin", "fmin", "fminf", "fmin", "__builtin_fminf", "__builtin_fmin"),

@@ -76,7 +76,11 @@ clb_status clb_rms_norm_read(const clb_rms_norm_desc *desc, clb_rms_norm_problem
   return s;
 }
 
-enum { ROOM = 64 << 20, GROUPS_OF_A_UNIT = 16 };
+enum {
+  ROOM = 32 << 20,
+  MOST_GROUPS = 8192,
+  LONG = 256 /* rows that a lane adds up one after the other, if there is room for more sums */
+};
 
 static void destroy_parts(clb_op *op) {
   norm_parts *own = op->parts;
@@ -99,9 +103,7 @@ static clb_status create_sum(clb_context *ctx, const clb_problem *p, norm_parts 
   if (!s) {
     const int64_t row =
         clb_norm_partial_columns(&p->rms_norm, plan) * clb_dtype_bytes(p->arithmetic);
-    const int units = ctx->device->limits.units;
-    own->max_groups = (int64_t)(units > 0 ? units : 1) * GROUPS_OF_A_UNIT;
-    if (own->max_groups > ROOM / row) own->max_groups = ROOM / row;
+    own->max_groups = ROOM / row < MOST_GROUPS ? ROOM / row : MOST_GROUPS;
     own->sum_groups = clb_norm_sum_blocks(plan, own->sum->kernel[CLB_FORWARD]->ir.lanes);
     if (ctx->device->info.runs)
       s = clb_buffer_create(ctx, (uint64_t)(own->max_groups * row), &own->partial);
@@ -111,8 +113,9 @@ static clb_status create_sum(clb_context *ctx, const clb_problem *p, norm_parts 
   return s;
 }
 
-clb_status clb_rms_norm_make(clb_context *ctx, const clb_problem *p, unsigned bits, clb_tuner tune,
+clb_status clb_rms_norm_make(clb_context *ctx, clb_problem *p, unsigned bits, clb_tuner tune,
                              clb_op **op) {
+  p->rms_norm.whole = (ctx->disabled & CLB_SPLIT_ROWS) != 0;
   norm_parts *own = calloc(1, sizeof *own);
   if (!own) return clb_fail(&ctx->error, CLB_ERROR_MEMORY, "rms_norm: no memory");
   clb_status s = clb_op_create(ctx, p, bits, NULL, op);
@@ -166,10 +169,12 @@ static int64_t deal(const clb_op *op, clb_pass pass, const clb_kernel *kernel, i
   const norm_parts *own = op->parts;
   const clb_limits *limits = &op->ctx->device->limits;
   const clb_schedule *s = &op->choice[pass].schedule;
-  const int64_t rows = kernel->ir.rows, needed = clb_divide_up(n, rows);
+  const int64_t rows = kernel->ir.rows, needed = clb_divide_up(n, rows),
+                sums = own->partial && pass ? clb_divide_up(needed, LONG) : 0;
   int64_t groups = (int64_t)(limits->units > 0 ? limits->units : 1) * s->norm.groups_per_unit;
-  if (groups > needed) groups = needed;
-  if (own->partial && pass && groups > own->max_groups) groups = own->max_groups;
+  if (groups < sums) groups = sums;
+  if (groups > needed || !s->norm.groups_per_unit) groups = needed;
+  if (sums && groups > own->max_groups) groups = own->max_groups;
   const int64_t block = clb_divide_up(n, groups),
                 own_rows = s->norm.subgroups_per_row ? rows : rows / kernel->ir.subgroups;
   if (limits->simd) groups = clb_divide_up(n, block);

@@ -80,6 +80,7 @@ typedef struct {
   int32_t layout, variant, centre, bias;
   int32_t gradients, incoming; /* as in tensor products; all bits are set where the description has
                                   0 for all */
+  int32_t whole, unused;       /* whole: a row is not split among sub-groups */
   double epsilon, weight_offset;
 } clb_rms_norm_problem;
 
