@@ -301,9 +301,11 @@ CLB_API clb_status clb_wisdom_forget(clb_context *ctx);
 enum {
   CLB_WIDE_ACCESSES = 1, /* vector loads and stores of adjacent elements; else element by element */
   CLB_REGISTER_SUMS = 2, /* sums over paths, edges or rows of a species, a receiver's row of g and
-                            a species' weights are kept in registers; else in memory */
+                            a species' weights, and rows of norms are kept in registers; else in
+                            memory */
   CLB_SPLIT_ROWS = 4     /* rows of a graph with more than 256 edges, and sums over all rows, are
-                            split among several work-groups */
+                            split among several work-groups, and a norm's long rows among several
+                            sub-groups */
 };
 CLB_API clb_status clb_context_disable(clb_context *ctx, unsigned optimisations);
 

@@ -179,7 +179,7 @@ static const tool_case cases[] = {
     {{NORM("64x0e+32x1o", DEGREE, 0), F16, 0}, {{66, LAYOUT_DENSE, 0}}, 0},
     {{NORM("91x0e", PLAIN, .weight_offset = 1), F16, 1}, {{34, LAYOUT_PADDED, 0}}, 0},
     {{NORM("77x0e", PLAIN, 0), BF16, 0}, {{130, LAYOUT_DENSE, 0}}, 0},
-    {{NORM("256x0e", PLAIN, 0), BF16, 1}, {{66, LAYOUT_PADDED, 0}}, 0},
+    {{NORM("256x0e", PLAIN, 0), BF16, 1}, {{66, LAYOUT_PADDED, 0}, {35, LAYOUT_DENSE, 0}}, 0},
 };
 
 const tool_op tool_op_rms_norm = {
