@@ -80,6 +80,22 @@ static bool places_known(const intel_ins *i, bool logic) {
   return (i->d.where != FLAG && i->d.where != CONTROL) || i->lanes == 1;
 }
 
+/* Where floats or 64 bits take part, every channel stays at its place: a source that is no scalar
+   begins at the byte of its register at which the result does, and goes on in the same steps. Only
+   conversions between hf and f may be packed on one side. */
+static bool channels_stay(const intel_ins *i) {
+  bool matters = i->d.where == REGISTER && i->d.type >= UQ;
+  for (int s = 0; s < i->n; s++) matters |= i->s[s].where == REGISTER && i->s[s].type >= UQ;
+  if (!matters || i->lanes == 1 || i->d.where != REGISTER) return true;
+  if (!strcmp(i->name, "mov") && (i->d.type == HF) != (i->s[0].type == HF)) return true;
+  for (int s = 0; s < i->n; s++) {
+    const intel_operand *o = &i->s[s];
+    if (o->where != REGISTER || o->step == 0) continue;
+    if (o->step != i->d.step || o->at % INTEL_REGISTER != i->d.at % INTEL_REGISTER) return false;
+  }
+  return true;
+}
+
 bool intel_choose(intel_ins *i) {
   bool floats = false;
   for (int s = 0; s < i->n; s++) floats |= intel_is_float(&i->s[s]);
@@ -89,6 +105,7 @@ bool intel_choose(intel_ins *i) {
     if ((s < 0 ? i->d : i->s[s]).extra && strcmp(i->name, "madm") != 0 &&
         strncmp(i->name, "math.", 5) != 0)
       return false;
+  if (!channels_stay(i)) return false;
   if (!strcmp(i->name, "madm") || !strcmp(i->name, "math.invm") || !strcmp(i->name, "math.rsqtm"))
     return intel_choose_macro(i);
   if (!strcmp(i->name, "mov")) return i->n == 1 && places_known(i, true) && intel_choose_move(i);

@@ -148,6 +148,7 @@ extern const uint8_t intel_type_bytes[INTEL_TYPES];
 typedef struct {
   uint32_t from, to; /* bytes of the registers; flags from INTEL_FLAGS on */
   bool writes;
+  bool bytes; /* its elements are single bytes */
 } intel_range;
 enum { INTEL_RANGES = 6 };
 /* What an instruction reads and writes; how many ranges. Predicates and indirect operands are not

@@ -3,7 +3,7 @@
 #include "tests/intel/registers.h"
 
 static intel_range *add(intel_range *r, uint32_t from, uint32_t to, bool writes) {
-  *r = (intel_range){from, to, writes};
+  *r = (intel_range){from, to, writes, false};
   return r + 1;
 }
 
@@ -17,7 +17,9 @@ static intel_range *of_operand(intel_range *r, const intel_operand *o, int lanes
   uint32_t to = 0;
   for (int k = 0; k < lanes; k++)
     if (intel_lane_at(o, k) + bytes > to) to = intel_lane_at(o, k) + bytes;
-  return add(r, o->at, to, writes);
+  intel_range *next = add(r, o->at, to, writes);
+  r->bytes = bytes == 1;
+  return next;
 }
 
 static intel_range *of_registers(intel_range *r, int first, int n, bool writes) {

@@ -71,21 +71,38 @@ static void enter(recent *r, int pipe, int now) {
   r->n[pipe] = n;
 }
 
+/* A byte is written together with the other one of its word. */
+static bool shares_word(const uses *before, const uses *now) {
+  for (int k = 0; k < before->n; k++)
+    for (int j = 0; j < now->n; j++) {
+      const intel_range *a = &before->at[k], *b = &now->at[j];
+      if (a->writes && b->writes && b->bytes && a->from / 2 <= (b->to - 1) / 2 &&
+          b->from / 2 <= (a->to - 1) / 2)
+        return true;
+    }
+  return false;
+}
+
 /* Accumulators and flags are read after earlier writes without a wait. */
 static const char *conflict(const uses *before, const uses *now, bool same_pipe) {
   if (meets(before, true, now, false, INTEL_ACC)) return "reads what is written";
+  if (shares_word(before, now)) return "writes a byte of a word that is written";
   if (same_pipe) return NULL;
   if (meets(before, true, now, true, UINT32_MAX)) return "overwrites what is written";
   return meets(before, false, now, true, UINT32_MAX) ? "overwrites what is read" : NULL;
 }
 
-static bool check_arithmetic(const intel_kernel *k, const uses *all, const bool *begins,
-                             char *error, size_t size) {
+/* Whether what stands behind it never follows. */
+static bool ends_here(const intel_ins *i) {
+  return (i->run == intel_run_jump || i->run == intel_run_goto) && !i->predicate;
+}
+
+static bool check_arithmetic(const intel_kernel *k, const uses *all, char *error, size_t size) {
   recent r = {0};
   for (int now = 0; now < k->n_ins; now++) {
     const intel_ins *i = &k->ins[now];
     int pipe = intel_pipe_of(i);
-    if (begins[now]) memset(r.n, 0, sizeof r.n);
+    if (now && ends_here(&k->ins[now - 1])) memset(r.n, 0, sizeof r.n);
     wait_for_pipes(&r, &i->wait);
     for (int p = INTEGER_PIPE; p < PIPES; p++)
       for (int d = 0; d < r.n[p]; d++) {
@@ -194,8 +211,7 @@ static int followers(const messages *m, int at, int *to) {
   const intel_ins *i = &m->k->ins[at];
   int n = 0;
   if (intel_is_send(i) && i->message.kind == END) return 0;
-  bool always = (i->run == intel_run_jump || i->run == intel_run_goto) && !i->predicate;
-  if (!always && at + 1 < m->k->n_ins) to[n++] = at + 1;
+  if (!ends_here(i) && at + 1 < m->k->n_ins) to[n++] = at + 1;
   if (i->run == intel_run_goto) /* at the join where they wait, channels come back */
     to[n++] = !m->physical ? i->uip : i->jip == i->uip ? i->jip + 1 : i->jip;
   if (i->run == intel_run_jump || (i->run == intel_run_join && m->physical)) to[n++] = i->jip;
@@ -276,7 +292,7 @@ bool intel_check_scoreboard(const intel_kernel *k, char *error, size_t size) {
     if (joins) begins[i] = true;
   }
   if (good) begins[0] = true;
-  good = good && check_arithmetic(k, all, begins, error, size) &&
+  good = good && check_arithmetic(k, all, error, size) &&
          check_messages(k, all, begins, false, error, size) &&
          check_messages(k, all, begins, true, error, size);
   free(all);
