@@ -7,9 +7,10 @@ from ._library import Error
 from ._structs import VERSION as __version__
 from .model import Model, Neighbours, Results, convert
 from .norm import RmsNorm, rms_norm
+from .optimizer import Optimizer, Progress
 from .ops import (Convolution, Graph, Paths, SphericalHarmonics, TensorProduct, convolution, paths,
                   spherical_harmonics, tensor_product)
 
-__all__ = ["Context", "Convolution", "Device", "Error", "Graph", "Model", "Neighbours", "Paths",
+__all__ = ["Context", "Convolution", "Device", "Error", "Graph", "Model", "Neighbours", "Optimizer", "Paths", "Progress",
            "Results", "RmsNorm", "SphericalHarmonics", "TensorProduct", "__version__", "convert",
            "convolution", "devices", "paths", "rms_norm", "spherical_harmonics", "tensor_product"]

@@ -63,6 +63,12 @@ ARGUMENTS = {
     "convolution_set_table": [_handle, _of(c.c_double)],
     "convolution_workspace": [_handle, c.c_int, _handle] + 2 * [_of(c.c_uint64)],
     **_passes("convolution", _handle, (4, 7, 11)),
+    "optimizer_destroy": [_handle_out],
+    "optimizer_step": [_handle],
+    "optimizer_average": [_handle],
+    "optimizer_state_bytes": [_handle, _of(c.c_uint64)],
+    "optimizer_state_read": [_handle, c.c_void_p, c.c_uint64],
+    "optimizer_state_write": [_handle, c.c_void_p, c.c_uint64],
     "model_destroy": [_handle_out],
     "model_species": [_handle, c.c_int],
 }
@@ -86,6 +92,10 @@ SIZED = {
     "rms_norm_measure": ([_handle, _of(s.rms_norm_desc), _of(s.rms_norm_sizes)], [s.rms_norm_desc]),
     "convolution_create": ([_handle, _of(s.convolution_desc), _handle_out],
                            [s.convolution_desc, s.tensor_product_desc]),
+    "optimizer_create": ([_handle, _of(s.optimizer_desc), _handle_out],
+                         [s.optimizer_desc, s.optimizer_tensor, s.optimizer_group]),
+    "optimizer_set_group": ([_handle, c.c_int, _of(s.optimizer_group)], [s.optimizer_group]),
+    "optimizer_progress": ([_handle, _of(s.progress)], [s.progress]),
     "model_open": ([_handle, c.c_char_p, _of(s.model_options), _handle_out], [s.model_options]),
     "model_describe": ([_handle, _of(s.model_info)], [s.model_info]),
     "model_compute": ([_handle, _of(s.model_atoms), _of(s.model_results)],
@@ -94,7 +104,7 @@ SIZED = {
 }
 ARGUMENTS.update((f"{name}_sized", arguments + len(structs) * [c.c_size_t])
                  for name, (arguments, structs) in SIZED.items())
-OTHERS = {**{f"{noun}_destroy": None for noun in ("context", "buffer", "op", "graph", "model")},
+OTHERS = {**{f"{noun}_destroy": None for noun in ("context", "buffer", "op", "graph", "optimizer", "model")},
           **dict.fromkeys(("version", "status_text", "error", "context_note"), c.c_char_p)}
 
 

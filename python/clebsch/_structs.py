@@ -20,6 +20,9 @@ RMS_PLAIN, RMS_NEQUIX, RMS_DEGREE, RMS_DEGREE_NORM, RMS_BALANCED = range(5)
 SORTED, AS_FOUND = range(2)
 I32, I64 = range(2)
 SAME_ROW, DENSE = -1, 0
+SGD, ADAM, ADAMW, SCHEDULE_FREE_ADAMW = range(4)
+CLIP_NONE, CLIP_TORCH, CLIP_OPTAX = range(3)
+EMA_NONE, EMA_WARM_UP, EMA_WARM_UP_FROM_0, EMA_CONSTANT = range(4)
 
 
 def _struct(name, *fields):
@@ -72,6 +75,21 @@ convolution_desc = _struct(
     "convolution_desc", ("product", tensor_product_desc), ("scale", c.c_double),
     *_each(c.c_int, "atomics knots"), *_each(c.c_double, "first_knot last_knot break_at"),
     *_each(c.c_int, "vectors normalization"))
+
+optimizer_group = _struct(
+    "optimizer_group", ("rule", c.c_int),
+    *_each(c.c_double, "lr weight_decay beta1 beta2 epsilon momentum dampening"),
+    *_each(c.c_int, "nesterov amsgrad"), ("warm_up_steps", c.c_int64))
+place = _struct("place", ("buffer", c.c_void_p), ("offset", c.c_int64))
+optimizer_tensor = _struct(
+    "optimizer_tensor", *_each(c.c_int64, "rows columns"), ("group", c.c_int),
+    *_each(place, "parameters gradients copy average"))
+optimizer_desc = _struct(
+    "optimizer_desc", ("tensors", c.POINTER(optimizer_tensor)), ("n_tensors", c.c_int64),
+    ("groups", c.POINTER(optimizer_group)),
+    *_each(c.c_int, "n_groups parameters gradients copy clip"), ("max_norm", c.c_double),
+    *_each(c.c_int, "check_finite ema"), ("ema_decay", c.c_double))
+progress = _struct("progress", *_each(c.c_int64, "steps skipped"), ("norm", c.c_double))
 
 model_options = _struct("model_options", *_each(c.c_int, "dtype knots"), ("skin", c.c_double),
                         ("workspace_bytes", c.c_uint64), ("atomics", c.c_int))

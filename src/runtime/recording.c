@@ -99,6 +99,12 @@ clb_status clb_recording_replace(clb_recording *r, clb_buffer *old_buffer, clb_b
   const void *old = old_buffer->memory.handle;
   int64_t uses = 0;
   for (int64_t i = 0; i < r->n; i++)
+    for (int m = 0; m < r->kept[i]->n_memory; m++)
+      if (r->kept[i]->memory[m].bytes == CLB_UNBOUNDED)
+        return clb_fail(&r->ctx->error, CLB_ERROR_UNSUPPORTED,
+                        "clb_recording_replace: the recording has a step of an optimizer whose "
+                        "tensors lie in several buffers, none of which can be replaced");
+  for (int64_t i = 0; i < r->n; i++)
     for (int m = 0; m < r->kept[i]->n_memory; m++) {
       if (r->kept[i]->memory[m].handle != old) continue;
       r->kept[i]->memory[m] = new_buffer->memory;

@@ -77,6 +77,12 @@ static void new_rate(scene *s, double lr) {
   OK(s->ctx, clb_optimizer_set_group(s->o, 0, &s->group[0]));
 }
 
+#define SAYS(ctx, status, words, call)                                                             \
+  do {                                                                                             \
+    assert_int_equal(call, status);                                                                \
+    if (!strstr(clb_error(ctx), words)) fail_msg("%s lacks %s", clb_error(ctx), words);            \
+  } while (0)
+
 /* A recorded step is the next one each time, with new gradients and a new learning rate. */
 static void replays(void **state) {
   scene plain, recorded;
@@ -104,6 +110,37 @@ static void replays(void **state) {
   clb_recording_destroy(&step);
   end(&plain);
   end(&recorded);
+}
+
+/* A step goes to another buffer if all tensors lie in one. */
+static void replaces(void **state) {
+  scene s;
+  clb_recording *step;
+  clb_buffer *other;
+  float before[N], after[N];
+  for (int scattered = 0; scattered < 2; scattered++) {
+    describe(&s, context(state), CLB_ADAM);
+    OK(s.ctx, clb_buffer_create(s.ctx, N * sizeof(float), &other));
+    set(s.ctx, other, 9);
+    if (scattered) s.tensor[1].gradients = (clb_place){s.average, 0};
+    OK(s.ctx, clb_optimizer_create(s.ctx, &s.desc, &s.o));
+    OK(s.ctx, clb_record_begin(s.ctx));
+    OK(s.ctx, clb_optimizer_step(s.o));
+    OK(s.ctx, clb_record_end(s.ctx, &step));
+    if (scattered)
+      SAYS(s.ctx, CLB_ERROR_UNSUPPORTED, "in several buffers",
+           clb_recording_replace(step, s.p, other));
+    else {
+      OK(s.ctx, clb_recording_replace(step, s.p, other));
+      read_parameters(&s, before);
+      OK(s.ctx, clb_replay(step));
+      read_parameters(&s, after);
+      assert_memory_equal(before, after, sizeof before);
+    }
+    clb_recording_destroy(&step);
+    end(&s);
+    clb_buffer_destroy(&other);
+  }
 }
 
 /* A step with infinite or missing numbers changes nothing but the count of such steps. */
@@ -175,12 +212,6 @@ static void goes_on(void **state) {
     end(&rest);
   }
 }
-
-#define SAYS(ctx, status, words, call)                                                             \
-  do {                                                                                             \
-    assert_int_equal(call, status);                                                                \
-    if (!strstr(clb_error(ctx), words)) fail_msg("%s lacks %s", clb_error(ctx), words);            \
-  } while (0)
 
 /* The state of another list of tensors. */
 static void foreign_states(void **state) {
@@ -375,6 +406,7 @@ static void nothing(void **state) { (void)state; }
 int main(void) {
   static const named_test tests[] = {
       {"replays", replays, false},
+      {"replaces", replaces, true},
       {"leaves_out", leaves_out, false},
       {"goes_on", goes_on, false},
       {"foreign_states", foreign_states, false},
