@@ -291,6 +291,36 @@ static void norms(void **state) {
   for (int i = 0; i < 8; i++) clb_buffer_destroy(&r[i].buffer);
 }
 
+/* Some chunks of one tensor; norms are sums over sub-groups. */
+static void optimizers(void **state) {
+  enum { NUMBERS = 9000 };
+  static float numbers[NUMBERS];
+  clb_context *ctx = *state;
+  clb_buffer *b[2];
+  clb_optimizer *o;
+  for (int i = 0; i < NUMBERS; i++) numbers[i] = (float)(i * 37 % 101) / 50 - 1;
+  for (int i = 0; i < 2; i++) {
+    OK(ctx, clb_buffer_create(ctx, sizeof numbers, &b[i]));
+    OK(ctx, clb_buffer_write(b[i], 0, numbers, sizeof numbers));
+  }
+  const clb_optimizer_tensor tensor = {
+      .rows = NUMBERS, .columns = 1, .parameters = {b[0], 0}, .gradients = {b[1], 0}};
+  const clb_optimizer_group group = {.rule = CLB_ADAM, .lr = 0.1};
+  const clb_optimizer_desc desc = {.tensors = &tensor,
+                                   .n_tensors = 1,
+                                   .groups = &group,
+                                   .n_groups = 1,
+                                   .clip = CLB_CLIP_TORCH,
+                                   .max_norm = 1,
+                                   .check_finite = 1};
+  mutation.lowers = true;
+  OK(ctx, clb_optimizer_create(ctx, &desc, &o));
+  for (int i = 0; i < 2; i++) OK(ctx, clb_optimizer_step(o));
+  mutation.lowers = false;
+  clb_optimizer_destroy(&o);
+  for (int i = 0; i < 2; i++) clb_buffer_destroy(&b[i]);
+}
+
 /* ---- what happened to the mutants ---- */
 
 /* One line for each kernel by name. */
@@ -398,6 +428,8 @@ static void all_were_tried(void **state) {
                                         "rms_norm_backward",
                                         "rms_norm_double_backward",
                                         "rms_norm_sum",
+                                        "optimizer_sums",
+                                        "optimizer_step",
                                         "energies",
                                         "virials",
                                         "total",
@@ -445,7 +477,8 @@ int main(int argc, char **argv) {
                {"matrix_products", matrix_products},
                {"grouped_products", grouped_products},
                {"neighbours", neighbours},
-               {"norms", norms}};
+               {"norms", norms},
+               {"optimizers", optimizers}};
   enum { TESTS = sizeof tests / sizeof *tests };
   static char labels[PLACES * TESTS][64];
   static struct CMUnitTest all[PLACES * TESTS + 2];
