@@ -109,6 +109,8 @@ typedef struct {
   int n_ins;
   intel_ins *ins;
   char *listing;
+  unsigned char *constants; /* or NULL */
+  size_t constant_bytes;
 } intel_kernel;
 
 /* NULL, with the reason, if the binary cannot be read. An unknown instruction fails when it is
@@ -120,6 +122,10 @@ const char *intel_section(const void *elf, size_t bytes, const char *begin, char
                           size_t name_size, size_t *section_bytes);
 /* Reads .ze_info. */
 bool intel_describe(intel_kernel *k, const char *text, size_t bytes, char *error, size_t size);
+/* Takes the constants, and puts their address into the code. */
+bool intel_relocate(intel_kernel *k, const void *elf, size_t bytes, unsigned char *code,
+                    size_t code_bytes, char *error, size_t size);
+void intel_drop_constants(intel_kernel *k);
 /* k->listing (which it changes) into k->ins. */
 bool intel_decode(intel_kernel *k, char *error, size_t size);
 /* Whether every instruction waits for the registers that it uses: false, with the first that does

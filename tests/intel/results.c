@@ -198,37 +198,42 @@ static uint64_t integer_of(double x, int type) {
 static void put_integers(intel_thread *t, const intel_ins *i, const double *row, uint32_t lanes) {
   uint64_t integers[INTEL_LANES];
   for (int k = 0; k < i->lanes; k++) integers[k] = integer_of(row[k], i->d.type);
-  store_longs(t, i, integers, lanes);
+  if (i->flag) set_condition(t, i, integers, lanes);
+  if (i->d.where == REGISTER) store_longs(t, i, integers, lanes);
 }
 
 INTEL_CLONES void intel_put_floats(intel_thread *t, const intel_ins *i, const float *row) {
   static const float zeros[INTEL_LANES];
   uint32_t lanes = intel_mask(t, i);
   PLACE;
+  if (i->d.type < HF) {
+    double wide[INTEL_LANES];
+    for (int k = 0; k < i->lanes; k++) wide[k] = (double)row[k];
+    put_integers(t, i, wide, lanes);
+    return;
+  }
   if (i->flag)
     intel_set_flag(t, i, lanes, intel_compare_floats(i->condition, row, zeros, i->lanes));
   if (i->d.where != REGISTER) return;
   if (i->d.type == F) STORE(float, row[k]);
   else if (i->d.type == DF) STORE(double, row[k]);
-  else if (i->d.type == HF) STORE(intel_half, row[k]);
-  else {
-    double wide[INTEL_LANES];
-    for (int k = 0; k < i->lanes; k++) wide[k] = (double)row[k];
-    put_integers(t, i, wide, lanes);
-  }
+  else STORE(intel_half, row[k]);
 }
 
 INTEL_CLONES void intel_put_doubles(intel_thread *t, const intel_ins *i, const double *row) {
   static const double zeros[INTEL_LANES];
   uint32_t lanes = intel_mask(t, i);
   PLACE;
+  if (i->d.type < HF) {
+    put_integers(t, i, row, lanes);
+    return;
+  }
   if (i->flag)
     intel_set_flag(t, i, lanes, intel_compare_doubles(i->condition, row, zeros, i->lanes));
   if (i->d.where != REGISTER) return;
   if (i->d.type == DF) STORE(double, row[k]);
   else if (i->d.type == F) STORE(float, row[k]);
-  else if (i->d.type == HF) STORE(intel_half, row[k]);
-  else put_integers(t, i, row, lanes);
+  else STORE(intel_half, row[k]);
 }
 
 /* Rounding towards zero, which the code asks for around a few instructions. */

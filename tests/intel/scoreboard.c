@@ -125,6 +125,7 @@ typedef struct {
   const bool *begins;
   int n, words;             /* messages with tokens; words of a set */
   int *message;             /* their instructions */
+  int *block;               /* of an instruction: the first one of its block */
   int *number;              /* of an instruction, or -1 */
   uint64_t *of_token;       /* sets */
   uint64_t *written, *read; /* a set for each instruction that begins a block */
@@ -155,12 +156,32 @@ static bool takes_over(const uses *now, const intel_range *read, const intel_ins
          i->all == before->all;
 }
 
+/* Whoever waits for a message waits for the reads of those of the same unit before it in its block,
+   as one unit reads in order; but not if the wait stands between the two. */
+static void remove_earlier(messages *m, int token, int now) {
+  const uint64_t *of_token = m->of_token + (size_t)token * (size_t)m->words;
+  for (int w = 0; w < m->words; w++)
+    for (uint64_t left = m->now_read[w] & of_token[w]; left; left &= left - 1) {
+      int number = (64 * w + __builtin_ctzll(left)) / 2, last = m->message[number];
+      const intel_ins *i = &m->k->ins[last];
+      for (int n = number - 1; !i->predicate && n >= 0; n--) {
+        int before = m->message[n];
+        if (m->block[before] != m->block[last]) break;
+        bool between = m->block[now] == m->block[last] && before < now && now <= last;
+        if (!between && !strcmp(m->k->ins[before].name, i->name))
+          m->now_read[n / 32] &= ~(3ull << 2 * (n % 32));
+      }
+    }
+}
+
 static bool wait_and_check(messages *m, int now) {
   const intel_ins *i = &m->k->ins[now];
   for (int t = 0; t < INTEL_TOKENS; t++) {
+    if (!((i->wait.wait_written | i->wait.wait_read) >> t & 1) && i->wait.token != t) continue;
+    remove_earlier(m, t, now);
     bool written = (i->wait.wait_written >> t & 1) || i->wait.token == t;
     if (written) remove_token(m, t, m->now_written);
-    if (written || i->wait.wait_read >> t & 1) remove_token(m, t, m->now_read);
+    remove_token(m, t, m->now_read);
   }
   bool counts = !m->physical || i->all;
   for (int w = 0; w < m->words; w++) {
@@ -239,7 +260,9 @@ static bool number_messages(messages *m) {
   const intel_kernel *k = m->k;
   m->number = malloc((size_t)k->n_ins * sizeof *m->number);
   m->message = malloc((size_t)k->n_ins * sizeof *m->message);
-  for (int i = 0; m->number && m->message && i < k->n_ins; i++) {
+  m->block = malloc((size_t)k->n_ins * sizeof *m->block);
+  for (int i = 0; m->number && m->message && m->block && i < k->n_ins; i++) {
+    m->block[i] = m->begins[i] ? i : m->block[i - 1];
     bool takes = k->ins[i].wait.token >= 0;
     m->number[i] = takes ? m->n : -1;
     if (takes) m->message[m->n++] = i;
@@ -251,8 +274,8 @@ static bool number_messages(messages *m) {
   m->read = calloc(all, row);
   m->now_written = calloc(1, row);
   m->now_read = calloc(1, row);
-  bool good = m->number && m->message && m->of_token && m->written && m->read && m->now_written &&
-              m->now_read;
+  bool good = m->number && m->message && m->block && m->of_token && m->written && m->read &&
+              m->now_written && m->now_read;
   for (int n = 0; good && n < m->n; n++)
     set(m, m->of_token, k->ins[m->message[n]].wait.token)[n / 32] |= 3ull << 2 * (n % 32);
   return good || (snprintf(m->error, m->size, "%s: no memory for its scoreboard", k->name), false);
@@ -266,6 +289,7 @@ static bool check_messages(const intel_kernel *k, const uses *all, const bool *b
   while (good && changed) good = pass(&m, &changed);
   free(m.number);
   free(m.message);
+  free(m.block);
   free(m.of_token);
   free(m.written);
   free(m.read);

@@ -58,9 +58,12 @@ static bool kind_of(const char *type, intel_argument *a) {
   return false;
 }
 
-typedef enum { KERNEL, PAYLOAD_ARGUMENTS, THREAD_ARGUMENTS, BUFFERS, OTHER } part;
+typedef enum { KERNEL, PAYLOAD_ARGUMENTS, THREAD_ARGUMENTS, BUFFERS, OTHER, BEHIND } part;
 
-static part part_of(const char *line, part now) {
+/* Behind our kernel may stand one that only lists symbols. */
+static part part_of(const intel_kernel *k, const char *line, part now) {
+  const char *name = strncmp(line, "  - name:", 9) ? NULL : value_of(line, "name");
+  if (now == BEHIND || (name && strcmp(name, k->name) != 0)) return BEHIND;
   if (!strncmp(line, "    payload_arguments:", 22)) return PAYLOAD_ARGUMENTS;
   if (!strncmp(line, "    per_thread_payload_arguments:", 33)) return THREAD_ARGUMENTS;
   if (!strncmp(line, "    per_thread_memory_buffers:", 30)) return BUFFERS;
@@ -128,8 +131,8 @@ bool intel_describe(intel_kernel *k, const char *text, size_t bytes, char *error
     stop = memchr(s, '\n', (size_t)(end - s));
     if (!stop) stop = end;
     snprintf(line, sizeof line, "%.*s", (int)(stop - s), s);
-    where = part_of(line, where);
     for (size_t n = strlen(line); n && line[n - 1] == ' '; n--) line[n - 1] = 0;
+    where = part_of(k, line, where);
     if (!info_line(k, where, line, error, size)) return false;
   }
   for (int a = 0; a < k->n_arguments; a++) {
@@ -158,8 +161,12 @@ intel_kernel *intel_load(const void *elf, size_t bytes, char *error, size_t size
   bool good = code && info;
   if (!good) snprintf(error, size, "the binary is no ELF file with a kernel and .ze_info");
   good = good && intel_describe(k, info, info_bytes, error, size);
-  if (good && !(k->listing = intel_disassemble(code, code_bytes)))
+  unsigned char *placed = good ? malloc(code_bytes + 1) : NULL;
+  if (placed) memcpy(placed, code, code_bytes);
+  good = placed && intel_relocate(k, elf, bytes, placed, code_bytes, error, size);
+  if (good && !(k->listing = intel_disassemble(placed, code_bytes)))
     good = (snprintf(error, size, "%s: libiga64.so.1 does not list it", k->name), false);
+  free(placed);
   good = good && intel_decode(k, error, size) && intel_check_scoreboard(k, error, size);
   if (good) return k;
   intel_unload(k);
@@ -168,6 +175,7 @@ intel_kernel *intel_load(const void *elf, size_t bytes, char *error, size_t size
 
 void intel_unload(intel_kernel *k) {
   if (!k) return;
+  intel_drop_constants(k);
   free(k->ins);
   free(k->listing);
   free(k);

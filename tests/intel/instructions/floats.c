@@ -53,7 +53,8 @@ static void approximate(intel_thread *t, const intel_ins *i, double (*f)(double)
   intel_put_floats(t, i, r);
 }
 static double inverse(double x) { return 1 / x; }
-/* Units in the last place: INV and EXP of the vISA reference. */
+/* In units in the last place. The compiler's integer divisions, which alone use math.inv, stay
+   right with 1; OpenCL allows 3 for exp2, which the compiler makes of math.exp. */
 static void inv(intel_thread *t, const intel_ins *i) { approximate(t, i, inverse, 1); }
 static void power_of_2(intel_thread *t, const intel_ins *i) { approximate(t, i, exp2, 4); }
 

@@ -60,6 +60,8 @@ static bool access_of(const intel_ins *i, const char *s, intel_message *m) {
   else if (components > 4 || (m->kind == ATOMIC && (components > 1 || extended))) return false;
   if (!strcmp(s, ".a32.ca.ca.bti[255]") && block && !m->local && !m->stores)
     return m->kind = PAYLOAD, true;
+  size_t n = strlen(s); /* constants are loaded through the caches */
+  if (!m->stores && n > 6 && !strcmp(s + n - 6, ".ca.ca")) return !strcmp(s, ".a64.ca.ca");
   return !strcmp(s, m->local ? ".a32" : ".a64");
 }
 

@@ -34,12 +34,12 @@ bool intel_choose_move(intel_ins *i) {
   const intel_operand *from = &i->s[0];
   int bytes = intel_type_bytes[i->d.type];
   bool same = i->d.type == from->type && !from->negative && !from->absolute;
-  if (i->condition) return false;
+  if (i->condition && (!i->flag || i->condition == EARLY_OUT)) return false;
   bool longs = intel_is_float(&i->d) || bytes == 8 || intel_type_bytes[from->type] == 8;
-  i->run = runs[same && intel_is_float(from) ? COPY
-                : from->type == DF           ? FROM_DOUBLES
-                : intel_is_float(from)       ? FROM_FLOATS
-                : longs                      ? FROM_LONGS
-                                             : FROM_WORDS];
+  i->run = runs[same && intel_is_float(from) && !i->flag ? COPY
+                : from->type == DF                       ? FROM_DOUBLES
+                : intel_is_float(from)                   ? FROM_FLOATS
+                : longs                                  ? FROM_LONGS
+                                                         : FROM_WORDS];
   return true;
 }
