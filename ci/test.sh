@@ -8,7 +8,7 @@ usage() {
   cat <<'END'
 Usage: ci/test.sh [--long]
 Installs what the tests need, then runs, two at a time:
-  the tests of the build as released (build-test), AMD's machine code in an emulator among them
+  the tests of the build as released (build-test), AMD's and Intel's machine code in emulators among them
   clebsch check, whole, on every device that runs here (ci/check.sh)
   the tests under ASan and UBSan (build-sanitize)
   the fuzzers of all readers of files, 20 s each (ci/fuzz.sh), where clang is installed

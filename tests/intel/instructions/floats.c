@@ -1,5 +1,5 @@
 /* tests/intel/instructions/floats.c - arithmetic of f (and hf, computed as f) and df; approximate
-   functions, whose error is the largest that Intel allows. */
+   functions, whose error is the largest allowed. */
 #include "tests/intel/registers.h"
 
 #define SOURCES(type, get)                                                                         \
