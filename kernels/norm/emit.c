@@ -126,8 +126,32 @@ static void load_weights(clb_norm_kernel *b, const clb_norm_chunk *c, ir_val *v)
     v[e] = ir_add(k, v[e], ir_real(k, b->l.t, b->norm->weight_offset));
 }
 
+static void load_c(clb_norm_kernel *b, const clb_norm_chunk *c, ir_val *v) {
+  load_channels(b, c, &b->c_row, c->s->first_weight, v);
+}
+
+static ir_val spread_place(clb_norm_kernel *b, const clb_norm_chunk *c, bool of_c, int e) {
+  int64_t first = (of_c ? b->norm->irreps.dim : 0) + e;
+  return ir_add(b->l.k, element(b, b->place, c), clb_i64(b->l.k, first));
+}
+
+void clb_norm_spread_weights(clb_norm_kernel *b, const clb_norm_chunk *c) {
+  ir_val v[CLB_NORM_MOST_WIDTH];
+  for (int of_c = 0; of_c <= b->c; of_c++) {
+    (of_c ? load_c : load_weights)(b, c, v);
+    for (int e = 0; e < b->width; e++)
+      ir_store(b->l.k, b->spread, spread_place(b, c, of_c, e), c->mask, v[e]);
+  }
+}
+
+static void take_spread(clb_norm_kernel *b, const clb_norm_chunk *c, bool of_c, ir_val *v) {
+  for (int e = 0; e < b->width; e++)
+    v[e] = ir_load(b->l.k, b->spread, spread_place(b, c, of_c, e), c->mask);
+}
+
 void clb_norm_weights(clb_norm_kernel *b, const clb_norm_chunk *c, ir_val *v) {
   if (b->weights_kept) take(b, c, b->weight, v);
+  else if (b->spread != IR_NONE) take_spread(b, c, false, v);
   else load_weights(b, c, v);
 }
 
@@ -143,7 +167,8 @@ void clb_norm_biases(clb_norm_kernel *b, const clb_norm_chunk *c, ir_val *v) {
 
 void clb_norm_c(clb_norm_kernel *b, const clb_norm_chunk *c, ir_val *v) {
   if (b->weights_kept) take(b, c, b->c_weight, v);
-  else load_channels(b, c, &b->c_row, c->s->first_weight, v);
+  else if (b->spread != IR_NONE) take_spread(b, c, true, v);
+  else load_c(b, c, v);
 }
 
 void clb_norm_c_biases(clb_norm_kernel *b, const clb_norm_chunk *c, ir_val *v) {
@@ -158,7 +183,7 @@ void clb_norm_keep_weights(clb_norm_kernel *b, const clb_norm_chunk *c) {
   const bool biased = c->s->scalar && b->plan.biases;
   load_weights(b, c, b->weight + at);
   if (biased && b->p->pass == CLB_FORWARD) load_biases(b, c, &b->weights, b->bias + at);
-  if (b->c) load_channels(b, c, &b->c_row, c->s->first_weight, b->c_weight + at);
+  if (b->c) load_c(b, c, b->c_weight + at);
   if (b->c && biased) load_biases(b, c, &b->c_row, b->c_bias + at);
 }
 

@@ -69,6 +69,7 @@ typedef struct {
   ir_val mean[NORM_INPUTS]; /* of 0e, subtracted from inputs; IR_NONE: nothing is */
   ir_val root[CLB_NORM_MOST_GROUPS];
   ir_val row;            /* [inputs][numbers of a row] in local memory */
+  ir_val spread;         /* weights and c of each element, in local memory; IR_NONE: they are not */
   ir_val stage;          /* sums of gradients of each sub-group, in local memory */
   ir_val exchange, turn; /* sums of a group that is one team go through two arrays in turn */
 } clb_norm_kernel;
@@ -81,7 +82,7 @@ void clb_norm_end_rows(clb_norm_kernel *b);
 
 /* emit.c: chunks of a row; what of it is kept. */
 void clb_norm_chunks(clb_norm_kernel *b, clb_norm_each *each);
-clb_norm_each clb_norm_keep_weights, clb_norm_keep_inputs;
+clb_norm_each clb_norm_keep_weights, clb_norm_spread_weights, clb_norm_keep_inputs;
 /* Elements of an input, centred; weights with the offset, biases, and those of c. */
 void clb_norm_input(clb_norm_kernel *b, const clb_norm_chunk *c, int input, ir_val *v);
 void clb_norm_weights(clb_norm_kernel *b, const clb_norm_chunk *c, ir_val *v);

@@ -2,7 +2,7 @@
 #include "kernels/norm/norm.h"
 
 enum {
-  SIMD_KEPT = 64,       /* elements of a row and lane, of a CPU */
+  SIMD_KEPT = 8,        /* elements of a row and lane, of a CPU */
   FEW = 16,             /* elements of a lane of a team that is part of a sub-group */
   REGISTERS = 128,      /* of 32 bits, that a kernel should use at most, */
   MORE_REGISTERS = 192, /* or in double backward; */
@@ -130,6 +130,13 @@ static void complete(const clb_problem *p, const clb_norm_plan *plan, const clb_
   if (s->norm.groups_per_unit < 1) s->norm.groups_per_unit = 1;
 }
 
+/* Whether weights are worth a place in local memory, where all elements have their own, and fit. */
+static bool weights_fit(const clb_problem *p, const clb_norm_plan *plan, const clb_limits *limits) {
+  const int64_t bytes = (p->arithmetic == CLB_F64 ? 8 : 4) * (int64_t)p->rms_norm.irreps.dim *
+                        (p->pass == CLB_DOUBLE_BACKWARD ? 2 : 1);
+  return plan->weights < p->rms_norm.irreps.dim && bytes <= limits->local_bytes;
+}
+
 static void choose(const clb_problem *p, const clb_norm_plan *plan, const clb_limits *limits,
                    int few, clb_schedule *s) {
   const int lanes = limits->lanes[p->arithmetic];
@@ -139,8 +146,13 @@ static void choose(const clb_problem *p, const clb_norm_plan *plan, const clb_li
   }
   *s = (clb_schedule){.lanes = lanes, .subgroups = 1};
   s->norm.elements_per_access = 1;
-  s->norm.kept = s->norm.weights_kept = clb_norm_per_lane(plan, lanes, 1) <= SIMD_KEPT;
   s->norm.groups_per_unit = 4;
+  int part = lanes;
+  while (p->rms_norm.irreps.dim <= part / 2) part /= 2;
+  s->norm.lanes_per_row = part < lanes ? part : 0;
+  /* Measured: long rows are read again from cache faster than spilled registers. */
+  s->norm.kept = clb_norm_per_lane(plan, part, 1) <= SIMD_KEPT;
+  s->norm.weights_kept = s->norm.kept || weights_fit(p, plan, limits);
 }
 
 void clb_norm_schedule(const clb_problem *p, const clb_limits *limits, clb_schedule *s) {

@@ -29,6 +29,11 @@ void clb_norm_begin_rows(clb_norm_kernel *b) {
                             b->place);
   b->row_mask = IR_NONE;
   if (b->local) b->row = ir_local(k, b->in[NORM_X].element, (int64_t)b->n_in * b->norm->irreps.dim);
+  b->spread = IR_NONE;
+  if (!b->kept && b->l.s->norm.weights_kept) {
+    b->spread = ir_local(k, b->l.t, (b->c ? 2 : 1) * (int64_t)b->norm->irreps.dim);
+    clb_norm_chunks(b, clb_norm_spread_weights);
+  }
   if (b->weights_kept) clb_norm_chunks(b, clb_norm_keep_weights);
   clb_norm_partial_begin(b);
   clb_norm_exchange_begin(b);
