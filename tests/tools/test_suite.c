@@ -163,7 +163,7 @@ static void refuses(void **state) {
       {"bench --suite quick --device nothing --out new.json", 1, "nothing"},
       {"bench --suite quick --device cpu --device cpu --out new.json", 1, "cpu is named twice"},
       {"bench --suite slow --device cpu --out new.json", 2,
-       "--suite is standard, graphs or quick, not 'slow'"},
+       "--suite is standard, graphs, norms or quick, not 'slow'"},
       {"bench --suite quick --device cpu --only water --out new.json", 2,
        "nothing that is called 'water'"},
       {"bench --suite quick --device cpu --only spherical_harmonics,mace-large --out new.json", 2,

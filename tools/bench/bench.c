@@ -241,7 +241,8 @@ int bench_main(int argc, char **argv) {
        "20000, single paths 200000)",
        0},
       {"suite", KEY_SUITE, "NAME", 0,
-       "Instead of OP: standard, graphs or quick: many problems on every device into one file. See "
+       "Instead of OP: standard, graphs, norms or quick: many problems on every device into one "
+       "file. See "
        "--suite NAME --help",
        0},
       {0}};

@@ -53,7 +53,8 @@ static const struct argp_option options[] = {
     {"suite", KEY_SUITE, "NAME", 0,
      "standard: problems of published benchmarks, every pass, f32 and f64. graphs: every "
      "channel-wise "
-     "problem on every graph, f32. quick: eight small problems in f32, a minute on a CPU",
+     "problem on every graph, f32. norms: rows of 77 to 16384 numbers and of irreps, f32 and bf16. "
+     "quick: ten small problems in f32, a minute on a CPU",
      0},
     {"out", KEY_OUT, "FILE", 0,
      "JSON, rewritten after each result; existing results are not measured again", 0},
@@ -326,9 +327,9 @@ static double work_of(const suite_job *job) {
 
 /* Calls use() for each job on the device, until it returns false. */
 static bool each_job(suite *s, device *d, bool (*use)(suite *s, device *d, const suite_job *job)) {
-  static const clb_dtype dtypes[] = {CLB_F32, CLB_F64};
+  static const clb_dtype dtypes[DTYPES] = {CLB_F32, CLB_F64, CLB_F16, CLB_BF16};
   for (int i = 0; i < s->list.n; i++)
-    for (int t = 0; t < 2; t++)
+    for (int t = 0; t < DTYPES; t++)
       for (int pass = 0; pass < PASSES; pass++) {
         const suite_job job = {&s->list.problem[i], (clb_pass)pass, dtypes[t], d->info.name};
         if (!(job.problem->passes >> pass & 1) || !(job.problem->dtypes >> job.dtype & 1) ||

@@ -9,7 +9,7 @@
 #include "tools/ops/graphs.h"
 #include "tools/ops/convolution_tool.h"
 
-const char suite_names[] = "standard, graphs or quick";
+const char suite_names[] = "standard, graphs, norms or quick";
 
 /* ---- the suites ---- */
 
@@ -83,6 +83,34 @@ static void add_graphs(entries *e) {
     if (!strncmp(standard[i].name, "flashtp", 7)) add_convolution(e, standard[i].name, "flashtp");
 }
 
+/* The rows of PufferLib's table, B T and H, after two odd widths; rows of a gigabyte; irreps. */
+static void add_norms(entries *e) {
+  static const struct {
+    const char *irreps;
+    int64_t rows[7];
+  } plain[] = {
+      {"77x0e", {131072}},
+      {"91x0e", {131072}},
+      {"128x0e", {32768}},
+      {"256x0e", {32768, 49152, 65536, 131072}},
+      {"384x0e", {32768, 93184, 98304}},
+      {"512x0e", {49152, 65536, 98304, 118272, 131072, 196608}},
+      {"1024x0e", {65536}},
+      {"4096x0e", {16384}},
+      {"8192x0e", {8192}},
+      {"16384x0e", {4096}},
+  };
+  static const char *const irreps = "128x0e+64x1o+32x2e+32x3o";
+  e->dtypes = F32_ONLY | 1u << CLB_BF16;
+  for (size_t i = 0; i < sizeof plain / sizeof *plain; i++)
+    for (const int64_t *rows = plain[i].rows; *rows; rows++)
+      add(e, (entry){"rms_norm", plain[i].irreps, NULL, NULL, *rows});
+  for (int64_t rows = 20000; rows <= 200000; rows *= 10) {
+    add(e, (entry){"rms_norm", irreps, NULL, "nequix", rows});
+    add(e, (entry){"rms_norm", irreps, NULL, "degree", rows});
+  }
+}
+
 static void add_quick(entries *e) {
   static const entry all[] = {
       {"spherical_harmonics", "4", NULL, NULL, 100000},
@@ -94,6 +122,7 @@ static void add_quick(entries *e) {
       {"convolution", "nequip-water", "carbon:2", NULL, 0},
       {"convolution", "nequip-water", "carbon:2", "table", 0},
       {"symmetric_contraction", "mace-medium", NULL, NULL, 500},
+      {"rms_norm", "77x0e", NULL, NULL, 20000},
   };
   e->dtypes = F32_ONLY;
   for (size_t i = 0; i < sizeof all / sizeof *all; i++) add(e, all[i]);
@@ -168,10 +197,10 @@ static bool keep(entries *e, const char *suite, const char *only) {
 
 /* The arguments of the op that an option's words stand for. */
 static int add_options(const char *options, const char *argv[]) {
-  static const char *const words[][3] = {{"mul_ir", "--layout", "mul_ir"},
-                                         {"table", "--weights", "table"},
-                                         {"vectors", "--vectors"},
-                                         {"atomic", "--atomics"}};
+  static const char *const words[][3] = {
+      {"mul_ir", "--layout", "mul_ir"},  {"table", "--weights", "table"},
+      {"vectors", "--vectors"},          {"nequix", "--variant", "nequix"},
+      {"degree", "--variant", "degree"}, {"atomic", "--atomics"}};
   int n = 0;
   for (size_t i = 0; options && i < sizeof words / sizeof *words; i++)
     for (int k = 1; strstr(options, words[i][0]) && k < 3 && words[i][k]; k++)
@@ -185,7 +214,9 @@ static void make_problem(suite_problem *p, const entry *e) {
   p->op = find_op(e->op);
   p->problem = allocate(1, p->op->problem_bytes);
   p->graph = e->graph, p->options = e->options, p->l_max = -1;
-  argv[n++] = p->op == &tool_op_spherical_harmonics ? "--lmax" : "--problem",
+  argv[n++] = p->op == &tool_op_spherical_harmonics ? "--lmax"
+              : p->op == &tool_op_rms_norm          ? "--irreps"
+                                                    : "--problem";
   argv[n++] = e->problem;
   if (e->graph) argv[n++] = "--graph", argv[n++] = e->graph;
   n += add_options(e->options, argv + n);
@@ -235,6 +266,7 @@ bool suite_list_make(suite_list *list, const char *suite, const char *only) {
   *list = (suite_list){0};
   if (!strcmp(suite, "standard")) add_standard(e);
   else if (!strcmp(suite, "graphs")) add_graphs(e);
+  else if (!strcmp(suite, "norms")) add_norms(e);
   else if (!strcmp(suite, "quick")) add_quick(e);
   else warn("bench: --suite is %s, not '%s'", suite_names, suite), good = false;
   if (good && only) good = keep(e, suite, only);

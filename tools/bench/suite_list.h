@@ -10,7 +10,7 @@ typedef struct {
   void *problem; /* the op's, as set by its options */
   char name[64];
   const char *graph, *options; /* NULL: none; options: words of "mul_ir", "table",
-                                 "vectors", "atomic" */
+                                 "vectors", "atomic", "nequix", "degree" */
   int l_max;                   /* -1: it has none */
   int64_t rows[PASSES], edges; /* rows for each pass; edges of the graph */
   double bytes[PASSES];        /* approximate bytes of the arrays in f32 */
