@@ -728,18 +728,36 @@ CLB_API clb_status clb_convolution_double_backward(clb_op *op, clb_graph *graph,
      CLB_SGD                   torch's, with momentum, dampening, nesterov
      CLB_ADAM                  torch's, weight decay added to the gradient; nesterov: optax's
      CLB_ADAMW                 the same with decoupled weight decay
-     CLB_SCHEDULE_FREE_ADAMW   that of facebookresearch/schedule_free; the parameters are its y */
-typedef enum { CLB_SGD, CLB_ADAM, CLB_ADAMW, CLB_SCHEDULE_FREE_ADAMW } clb_rule;
+     CLB_SCHEDULE_FREE_ADAMW   that of facebookresearch/schedule_free; the parameters are its y
+     CLB_MUON                  of tensors that are matrices: the momentum, with its singular values
+                               brought near 1 */
+typedef enum { CLB_SGD, CLB_ADAM, CLB_ADAMW, CLB_SCHEDULE_FREE_ADAMW, CLB_MUON } clb_rule;
+
+/* Whose Muon. They differ in momentum, arithmetic, what the norm of a matrix is divided by, and in
+   the factor of the step (rows x columns: as the tensor is stored):
+     CLB_MUON_OPTAX      optax.contrib.muon, Nequix in JAX: sqrt(max(1, columns / rows))
+     CLB_MUON_NEQUIX     Nequix in torch: sqrt(max(1, rows / columns))
+     CLB_MUON_NEQUIP     NequIP's MuonWithAuxAdam: the same, products in bf16
+     CLB_MUON_TORCH      torch.optim.Muon, adjust_lr_fn "original": the same, products in bf16
+     CLB_MUON_TORCH_RMS  the same with "match_rms_adamw": 0.2 sqrt(max(rows, columns)) */
+typedef enum {
+  CLB_MUON_OPTAX,
+  CLB_MUON_NEQUIX,
+  CLB_MUON_NEQUIP,
+  CLB_MUON_TORCH,
+  CLB_MUON_TORCH_RMS
+} clb_muon;
 
 /* How one group of tensors is trained. beta1, beta2 and epsilon: 0 means the rule's default, 0.9,
-   0.999 and 1e-8, and a negative number means 0. */
+   0.999 and 1e-8 (of Muon 1e-8 or 1e-7, as its variant has it), and a negative number means 0. */
 typedef struct {
   clb_rule rule;
   double lr, weight_decay;
-  double beta1, beta2, epsilon; /* not of SGD */
-  double momentum, dampening;   /* of SGD */
+  double beta1, beta2, epsilon; /* not of SGD; of Muon epsilon */
+  double momentum, dampening;   /* of SGD; of Muon momentum, 0: 0.95 */
   int nesterov, amsgrad;        /* amsgrad: of Adam and AdamW */
   int64_t warm_up_steps;        /* schedule-free: lr grows to its value in so many steps */
+  clb_muon muon;                /* of Muon */
 } clb_optimizer_group;
 
 /* Elements one after the other, from number `offset` of the buffer on. */
@@ -790,13 +808,13 @@ CLB_SIZED clb_status clb_optimizer_create(clb_context *ctx, const clb_optimizer_
                                           clb_optimizer **optimizer);
 CLB_API void clb_optimizer_destroy(clb_optimizer **optimizer);
 
-/* Submits one step: one launch, or two with clipping or check_finite. It can be recorded; each
-   replay is the next step. */
+/* Submits one step: one launch, or two with clipping or check_finite, and 16 more with Muon. It can
+   be recorded; each replay is the next step. */
 CLB_API clb_status clb_optimizer_step(clb_optimizer *optimizer);
 
 /* New numbers for the steps submitted from now on, or replayed; nothing is compiled. rule,
-   nesterov, amsgrad, and whether there is momentum must stay. After a change of betas the
-   corrections of moments use the product of the betas that there were. */
+   nesterov, amsgrad, Muon's variant and epsilon, and whether there is momentum must stay. After a
+   change of betas the corrections of moments use the product of the betas that there were. */
 CLB_SIZED clb_status clb_optimizer_set_group(clb_optimizer *optimizer, int group,
                                              const clb_optimizer_group *numbers);
 

@@ -13,16 +13,21 @@
 
 /* The kernels: the pass of the problem. Their arguments, in order:
      UPDATE   chunks, units, table, numbers, powers, counts, parameters, gradients; the copy and the
-              average, where there are any; states 0 ... n - 1; with an average, its decay and
-              1 - decay; with SUMS: the most the norm may be, partial sums, their number, norm
-     SUMS     chunks, units, table, gradients, partial sums
-     AVERAGE  chunks, units, table, numbers, parameters, average, states 0 ... n - 1
-     CLEAR    elements (i64), what becomes 0 */
+              average, where there are any; states 0 ... n - 1, matrices, if there are any; with an
+              average, its decay and 1 - decay; with SUMS: the most the norm may be, partial sums,
+   their number, norm SUMS     chunks, units, table, gradients, partial sums AVERAGE  chunks, units,
+   table, numbers, parameters, average, states 0 ... n - 1 CLEAR    elements (i64), what becomes 0
+     GATHER   chunks, units, table, numbers, powers, counts, gradients, state 0, matrices; with
+   SUMS: the most the norm may be, partial sums, their number
+
+   Rules of matrices take more launches: GATHER puts what comes of the gradients into `matrices`,
+   products of matrices follow (src/ops/matrices), and UPDATE reads their result. */
 enum {
   CLB_OPTIMIZER_UPDATE,
   CLB_OPTIMIZER_SUMS,
   CLB_OPTIMIZER_AVERAGE,
   CLB_OPTIMIZER_CLEAR,
+  CLB_OPTIMIZER_GATHER,
   CLB_OPTIMIZER_KERNELS
 };
 
@@ -34,18 +39,20 @@ enum {
   CLB_CHUNK_COPY,
   CLB_CHUNK_AVERAGE,
   CLB_CHUNK_STATE,
-  CLB_CHUNK_COUNT = CLB_CHUNK_STATE + CLB_OPTIMIZER_STATES,
+  CLB_CHUNK_GATHERED = CLB_CHUNK_STATE + CLB_OPTIMIZER_STATES, /* in matrices, and the result: */
+  CLB_CHUNK_DIRECTION,
+  CLB_CHUNK_COUNT,
   CLB_CHUNK_RULE,  /* its number in the problem */
   CLB_CHUNK_GROUP, /* whose numbers it takes */
   CLB_CHUNK_WIDE,  /* 1: starts and count are multiples of clb_optimizer_width */
-  CLB_CHUNK_COLUMNS = 12
+  CLB_CHUNK_COLUMNS = 14
 };
 
 /* The numbers of a group; _LOW: what the number before lacks to be exact. */
 enum {
   CLB_NUMBER_LR,
   CLB_NUMBER_LR_LOW,
-  CLB_NUMBER_BETA1,
+  CLB_NUMBER_BETA1, /* momentum of SGD and Muon */
   CLB_NUMBER_BETA1_LOW,
   CLB_NUMBER_BETA2,
   CLB_NUMBER_BETA2_LOW,
@@ -70,6 +77,8 @@ enum {
   CLB_COUNTS = 2
 };
 
+/* Whether it is a rule of matrices. */
+bool clb_optimizer_gathers(const clb_optimizer_rule *rule);
 /* Arrays of state that a rule keeps for its tensors. */
 int clb_optimizer_states(const clb_optimizer_rule *rule);
 /* Whether the step needs a sum over all gradients first. */
@@ -149,8 +158,35 @@ typedef struct {
 
 void clb_rule_prepare(clb_rule_step *step);
 void clb_rule_apply(clb_rule_step *step, clb_rule_element *e);
+/* Of a rule of matrices, whose `apply` takes the direction in the place of the gradient: the
+   gradient becomes what is gathered. */
+void clb_rule_gather(clb_rule_step *step, clb_rule_element *e);
+
+/* ---- what a step reads before its elements ---- */
+
+/* Kernels of steps begin with this struct. */
+typedef struct {
+  clb_chunks c;
+  const clb_optimizer_problem *o;
+  ir_val numbers, powers, counts, most, partials, n; /* parameters; the last three with SUMS */
+  ir_val factor, finite; /* of the gradients; whether they are; IR_NONE: not asked */
+  ir_val now[CLB_POWERS], steps, skipped; /* what the chunk keeps, and its counts */
+  clb_rule_step step;
+} clb_chunk_step;
+
+/* Parameters; writes: of what chunks keep. _sums: of SUMS, if there are such. */
+void clb_chunk_step_declare(clb_chunk_step *u, bool writes);
+void clb_chunk_step_declare_sums(clb_chunk_step *u);
+/* Computes factor and finite; returns the norm, IR_NONE without SUMS. */
+ir_val clb_chunk_step_norm(clb_chunk_step *u);
+/* What the chunk keeps, and its group's numbers. */
+void clb_chunk_step_read(clb_chunk_step *u);
+/* Calls each() for the rule that the chunk has. */
+void clb_chunk_step_start(clb_chunk_step *u); /* of a rule: clb_rule_prepare */
+void clb_chunk_step_rules(clb_chunk_step *u, void (*each)(clb_chunk_step *u));
 
 void clb_optimizer_lower_update(const clb_problem *p, const clb_schedule *s, ir_kernel *k);
+void clb_optimizer_lower_gather(const clb_problem *p, const clb_schedule *s, ir_kernel *k);
 void clb_optimizer_lower_sums(const clb_problem *p, const clb_schedule *s, ir_kernel *k);
 void clb_optimizer_lower_average(const clb_problem *p, const clb_schedule *s, ir_kernel *k);
 void clb_optimizer_lower_clear(const clb_problem *p, const clb_schedule *s, ir_kernel *k);

@@ -142,6 +142,36 @@ static void adamw(clb_rule_step *s, clb_rule_element *e) {
   adam_from(s, e, e->gradient);
 }
 
+/* ---- Muon; its momentum is beta1 ---- */
+
+static void prepare_muon(clb_rule_step *s) {
+  ir_kernel *k = s->k;
+  clb_pair p = power(s, CLB_NUMBER_BETA1, CLB_POWER_BETA1);
+  s->scalar[FIRST] = one_minus(k, s->t, p).high;
+  s->scalar[NEXT] = one_minus(k, s->t, product(k, p, pair_of(s->number + CLB_NUMBER_BETA1))).high;
+}
+
+/* Nesterov's momentum: optax's is corrected as that of Adam, others' is not. */
+static void gather_muon(clb_rule_step *s, clb_rule_element *e) {
+  ir_kernel *k = s->k;
+  const ir_val beta = s->number[CLB_NUMBER_BETA1], rest = s->number[CLB_NUMBER_ONE_MINUS_BETA1];
+  const ir_val g = e->gradient;
+  if (s->rule->muon != CLB_MUON_OPTAX) {
+    e->state[0] = clb_lerp(k, e->state[0], g, rest);
+    e->gradient = clb_lerp(k, g, e->state[0], beta);
+    return;
+  }
+  e->state[0] = ir_add(k, ir_mul(k, rest, g), ir_mul(k, beta, e->state[0]));
+  e->gradient = ir_add(k, ir_mul(k, beta, ir_2(k, IR_DIV, e->state[0], s->scalar[NEXT])),
+                       ir_mul(k, rest, ir_2(k, IR_DIV, g, s->scalar[FIRST])));
+}
+
+static void muon(clb_rule_step *s, clb_rule_element *e) {
+  ir_kernel *k = s->k;
+  e->parameter = ir_sub(k, ir_mul(k, e->parameter, s->number[CLB_NUMBER_KEPT]),
+                        ir_mul(k, s->number[CLB_NUMBER_LR], e->gradient));
+}
+
 /* ---- schedule-free AdamW: the parameters are y, states v and z ---- */
 
 enum { RATE, REST2, WEIGHT, FACTOR }; /* lr of this step, 1 - b2^t, c, lr (1 - b1 (1 - c)) */
@@ -193,16 +223,21 @@ static const struct {
   int states;
   void (*prepare)(clb_rule_step *s);
   void (*apply)(clb_rule_step *s, clb_rule_element *e);
+  void (*gather)(clb_rule_step *s, clb_rule_element *e); /* NULL: not of matrices */
 } rules[] = {
-    [CLB_SGD] = {0, prepare_nothing, sgd},
-    [CLB_ADAM] = {2, prepare_adam, adam},
-    [CLB_ADAMW] = {2, prepare_adam, adamw},
-    [CLB_SCHEDULE_FREE_ADAMW] = {2, prepare_schedule_free, schedule_free},
+    [CLB_SGD] = {0, prepare_nothing, sgd, NULL},
+    [CLB_ADAM] = {2, prepare_adam, adam, NULL},
+    [CLB_ADAMW] = {2, prepare_adam, adamw, NULL},
+    [CLB_SCHEDULE_FREE_ADAMW] = {2, prepare_schedule_free, schedule_free, NULL},
+    [CLB_MUON] = {1, prepare_muon, muon, gather_muon},
 };
 
 int clb_optimizer_states(const clb_optimizer_rule *rule) {
   return rules[rule->rule].states + (rule->momentum != 0) + (rule->amsgrad != 0);
 }
 
+bool clb_optimizer_gathers(const clb_optimizer_rule *rule) { return rules[rule->rule].gather; }
+
 void clb_rule_prepare(clb_rule_step *s) { rules[s->rule->rule].prepare(s); }
 void clb_rule_apply(clb_rule_step *s, clb_rule_element *e) { rules[s->rule->rule].apply(s, e); }
+void clb_rule_gather(clb_rule_step *s, clb_rule_element *e) { rules[s->rule->rule].gather(s, e); }

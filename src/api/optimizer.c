@@ -63,10 +63,12 @@ clb_status clb_optimizer_create_sized(clb_context *ctx, const clb_optimizer_desc
 static clb_status check_same(clb_optimizer *o, int i, const clb_optimizer_group *g) {
   const clb_optimizer_rule was = clb_optimizer_rule_of(&o->groups[i]),
                            is = clb_optimizer_rule_of(g);
-  static const char *const names[] = {"rule", "momentum", "nesterov", "amsgrad"};
-  const int32_t changed[] = {was.rule ^ is.rule, was.momentum ^ is.momentum,
-                             was.nesterov ^ is.nesterov, was.amsgrad ^ is.amsgrad};
-  for (int k = 0; k < 4; k++)
+  static const char *const names[] = {"rule", "momentum", "nesterov", "amsgrad", "muon", "epsilon"};
+  const int32_t changed[] = {
+      was.rule ^ is.rule,         was.momentum ^ is.momentum,
+      was.nesterov ^ is.nesterov, was.amsgrad ^ is.amsgrad,
+      was.muon ^ is.muon,         is.rule == CLB_MUON && o->groups[i].epsilon != g->epsilon};
+  for (int k = 0; k < 6; k++)
     if (changed[k])
       return OPTIMIZER_FAIL(o->ctx,
                             "clb_optimizer_set_group: %s of group %d was compiled; it cannot "
@@ -86,9 +88,10 @@ clb_status clb_optimizer_set_group_sized(clb_optimizer *o, int i, const clb_opti
   clb_status s = clb_not_recording(o->ctx, "clb_optimizer_set_group");
   if (!s) s = clb_take_struct(&o->ctx->error, "clb_optimizer_group", &g, sizeof g, given, size);
   if (!s) s = clb_optimizer_check_group(o->ctx, "clb_optimizer_set_group", i, &g);
-  if (!s) s = check_same(o, i, &g);
   if (s) return s;
   clb_optimizer_fill_group(&g);
+  s = check_same(o, i, &g);
+  if (s) return s;
   o->groups[i] = g;
   return o->ctx->device->info.runs ? clb_optimizer_write_group(o, i) : CLB_OK;
 }

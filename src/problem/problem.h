@@ -184,6 +184,7 @@ typedef struct {
 enum { CLB_MAX_RULES = 12 };
 typedef struct {
   int32_t rule, momentum, nesterov, amsgrad;
+  int32_t muon; /* its variant */
 } clb_optimizer_rule;
 
 typedef struct {
@@ -191,6 +192,7 @@ typedef struct {
   clb_optimizer_rule rule[CLB_MAX_RULES]; /* unused ones are 0 */
   int32_t gradients, copies, copy;        /* types; copies: there is a copy */
   int32_t clip, check_finite, ema;
+  int32_t gathers, matrices; /* whether a rule is of matrices; their type */
 } clb_optimizer_problem;
 
 enum {

@@ -23,14 +23,18 @@ int32_t clb_optimizer_type(const clb_optimizer_desc *d, int array) {
 
 void clb_optimizer_fill_group(clb_optimizer_group *g) {
   double *const numbers[] = {&g->beta1, &g->beta2, &g->epsilon};
+  const double given = g->epsilon;
   static const double defaults[] = {0.9, 0.999, 1e-8};
   for (int i = 0; i < 3; i++)
     *numbers[i] = *numbers[i] == 0 ? defaults[i] : *numbers[i] < 0 ? 0 : *numbers[i];
+  if (g->rule != CLB_MUON) return;
+  if (given == 0) g->epsilon = clb_optimizer_muon_epsilon(g->muon);
+  if (g->momentum == 0) g->momentum = 0.95;
 }
 
 clb_optimizer_rule clb_optimizer_rule_of(const clb_optimizer_group *g) {
   return (clb_optimizer_rule){(int32_t)g->rule, g->rule == CLB_SGD && g->momentum != 0,
-                              g->nesterov != 0, g->amsgrad != 0};
+                              g->nesterov != 0, g->amsgrad != 0, (int32_t)g->muon};
 }
 
 /* What numbers must be: below `end`, and at least 0. */
@@ -44,7 +48,7 @@ static clb_status check_numbers(clb_context *ctx, const char *call, int i,
                  {"beta1", g->beta1 < 0 ? 0 : g->beta1, 1},
                  {"beta2", g->beta2 < 0 ? 0 : g->beta2, 1},
                  {"epsilon", g->epsilon < 0 ? 0 : g->epsilon, INFINITY},
-                 {"momentum", g->momentum, INFINITY},
+                 {"momentum", g->momentum, g->rule == CLB_MUON ? 1 : INFINITY},
                  {"dampening", g->dampening, INFINITY}};
   for (size_t k = 0; k < sizeof numbers / sizeof *numbers; k++) {
     const double x = numbers[k].x, end = numbers[k].end;
@@ -61,10 +65,16 @@ static clb_status check_numbers(clb_context *ctx, const char *call, int i,
 static clb_status check_rule(clb_context *ctx, const char *call, int i,
                              const clb_optimizer_group *g) {
   const bool adam = g->rule == CLB_ADAM || g->rule == CLB_ADAMW;
-  if ((unsigned)g->rule > CLB_SCHEDULE_FREE_ADAMW)
-    return OPTIMIZER_FAIL(
-        ctx, "%s: rule of group %d is %d; it must be CLB_SGD ... CLB_SCHEDULE_FREE_ADAMW", call, i,
-        (int)g->rule);
+  if ((unsigned)g->rule > CLB_MUON)
+    return OPTIMIZER_FAIL(ctx, "%s: rule of group %d is %d; it must be CLB_SGD ... CLB_MUON", call,
+                          i, (int)g->rule);
+  if (g->rule == CLB_MUON ? (unsigned)g->muon > CLB_MUON_TORCH_RMS : g->muon != CLB_MUON_OPTAX)
+    return OPTIMIZER_FAIL(ctx, "%s: muon of group %d is %d; it must be %s", call, i, (int)g->muon,
+                          g->rule == CLB_MUON ? "CLB_MUON_OPTAX ... CLB_MUON_TORCH_RMS"
+                                              : "0, as its rule is another");
+  if (g->nesterov && g->rule == CLB_MUON)
+    return OPTIMIZER_FAIL(ctx, "%s: nesterov of group %d: CLB_MUON always has it; it must be 0",
+                          call, i);
   if (g->amsgrad && !adam)
     return OPTIMIZER_FAIL(ctx, "%s: amsgrad of group %d: only CLB_ADAM and CLB_ADAMW have it", call,
                           i);
@@ -77,8 +87,11 @@ static clb_status check_rule(clb_context *ctx, const char *call, int i,
                           "%s: nesterov of group %d needs momentum, which is %g, and no dampening, "
                           "which is %g",
                           call, i, g->momentum, g->dampening);
-  if ((g->momentum != 0 || g->dampening != 0) && g->rule != CLB_SGD)
-    return OPTIMIZER_FAIL(ctx, "%s: momentum and dampening of group %d are numbers of CLB_SGD",
+  if ((g->momentum != 0 && g->rule != CLB_SGD && g->rule != CLB_MUON) ||
+      (g->dampening != 0 && g->rule != CLB_SGD))
+    return OPTIMIZER_FAIL(ctx,
+                          "%s: momentum (of CLB_SGD and CLB_MUON) and dampening (of CLB_SGD) of "
+                          "group %d: its rule has none",
                           call, i);
   if (g->rule == CLB_SCHEDULE_FREE_ADAMW && g->beta1 < 0)
     return OPTIMIZER_FAIL(ctx, "%s: beta1 of group %d: a schedule-free rule cannot do without it",
@@ -276,5 +289,6 @@ clb_status clb_optimizer_check(clb_context *ctx, const clb_optimizer_desc *d) {
   }
   if (!s) s = check_averages(ctx, d, wanted[CLB_AVERAGE]);
   for (int64_t i = 0; i < d->n_tensors && !s; i++) s = check_tensor(ctx, d, i, wanted);
+  if (!s) s = clb_optimizer_check_muon(ctx, d);
   return s ? s : check_overlaps(ctx, d);
 }

@@ -25,7 +25,8 @@ static bool needs(const clb_optimizer *o, int kernel) {
       [CLB_OPTIMIZER_UPDATE] = true,
       [CLB_OPTIMIZER_SUMS] = clb_optimizer_sums(&o->problem.optimizer),
       [CLB_OPTIMIZER_AVERAGE] = free && clb_optimizer_has(o, CLB_AVERAGE),
-      [CLB_OPTIMIZER_CLEAR] = o->n_states > 0};
+      [CLB_OPTIMIZER_CLEAR] = o->n_states > 0,
+      [CLB_OPTIMIZER_GATHER] = o->problem.optimizer.gathers};
   return needed[kernel];
 }
 
@@ -97,6 +98,14 @@ static clb_status make_states(clb_optimizer *o) {
   return s;
 }
 
+/* 0, so that nothing is read that nobody has written, where the first gradients are left out. */
+static clb_status make_matrices(clb_optimizer *o) {
+  const uint64_t bytes = clb_optimizer_matrix_bytes(o);
+  if (!o->problem.optimizer.gathers) return CLB_OK;
+  const clb_status s = clb_device_alloc(o->ctx->device, bytes, &o->matrix);
+  return s ? s : clear(o, &o->matrix, (int64_t)bytes / clb_dtype_bytes(o->problem.storage));
+}
+
 /* Lists of partial sums: those of squares, and of what tells whether numbers are finite. */
 static clb_status make_sums(clb_optimizer *o) {
   const uint64_t bytes = (uint64_t)clb_dtype_bytes(o->problem.storage);
@@ -144,6 +153,7 @@ static clb_status allocate(clb_optimizer *o) {
   clb_status s = make_table(o);
   if (!s) s = make_kept(o);
   if (!s) s = make_states(o);
+  if (!s) s = make_matrices(o);
   if (!s) s = make_sums(o);
   if (!s) s = clb_device_alloc(o->ctx->device, numbers, &o->numbers);
   for (int i = 0; i < o->desc.n_groups && !s; i++) s = clb_optimizer_write_group(o, i);
@@ -156,12 +166,15 @@ static clb_status allocate(clb_optimizer *o) {
 
 clb_status clb_optimizer_write_group(clb_optimizer *o, int i) {
   const clb_optimizer_group *g = &o->groups[i];
-  const bool sgd = g->rule == CLB_SGD, single = o->problem.storage == CLB_F32;
+  const bool momentum = g->rule == CLB_SGD || g->rule == CLB_MUON,
+             single = o->problem.storage == CLB_F32;
   const int32_t type = o->problem.storage;
   double x[CLB_NUMBERS] = {[CLB_NUMBER_LR] = g->lr,
-                           [CLB_NUMBER_BETA1] = sgd ? g->momentum : g->beta1,
+                           [CLB_NUMBER_BETA1] = momentum ? g->momentum : g->beta1,
                            [CLB_NUMBER_BETA2] = g->beta2,
-                           [CLB_NUMBER_ONE_MINUS_BETA1] = 1 - (sgd ? g->dampening : g->beta1),
+                           [CLB_NUMBER_ONE_MINUS_BETA1] = 1 - (g->rule == CLB_SGD    ? g->dampening
+                                                               : g->rule == CLB_MUON ? g->momentum
+                                                                                     : g->beta1),
                            [CLB_NUMBER_ONE_MINUS_BETA2] = 1 - g->beta2,
                            [CLB_NUMBER_EPSILON] = g->epsilon,
                            [CLB_NUMBER_WEIGHT_DECAY] = g->weight_decay,
@@ -208,6 +221,7 @@ clb_status clb_optimizer_make(clb_context *ctx, const clb_optimizer_desc *d,
   o->ctx = clb_context_hold(ctx);
   clb_status s = copy_description(o, d);
   if (!s) s = clb_optimizer_find_arrays(o);
+  if (!s) s = clb_optimizer_plan_matrices(o);
   if (!s) s = compile(o);
   if (!s && ctx->device->info.runs) s = allocate(o);
   if (s) clb_optimizer_destroy(optimizer);
@@ -222,6 +236,7 @@ void clb_optimizer_destroy(clb_optimizer **optimizer) {
                        &o->norm,  &o->state[0], &o->state[1], &o->state[2]};
   for (size_t i = 0; i < sizeof own / sizeof *own; i++)
     if (own[i]->handle) clb_memory_free(ctx, own[i]);
+  clb_optimizer_free_matrices(o);
   free(o->tensors);
   free(o->groups);
   free(o->group_of_chunk);

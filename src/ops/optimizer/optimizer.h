@@ -16,6 +16,12 @@ enum {
 
 enum { CLB_MAX_GROUPS = 4096 };
 
+/* Where a tensor of a rule of matrices is in the memory of matrices. */
+typedef struct {
+  int64_t gathered, direction;
+} clb_matrix_places;
+struct clb_newton_schulz;
+
 struct clb_optimizer {
   clb_context *ctx;
   clb_problem problem; /* the kernels differ in `pass` only */
@@ -32,6 +38,11 @@ struct clb_optimizer {
   clb_memory
       array[CLB_TENSOR_ARRAYS]; /* the caller's: one buffer, or all memory from the lowest on */
   clb_memory table, numbers, powers, counts, sums, norm, state[CLB_OPTIMIZER_STATES];
+
+  struct clb_newton_schulz *newton_schulz; /* NULL, as the next: no rule is of matrices */
+  clb_matrix_places *matrix_places;        /* of each tensor */
+  int64_t matrix_elements;
+  clb_memory matrix;
 };
 
 /* "clb_optimizer_create: " and so on. */
@@ -64,6 +75,15 @@ int64_t *clb_optimizer_make_table(clb_optimizer *o);
 
 /* The description's arrays are copied. */
 clb_status clb_optimizer_make(clb_context *ctx, const clb_optimizer_desc *d, clb_optimizer **o);
+/* What rules of matrices need: matrices.c. */
+clb_status clb_optimizer_check_muon(clb_context *ctx, const clb_optimizer_desc *d);
+double clb_optimizer_muon_epsilon(clb_muon variant);
+/* Compiles the products, and finds the places of the matrices. */
+clb_status clb_optimizer_plan_matrices(clb_optimizer *o);
+uint64_t clb_optimizer_matrix_bytes(const clb_optimizer *o);
+void clb_optimizer_free_matrices(clb_optimizer *o);
+/* Between GATHER and UPDATE. */
+clb_status clb_optimizer_run_matrices(clb_optimizer *o);
 /* Writes the numbers of group i to the device. */
 clb_status clb_optimizer_write_group(clb_optimizer *o, int i);
 

@@ -119,6 +119,11 @@ static void first_row(clb_optimizer *o, const clb_optimizer_tensor *t, int64_t *
     row[CLB_CHUNK_STATE + i] = o->state_elements[i];
     o->state_elements[i] += clb_divide_up(n, ALIGNED) * ALIGNED;
   }
+  if (clb_optimizer_gathers(&rule)) {
+    const clb_matrix_places *at = &o->matrix_places[t - o->tensors];
+    row[CLB_CHUNK_GATHERED] = at->gathered;
+    row[CLB_CHUNK_DIRECTION] = at->direction;
+  }
   row[CLB_CHUNK_RULE] = rule_number(o, &rule);
   row[CLB_CHUNK_GROUP] = t->group;
   row[CLB_CHUNK_WIDE] = wide;

@@ -2,8 +2,8 @@
 
      header   8 letters, 7 numbers (i64): type of parameters, tensors, groups, arrays of state,
    steps, steps left out, bytes of the whole tensors  rows, columns, group of each (i64) groups
-   rule, momentum, nesterov, amsgrad of each (i64), then what its chunks keep arrays   tensor after
-   tensor, each from a multiple of 4 elements on; the gaps are 0 */
+   rule, momentum, nesterov, amsgrad, variant of Muon of each (i64), then what its chunks keep
+   arrays   tensor after tensor, each from a multiple of 4 elements on; the gaps are 0 */
 #include "src/ops/optimizer/optimizer.h"
 
 #include <inttypes.h>
@@ -15,7 +15,7 @@
 
 static const char letters[8] = "clbopt1\n";
 enum { TYPE, N_TENSORS, N_GROUPS, N_STATES, STEPS, SKIPPED, BYTES, HEADER };
-enum { SHAPE = 3, RULE = 4 }; /* numbers of a tensor, of a group */
+enum { SHAPE = 3, RULE = 5 }; /* numbers of a tensor, of a group */
 
 static int64_t real_bytes(const clb_optimizer *o) { return clb_dtype_bytes(o->problem.storage); }
 static int64_t kept_bytes(const clb_optimizer *o) { return CLB_POWERS * real_bytes(o); }
@@ -59,7 +59,8 @@ static void put_head(const clb_optimizer *o, const clb_progress *at, const char 
   }
   for (int i = 0; i < o->desc.n_groups; i++) {
     const clb_optimizer_rule r = clb_optimizer_rule_of(&o->groups[i]);
-    to = put_numbers(to, (const int64_t[RULE]){r.rule, r.momentum, r.nesterov, r.amsgrad}, RULE);
+    to = put_numbers(to, (const int64_t[RULE]){r.rule, r.momentum, r.nesterov, r.amsgrad, r.muon},
+                     RULE);
     memcpy(to, kept + i * kept_bytes(o), (size_t)kept_bytes(o));
     to += kept_bytes(o);
   }
@@ -87,7 +88,7 @@ static clb_status check_head(const clb_optimizer *o, const char *from) {
   }
   for (int i = 0; i < o->desc.n_groups; i++, at += group_bytes(o)) {
     const clb_optimizer_rule r = clb_optimizer_rule_of(&o->groups[i]);
-    const int64_t own[RULE] = {r.rule, r.momentum, r.nesterov, r.amsgrad};
+    const int64_t own[RULE] = {r.rule, r.momentum, r.nesterov, r.amsgrad, r.muon};
     if (memcmp(at, own, sizeof own))
       return FAIL("group %d of the state is of another rule than that of the optimizer", i);
   }

@@ -18,6 +18,13 @@ static void add_array(clb_call *c, const clb_optimizer *o, int array) {
   clb_call_memory(c, o->array[array].handle ? &o->array[array] : NULL);
 }
 
+static void add_sums(clb_call *c, const clb_optimizer *o) {
+  if (!o->kernel[CLB_OPTIMIZER_SUMS]) return;
+  clb_call_real(c, o->problem.storage, o->desc.max_norm);
+  clb_call_memory(c, &o->sums);
+  clb_call_i32(c, o->n_sums);
+}
+
 static clb_status sum_squares(clb_optimizer *o) {
   clb_call c;
   const clb_kernel *kernel = o->kernel[CLB_OPTIMIZER_SUMS];
@@ -27,6 +34,22 @@ static clb_status sum_squares(clb_optimizer *o) {
   clb_call_memory(&c, &o->sums);
   clb_call_i32(&c, o->n_sums);
   return clb_call_launch(&c, kernel, groups);
+}
+
+static clb_status gather(clb_optimizer *o) {
+  clb_call c;
+  const clb_kernel *kernel = o->kernel[CLB_OPTIMIZER_GATHER];
+  if (!kernel) return CLB_OK;
+  const int64_t groups = begin(&c, o, kernel, o->n_units);
+  clb_call_memory(&c, &o->numbers);
+  clb_call_memory(&c, &o->powers);
+  clb_call_memory(&c, &o->counts);
+  add_array(&c, o, CLB_GRADIENTS);
+  clb_call_memory(&c, &o->state[0]);
+  clb_call_memory(&c, &o->matrix);
+  add_sums(&c, o);
+  const clb_status s = clb_call_launch(&c, kernel, groups);
+  return s ? s : clb_optimizer_run_matrices(o);
 }
 
 static clb_status update(clb_optimizer *o) {
@@ -43,16 +66,13 @@ static clb_status update(clb_optimizer *o) {
   if (p->copies) add_array(&c, o, CLB_COPY);
   if (p->ema) add_array(&c, o, CLB_AVERAGE);
   for (int i = 0; i < o->n_states; i++) clb_call_memory(&c, &o->state[i]);
+  if (p->gathers) clb_call_memory(&c, &o->matrix);
   if (p->ema) {
     clb_call_real(&c, type, o->desc.ema_decay);
     clb_call_real(&c, type, 1 - o->desc.ema_decay);
   }
-  if (clb_optimizer_sums(p)) {
-    clb_call_real(&c, type, o->desc.max_norm);
-    clb_call_memory(&c, &o->sums);
-    clb_call_i32(&c, o->n_sums);
-    clb_call_memory(&c, &o->norm);
-  }
+  add_sums(&c, o);
+  if (clb_optimizer_sums(p)) clb_call_memory(&c, &o->norm);
   return clb_call_launch(&c, kernel, groups);
 }
 
@@ -60,6 +80,7 @@ clb_status clb_optimizer_step(clb_optimizer *o) {
   if (!o) return clb_null(__func__, "optimizer");
   clb_status s = clb_check_runs(o->ctx);
   if (!s) s = sum_squares(o);
+  if (!s) s = gather(o);
   return s ? s : update(o);
 }
 

@@ -4,6 +4,7 @@
 #define CLB_TESTS_OPS_MATRICES_MATRICES_REFERENCE_H
 
 #include <math.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

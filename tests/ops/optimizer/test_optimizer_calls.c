@@ -334,7 +334,7 @@ static void refuses_numbers(void **state) {
   REFUSED("epsilon of group 0 is nan", s.group[0].epsilon = NAN);
   REFUSED("weight_decay of group 0 is -1", s.group[0].weight_decay = -1);
   REFUSED("rule of group 0 is 99", s.group[0].rule = (clb_rule)99);
-  REFUSED("are numbers of CLB_SGD", s.group[0].momentum = 0.9);
+  REFUSED("its rule has none", s.group[0].momentum = 0.9);
   REFUSED("nesterov of group 1 needs momentum", s.group[1].nesterov = 1, s.group[1].momentum = 0);
   REFUSED("amsgrad and nesterov", s.group[0].nesterov = s.group[0].amsgrad = 1);
   REFUSED("only CLB_ADAM and CLB_ADAMW", s.group[1].amsgrad = 1);
