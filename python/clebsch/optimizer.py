@@ -13,7 +13,9 @@ from ._library import Error
 from ._op import context_of
 
 RULES = {"sgd": s.SGD, "adam": s.ADAM, "adamw": s.ADAMW,
-         "schedule_free_adamw": s.SCHEDULE_FREE_ADAMW}
+         "schedule_free_adamw": s.SCHEDULE_FREE_ADAMW, "muon": s.MUON}
+MUONS = {"optax": s.MUON_OPTAX, "nequix": s.MUON_NEQUIX, "nequip": s.MUON_NEQUIP,
+         "torch": s.MUON_TORCH, "torch_rms": s.MUON_TORCH_RMS}
 CLIPS = {"none": s.CLIP_NONE, "torch": s.CLIP_TORCH, "optax": s.CLIP_OPTAX}
 EMAS = {"none": s.EMA_NONE, "warm_up": s.EMA_WARM_UP, "warm_up_from_0": s.EMA_WARM_UP_FROM_0,
         "constant": s.EMA_CONSTANT}
@@ -36,7 +38,7 @@ def _group(what, given):
     if not isinstance(given, Mapping):
         raise TypeError(f"{what}: {given!r}; it must be a dict, such as {{'rule': 'adamw', "
                         "'lr': 1e-3}")
-    known = ("rule", "warm_up_steps") + NUMBERS + FLAGS
+    known = ("rule", "warm_up_steps", "muon") + NUMBERS + FLAGS
     for word in given:
         if word not in known:
             raise TypeError(f"{what}: there is no {word!r}; there are {', '.join(known)}")
@@ -48,6 +50,7 @@ def _group(what, given):
         setattr(group, word, _checks.number(f"{what}: {word}", given.get(word, 0)))
     for word in FLAGS:
         setattr(group, word, _checks.flag(f"{what}: {word}", given.get(word, False)))
+    group.muon = choice(f"{what}: muon", given.get("muon", "optax"), MUONS)
     group.warm_up_steps = _checks.count(f"{what}: warm_up_steps", given.get("warm_up_steps", 0))
     return group
 
@@ -95,8 +98,9 @@ class Optimizer:
 
     parameters, gradients: lists of arrays, NumPy's or of any library with __dlpack__, that stay
     where they are: f32 or f64, gradients also f16 or bf16.  groups: a dict of the numbers of
-    clb_optimizer_group and its rule, "sgd", "adam", "adamw" or "schedule_free_adamw", or a list of
-    them, and then `members` has the number of the group of each array.  copies: arrays that get
+    clb_optimizer_group and its rule, "sgd", "adam", "adamw", "schedule_free_adamw" or "muon" (whose
+    variant `muon` is "optax", "nequix", "nequip", "torch" or "torch_rms"), or a list of them, and
+    then `members` has the number of the group of each array.  copies: arrays that get
     the new parameters in another type.  averages: arrays for the moving average (ema: "warm_up",
     "warm_up_from_0" or "constant"), or that of schedule-free rules.  clip: "torch" or "optax", by
     max_norm.  docs/optimizers.md has the formulas."""

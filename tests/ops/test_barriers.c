@@ -291,11 +291,13 @@ static void norms(void **state) {
   for (int i = 0; i < 8; i++) clb_buffer_destroy(&r[i].buffer);
 }
 
-/* Some chunks of one tensor; norms are sums over sub-groups. */
-static void optimizers(void **state) {
-  enum { NUMBERS = 9000 };
+/* Some chunks of one tensor and more of others, so that sub-groups have several; norms are sums
+   over sub-groups. */
+static void optimize(void **state, clb_rule rule) {
+  enum { NUMBERS = 9000, OTHERS = 40, ROWS = 5 };
   static float numbers[NUMBERS];
   clb_context *ctx = *state;
+  const int units = ctx->device->limits.units;
   clb_buffer *b[2];
   clb_optimizer *o;
   for (int i = 0; i < NUMBERS; i++) numbers[i] = (float)(i * 37 % 101) / 50 - 1;
@@ -303,22 +305,33 @@ static void optimizers(void **state) {
     OK(ctx, clb_buffer_create(ctx, sizeof numbers, &b[i]));
     OK(ctx, clb_buffer_write(b[i], 0, numbers, sizeof numbers));
   }
-  const clb_optimizer_tensor tensor = {
-      .rows = NUMBERS, .columns = 1, .parameters = {b[0], 0}, .gradients = {b[1], 0}};
-  const clb_optimizer_group group = {.rule = CLB_ADAM, .lr = 0.1};
-  const clb_optimizer_desc desc = {.tensors = &tensor,
-                                   .n_tensors = 1,
+  clb_optimizer_tensor tensor[1 + OTHERS];
+  for (int i = 0; i <= OTHERS; i++)
+    tensor[i] = (clb_optimizer_tensor){.rows = i ? ROWS : NUMBERS - OTHERS * ROWS,
+                                       .columns = 1,
+                                       .parameters = {b[0], i ? NUMBERS - i * ROWS : 0},
+                                       .gradients = {b[1], i ? NUMBERS - i * ROWS : 0}};
+  const clb_optimizer_group group = {.rule = rule, .lr = 0.1};
+  const clb_optimizer_desc desc = {.tensors = tensor,
+                                   .n_tensors = 1 + OTHERS,
                                    .groups = &group,
                                    .n_groups = 1,
                                    .clip = CLB_CLIP_TORCH,
                                    .max_norm = 1,
                                    .check_finite = 1};
   mutation.lowers = true;
+  ctx->device->limits.units = 1;
   OK(ctx, clb_optimizer_create(ctx, &desc, &o));
   for (int i = 0; i < 2; i++) OK(ctx, clb_optimizer_step(o));
   mutation.lowers = false;
+  ctx->device->limits.units = units;
   clb_optimizer_destroy(&o);
   for (int i = 0; i < 2; i++) clb_buffer_destroy(&b[i]);
+}
+
+static void optimizers(void **state) {
+  optimize(state, CLB_ADAM);
+  optimize(state, CLB_MUON);
 }
 
 /* ---- what happened to the mutants ---- */
@@ -428,6 +441,7 @@ static void all_were_tried(void **state) {
                                         "rms_norm_backward",
                                         "rms_norm_double_backward",
                                         "rms_norm_sum",
+                                        "optimizer_gather",
                                         "optimizer_sums",
                                         "optimizer_step",
                                         "energies",

@@ -1,4 +1,5 @@
 """Optimizers on arrays: against NumPy, states, and what is refused."""
+import math
 import unittest
 
 import numpy as np
@@ -75,6 +76,17 @@ class Optimizers(unittest.TestCase):
             np.testing.assert_array_equal(rounded, new.astype(np.float16))
             np.testing.assert_allclose(mean, (new + old) / 2, rtol=1e-6, atol=1e-6)
 
+    def test_optimizer_muon(self):
+        """The step of an orthogonal matrix is five times the polynomial of one number."""
+        q = np.linalg.qr(np.random.default_rng(1).normal(size=(6, 4)))[0]
+        x = 1 / math.sqrt(4)
+        for _ in range(5):
+            x = 3.4445 * x - 4.7750 * x**3 + 2.0315 * x**5
+        for variant, scale in (("optax", 1), ("nequix", math.sqrt(6 / 4))):
+            p, g = [np.zeros((6, 4))], [3 * q]
+            clebsch.Optimizer(p, g, {"rule": "muon", "lr": 0.1, "muon": variant}, device="cpu").step()
+            np.testing.assert_allclose(p[0], -0.1 * scale * x * q, rtol=1e-6, atol=1e-9)
+
     def test_optimizer_refuses(self):
         p, g = made(), made()
         group = {"rule": "adamw", "lr": 0.01}
@@ -90,6 +102,7 @@ class Optimizers(unittest.TestCase):
         refused(ValueError, "lr: nan", p, g, {"rule": "adam", "lr": float("nan")})
         refused(clebsch.Error, "lr of group 0 is -1", p, g, {"rule": "adam", "lr": -1})
         refused(ValueError, "rule: 'muon2'", p, g, {"rule": "muon2", "lr": 1})
+        refused(ValueError, "muon: 'jax'", p, g, {"rule": "muon", "lr": 1, "muon": "jax"})
         refused(TypeError, "there is no 'momentun'", p, g, {"rule": "sgd", "lr": 1, "momentun": 1})
         refused(clebsch.Error, "elements must follow each other", [np.zeros((4, 4))[:, :2]], [np.zeros((4, 2))], group)
         refused(TypeError, "must be a list of arrays", p[0], g[0], group)

@@ -17,6 +17,7 @@ static const tool_training trainings[] = {
     {.name = "adam", .group = {.rule = CLB_ADAM, .lr = 1e-3}, F32_ONLY},
     {.name = "adamw", .group = {.rule = CLB_ADAMW, .lr = 1e-3, .weight_decay = 1e-2}, F32_ONLY},
     {.name = "amsgrad", .group = {.rule = CLB_ADAM, .lr = 1e-3, .amsgrad = 1}, F32_ONLY},
+    {.name = "muon", .group = {.rule = CLB_MUON, .lr = 1e-2, .weight_decay = 1e-3}, F32_ONLY},
     {.name = "bf16",
      .group = {.rule = CLB_ADAMW, .lr = 1e-3},
      .parameters = CLB_F32,
@@ -76,7 +77,9 @@ static bool has(const trial *t, int array) {
 static double bytes_of_number(const trial *t) {
   const tool_training *w = t->what;
   const double p = (double)type_bytes(w->parameters), g = (double)type_bytes(w->gradients);
-  const int states = w->group.rule == CLB_SGD ? w->group.momentum != 0 : 2 + w->group.amsgrad;
+  const int states = w->group.rule == CLB_SGD    ? w->group.momentum != 0
+                     : w->group.rule == CLB_MUON ? 1
+                                                 : 2 + w->group.amsgrad;
   return 2 * p * (1 + states + (w->ema != 0)) + g * (w->clip ? 2 : 1) +
          (w->copies ? (double)type_bytes(w->copy) : 0);
 }
@@ -115,10 +118,15 @@ static clb_status make_array(trial *t, set *u, int array) {
   return s;
 }
 
+/* What Muon has for vectors. */
+static const clb_optimizer_group rest = {.rule = CLB_ADAM, .lr = 1e-2, .nesterov = 1};
+
 static clb_status make_set(trial *t, set *u) {
   const parameter_list *l = t->list;
   const tool_training *w = t->what;
   clb_optimizer_tensor *tensor = allocate((size_t)l->n, sizeof *tensor);
+  const clb_optimizer_group groups[] = {w->group, rest};
+  const bool muon = w->group.rule == CLB_MUON;
   clb_status s = CLB_OK;
   int64_t at = 0;
   for (int a = 0; a < ARRAYS && !s; a++)
@@ -128,6 +136,7 @@ static clb_status make_set(trial *t, set *u) {
                                        &tensor[i].average};
     tensor[i].rows = l->shape[i][0];
     tensor[i].columns = l->shape[i][1];
+    tensor[i].group = muon && l->shape[i][1] == 1;
     for (int a = 0; a < ARRAYS; a++)
       if (has(t, a))
         *places[a] = (clb_place){u->buffer[a][t->scattered ? i : 0], t->scattered ? 0 : at};
@@ -135,8 +144,8 @@ static clb_status make_set(trial *t, set *u) {
   }
   const clb_optimizer_desc desc = {.tensors = tensor,
                                    .n_tensors = l->n,
-                                   .groups = &w->group,
-                                   .n_groups = 1,
+                                   .groups = groups,
+                                   .n_groups = muon ? 2 : 1,
                                    .parameters = w->parameters,
                                    .gradients = w->gradients,
                                    .copy = w->copy,
@@ -362,7 +371,8 @@ int bench_optimizer_main(int argc, char **argv) {
       {"parameters", KEY_LIST, "NAME", 0,
        "Those of nequix, mace, dcgan, ghostnet, bert or xglm; may be repeated (default: all)", 0},
       {"training", KEY_TRAINING, "NAME", 0,
-       "sgd (with momentum), adam, adamw, amsgrad, bf16 (AdamW with gradients and a copy in bf16), "
+       "sgd (with momentum), adam, adamw, amsgrad, muon (with Adam for vectors), bf16 (AdamW with "
+       "gradients and a copy in bf16), "
        "whole (AdamW, clipping and a moving average) or whole-amsgrad; may be repeated (default: "
        "all)",
        0},

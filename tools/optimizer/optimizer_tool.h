@@ -25,6 +25,9 @@ extern const int n_optimizer_checks;
 /* The error after STEPS steps, relative to how far parameters have come; and what it may be. */
 clb_status optimizer_check(clb_context *ctx, const tool_training *t, double *error);
 double optimizer_tolerance(const tool_training *t);
+/* A step of Muon, counted from 1, on a matrix with momentum m and parameters p. */
+void reference_muon(const clb_optimizer_group *g, int step, int64_t rows, int64_t columns,
+                    const double *gradient, double *m, double *p);
 
 /* ---- clebsch bench optimizer ---- */
 
