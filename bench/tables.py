@@ -6,6 +6,7 @@ A table is between the lines "<!-- table NAME -->" and "<!-- end -->", a single 
 "<!-- n:NAME ARGUMENTS -->4.80<!-- / -->" (runs.py has the names), and docs/peers.svg is a chart.
 --check writes nothing.  It fails if a file differs from what would be written, or if a page has a
 time, a speed or a percentage that was typed by hand."""
+import math
 import re
 import sys
 
@@ -297,14 +298,14 @@ def optimizers():
     return table(["us: host / wall / device", "copy", *names.values()], rows)
 
 
-SUITE_LINES = {"all on": None, "without wide accesses": "wide aligned accesses",
-               "without persistent reductions": "accumulators in registers",
-               "without split reductions": "split of long reductions",
-               "without any": "all of them"}
+SWITCHES = {"without wide accesses": "wide aligned accesses",
+            "without persistent reductions": "accumulators in registers",
+            "without split reductions": "split of long reductions"}
 
 
 def suites():
-    """Speed over a naive kernel, with and without optimisations, by suite and device."""
+    """Speed over a naive kernel by device and suite: with all optimisations, without each, without
+    all, and what the last would be if each cost alone what it costs with the others."""
     files = sorted((ROOT / "bench" / "results").glob("suites_*.json"))
     columns = {}
     for run, d in ((run, d) for run in (results(f.name) for f in files) for d in run["devices"]):
@@ -312,20 +313,39 @@ def suites():
             if r["device"] == d["name"]:
                 columns.setdefault((d["description"], r["suite"]), []).append(r)
 
-    def cell(cases, without):
-        ratios = [next((w["ratio"] for w in r["ways"] if w["without"] == without), 1)
-                  for r in cases]
-        speeds = [r["naive_seconds_min"] / r["seconds_min"] / ratio
-                  for r, ratio in zip(cases, ratios)]
-        return f"{geometric_mean(speeds):.3g}"
-    rows = [[line] + [cell(cases, without) for cases in columns.values()]
-            for line, without in SUITE_LINES.items()]
-    return table(["speed over a naive kernel"] +
+    def ratio(case, without):
+        return next((w["ratio"] for w in case["ways"] if w["without"] == without), 1)
+
+    def line(title, loss):
+        return [title] + [f"""{geometric_mean([r['naive_seconds_min'] / r['seconds_min'] / loss(r)
+                                               for r in cases]):.3g}"""
+                          for cases in columns.values()]
+    rows = [line("all on", lambda r: 1)]
+    rows += [line(title, lambda r, w=without: ratio(r, w)) for title, without in SWITCHES.items()]
+    rows.append(line("without any", lambda r: ratio(r, "all of them")))
+    rows.append(line("the three losses multiplied",
+                     lambda r: math.prod(ratio(r, w) for w in SWITCHES.values())))
+    return table(["speed over a naive kernel (cases)"] +
                  [f"{device}: {suite} ({len(cases)})"
                   for (device, suite), cases in columns.items()], rows)
 
 
-TABLES = {f.__name__: f for f in (norms, norms_irreps, optimizers, suites,
+def suite_cases():
+    """The same case by case: how many times slower it is without each and without any."""
+    files = sorted((ROOT / "bench" / "results").glob("suites_*.json"))
+    rows = []
+    for run, d in ((run, d) for run in (results(f.name) for f in files) for d in run["devices"]):
+        for r in (r for r in run["results"] if r["device"] == d["name"]):
+            of = {w["without"]: f"{w['ratio']:.2f}" for w in r["ways"]}
+            where = r["graph"] or (f"{r['rows']:,} rows" if r["rows"] > 1 else None)
+            name = name_of(r["work"], r["problem"], r["layout"], where, r["pass"])
+            rows.append([name, f"{r['naive_seconds_min'] / r['seconds_min']:.3g}"] +
+                        [of.get(w, "-") for w in [*SWITCHES.values(), "all of them"]])
+    return table(["case", "speed over naive", "time without / with wide", "persistent", "split",
+                  "all three"], rows)
+
+
+TABLES = {f.__name__: f for f in (norms, norms_irreps, optimizers, suites, suite_cases,
                                   harmonics, options, products, graphs, flashtp, vectors, bounds,
                                   peers, peers_harmonics, drivers, ablation, models, models_peers)}
 GENERATED = re.compile(r"<!-- table (\w+) -->\n.*?<!-- end -->", re.S)

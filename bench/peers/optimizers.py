@@ -55,6 +55,7 @@ sys.dont_write_bytecode = True
 
 import torch  # noqa: E402
 
+import clebsch  # noqa: E402
 import lists  # noqa: E402
 import ours  # noqa: E402
 import timing  # noqa: E402
@@ -160,21 +161,24 @@ class Ours:
         self.context.release()
         parameters, gradients = work.make(self.one_buffer)
         average = work.make(self.one_buffer)[0] if work.rule == "whole" else None
-        group = {"lr": LR}
-        if work.rule == "sgd":
-            group["momentum"] = MOMENTUM
-        elif work.rule != "muon":
+        rule = {"amsgrad": "adam", "whole": "adamw"}.get(work.rule, work.rule)
+        group = {"rule": rule, "lr": LR}
+        if work.rule in ("sgd", "muon"):
+            group["momentum"] = MOMENTUM if work.rule == "sgd" else 0.95
+        else:
             group.update(beta1=BETAS[0], beta2=BETAS[1], amsgrad=work.rule == "amsgrad")
         if work.rule in ("adamw", "whole", "muon"):
             group["weight_decay"] = DECAY
-        name = {"amsgrad": "adam", "whole": "adamw"}.get(work.rule, work.rule)
-        step = self.context.optimizer(name, group, parameters, gradients, average,
-                                      clip=work.rule == "whole", ema=EMA)
+        whole = {"averages": average, "clip": "torch", "max_norm": 1e30, "ema": "constant",
+                 "ema_decay": EMA} if work.rule == "whole" else {}
+        optimizer = clebsch.Optimizer(parameters, gradients, group, device=self.context, **whole)
+        step = self.context.submit(optimizer._handle, "optimizer_step")
         wait = self.context.wait if work.device == "cpu" else lambda: None
 
         def call():
             step()
             wait()
+        call.keeps = optimizer
         return call, parameters, 0
 
 

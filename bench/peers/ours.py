@@ -5,36 +5,6 @@ import clebsch
 from clebsch import _structs as structs
 
 
-# ---- optimizers, which the package does not have ----
-
-RULES = {"sgd": 0, "adam": 1, "adamw": 2, "schedule_free": 3}
-CLIP_TORCH, EMA_CONSTANT = 1, 3
-
-
-class Place(ctypes.Structure):
-    _fields_ = [("buffer", ctypes.c_void_p), ("offset", ctypes.c_int64)]
-
-
-class Tensor(ctypes.Structure):
-    _fields_ = [("rows", ctypes.c_int64), ("columns", ctypes.c_int64), ("group", ctypes.c_int)] + \
-        [(name, Place) for name in ("parameters", "gradients", "copy", "average")]
-
-
-class Group(ctypes.Structure):
-    _fields_ = [("rule", ctypes.c_int)] + \
-        [(name, ctypes.c_double) for name in ("lr", "weight_decay", "beta1", "beta2", "epsilon",
-                                              "momentum", "dampening")] + \
-        [("nesterov", ctypes.c_int), ("amsgrad", ctypes.c_int), ("warm_up_steps", ctypes.c_int64)]
-
-
-class Optimizer(ctypes.Structure):
-    _fields_ = [("tensors", ctypes.POINTER(Tensor)), ("n_tensors", ctypes.c_int64),
-                ("groups", ctypes.POINTER(Group))] + \
-        [(name, ctypes.c_int) for name in ("n_groups", "parameters", "gradients", "copy", "clip")] + \
-        [("max_norm", ctypes.c_double), ("check_finite", ctypes.c_int), ("ema", ctypes.c_int),
-         ("ema_decay", ctypes.c_double)]
-
-
 class Context(clebsch.Context):
     """What is made here is kept until release()."""
 
@@ -76,25 +46,6 @@ class Context(clebsch.Context):
         return structs.tensor_product_desc(irreps_x=found.irreps_x, irreps_y=found.irreps_y, irreps_z=found.irreps_z, instructions=found.instructions,
                                            n_instructions=found.n_instructions, layout_x=layout, layout_y=layout, layout_z=layout, storage=dtype,
                                            arithmetic=dtype, passes=sum(1 << p for p in passes))
-
-    def optimizer(self, rule, numbers, parameters, gradients, average=None, clip=False, ema=0.0):
-        """A call that submits a step of f32 tensors, all in one group.  average: tensors that get
-        the moving average of decay `ema`; clip: the norm is computed, and clips nothing."""
-        place = lambda t: Place(self.rows(t).buffer) if t is not None else Place()  # noqa: E731
-        averages = average or [None] * len(parameters)
-        tensors = [Tensor(p.shape[0], p.numel() // p.shape[0], 0, place(p), place(g), Place(), place(s))
-                   for p, g, s in zip(parameters, gradients, averages)]
-        desc = Optimizer(tensors=(Tensor * len(tensors))(*tensors), n_tensors=len(tensors),
-                         groups=ctypes.pointer(Group(rule=RULES[rule], **numbers)), n_groups=1,
-                         clip=CLIP_TORCH if clip else 0, max_norm=1e30 if clip else 0.0,
-                         ema=EMA_CONSTANT if average else 0, ema_decay=ema if average else 0.0)
-        lib, sizes = self._lib, [ctypes.sizeof(kind) for kind in (Optimizer, Tensor, Group)]
-        create = lib.clb_optimizer_create_sized
-        create.argtypes = 3 * [ctypes.c_void_p] + 3 * [ctypes.c_size_t]
-        lib.clb_optimizer_create = lambda *arguments: create(*arguments, *sizes)
-        lib.clb_optimizer_destroy.restype = None
-        handle = self._make("optimizer_create", "optimizer", ctypes.byref(desc))
-        return self.submit(handle, "optimizer_step")
 
     def graph(self, n_nodes, senders, receivers):
         """From int64 arrays of numpy."""

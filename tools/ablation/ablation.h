@@ -57,7 +57,8 @@ typedef struct {
   int against;              /* index of the way with which it is compared */
   bool replayed, completes; /* completes: calls added from now on are not timed; they complete
                                results for the comparison */
-  int n, n_timed;           /* number of calls; those from n_timed on are not timed */
+  bool apart;     /* it submits something else than the others, which its kernels do not show */
+  int n, n_timed; /* number of calls; those from n_timed on are not timed */
   op_call call[MAX_CALLS];
   clb_recording *recording;
   double error, seconds, seconds_min,

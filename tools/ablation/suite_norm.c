@@ -85,7 +85,9 @@ void ablation_norm(work *w, ablation_case *c) {
     work_disable(w, suite_switches[i].without);
     call.op = work_norm(w, &d);
     work_disable(w, 0);
-    way_add(w, work_way(w, suite_switches[i].way, 0, false), call);
+    way *y = work_way(w, suite_switches[i].way, 0, false);
+    y->apart = c->pass != CLB_FORWARD && suite_switches[i].without & CLB_SPLIT_ROWS;
+    way_add(w, y, call);
   }
   if (w->naive) add_naive(w, c, &d, &sizes, call.rows);
 }

@@ -195,7 +195,9 @@ void ablation_weight_gradient(work *w, ablation_case *c) {
     work_disable(w, suite_switches[i].without);
     call.op = work_product(w, &desc);
     work_disable(w, 0);
-    way_add(w, work_way(w, suite_switches[i].way, 0, false), call);
+    way *y = work_way(w, suite_switches[i].way, 0, false);
+    y->apart = suite_switches[i].without & CLB_SPLIT_ROWS;
+    way_add(w, y, call);
   }
   if (w->naive)
     way_add_naive(w, work_naive(w), NAIVE_weight_gradient,
