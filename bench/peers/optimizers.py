@@ -169,6 +169,8 @@ class Ours:
             group.update(beta1=BETAS[0], beta2=BETAS[1], amsgrad=work.rule == "amsgrad")
         if work.rule in ("adamw", "whole", "muon"):
             group["weight_decay"] = DECAY
+        if work.rule == "muon":
+            group["muon"] = "torch"
         whole = {"averages": average, "clip": "torch", "max_norm": 1e30, "ema": "constant",
                  "ema_decay": EMA} if work.rule == "whole" else {}
         optimizer = clebsch.Optimizer(parameters, gradients, group, device=self.context, **whole)
