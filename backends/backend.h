@@ -149,7 +149,7 @@ struct clb_backend {
 
 /* The report of a compiler that tells nothing. */
 static inline clb_report clb_report_unknown(void) {
-  return (clb_report){-1, -1, -1, -1, -1, -1, -1};
+  return (clb_report){-1, -1, -1, -1, -1, -1, -1, -1, -1};
 }
 
 #define BACKEND(name, first) extern const clb_backend clb_backend_##name;

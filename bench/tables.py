@@ -145,6 +145,21 @@ def bounds():
     return table([head] + devices, rows)
 
 
+def machine_code():
+    """What the vendors' compilers make of kernels in f32, from `bench --suite quick`."""
+    run = results("machine_code.json")
+    devices = [d["name"] for d in run["devices"]]
+    works = {}
+    for r in run["results"]:
+        key = r["op"], r["problem"], r["graph"], r["options"], r["pass"]
+        works.setdefault(key, {})[r["device"]] = r
+    counts = ("instructions", "accesses", "registers", "spills")
+    rows = [[name_of(*work)] + [" / ".join(str(by[d][c]) for c in counts) if d in by else "-" for d in devices]
+            for work, by in works.items()]
+    return table(["instructions / accesses of memory / registers / bytes spilled"] + devices, rows) \
+        + f"\n\n*Clebsch {run['clebsch']}*"
+
+
 def of_peers(wanted):
     """The shortest time of each library, forward / backward, of ops for which `wanted` is true."""
     best = best_of_peers()
@@ -346,7 +361,7 @@ def suite_cases():
 
 
 TABLES = {f.__name__: f for f in (norms, norms_irreps, optimizers, suites, suite_cases,
-                                  harmonics, options, products, graphs, flashtp, vectors, bounds,
+                                  harmonics, options, products, graphs, flashtp, vectors, bounds, machine_code,
                                   peers, peers_harmonics, drivers, ablation, models, models_peers)}
 GENERATED = re.compile(r"<!-- table (\w+) -->\n.*?<!-- end -->", re.S)
 NUMBER = re.compile(r"<!-- n:([^>]+) -->.*?<!-- / -->", re.S)

@@ -218,7 +218,7 @@ clb_status clb_gpu_report(clb_device *device, const ir_kernel *k, const void *bi
  (AMD). */
 typedef struct {
   int64_t loaded, stored; /* bytes of global memory */
-  int fmas;
+  int fmas, instructions, accesses;
 } clb_gpu_traffic;
 void clb_gpu_count_sass(const unsigned char *code, size_t n, clb_gpu_traffic *t);
 void clb_gpu_count_listing(const char *listing, clb_gpu_traffic *t);

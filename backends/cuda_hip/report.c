@@ -28,6 +28,15 @@ static int element_bytes(const ir_kernel *k, bool stores) {
 
 /* ---- NVIDIA ---- */
 
+static bool is_access(uint64_t opcode) {
+  static const uint16_t all[] = {
+      0x180, 0x181, 0x183, 0x184, 0x185, 0x186, 0x187,         /* LD LDG LDL LDS */
+      0x188, 0x1ae, 0x18a, 0x1a8, 0x18c, 0x18d, 0x18e, 0x1a6}; /* ATOM */
+  bool found = false;
+  for (size_t k = 0; k < sizeof all / sizeof *all; k++) found |= all[k] == opcode;
+  return found;
+}
+
 void clb_gpu_count_sass(const unsigned char *code, size_t n, clb_gpu_traffic *t) {
   static const int widths[8] = {1, 1, 2, 2, 4, 8, 16, 32}; /* U8 S8 U16 S16 32 64 128 256 */
   for (size_t at = 0; at + 16 <= n; at += 16) {
@@ -35,6 +44,8 @@ void clb_gpu_count_sass(const unsigned char *code, size_t n, clb_gpu_traffic *t)
     memcpy(&low, code + at, 8);
     memcpy(&high, code + at + 8, 8);
     int width = widths[high >> 9 & 7];
+    t->instructions += (low & 0x1ff) != 0x118; /* NOP fills the end */
+    t->accesses += is_access(low & 0x1ff);
     switch (low & 0x1ff) { /* the other bits of the 12 encode the sources of operands */
       case 0x180:
       case 0x181:
@@ -187,6 +198,18 @@ static const char *second_of(const char *name) {
   return other ? other + 3 : "";
 }
 
+/* Of vectors: global memory, local memory (but not what only exchanges lanes), scratch. */
+static bool touches_memory(const char *name) {
+  return starts(name, "global_") || starts(name, "flat_") || starts(name, "scratch_") ||
+         starts(name, "buffer_") ||
+         (starts(name, "ds_") && !starts(name, "ds_bpermute") && !starts(name, "ds_permute") &&
+          !starts(name, "ds_swizzle"));
+}
+
+static bool is_idle(const char *name) {
+  return starts(name, "s_nop") || starts(name, "s_code_end") || starts(name, "v_nop");
+}
+
 /* The first s_load reads the arguments; other loads through the same pointer also read
    arguments. */
 static void count_line(const char *s, pointer *arguments, clb_gpu_traffic *t) {
@@ -199,8 +222,11 @@ static void count_line(const char *s, pointer *arguments, clb_gpu_traffic *t) {
   else if (starts(name, "flat_store_")) t->stored += width_of(name + 11);
   else if (starts(name, "s_load_")) {
     if (arguments->at.first == -1) arguments->at = from;
-    if (from.first != arguments->at.first) t->loaded += width_of(name + 7);
+    if (from.first != arguments->at.first) t->loaded += width_of(name + 7), t->accesses++;
   }
+  bool listed = *s == '\t' && name[0] >= 'a' && name[0] <= 'z';
+  t->instructions += listed && !is_idle(name) ? 1 + (*second_of(name) != 0) : 0;
+  t->accesses += listed && touches_memory(name);
   t->fmas += fmas_of(name) + fmas_of(second_of(name));
   follow(arguments, name, operands, to);
 }
@@ -236,5 +262,7 @@ clb_status clb_gpu_report(clb_device *device, const ir_kernel *k, const void *bi
   report->loads = (int)(t.loaded / element_bytes(k, false));
   report->stores = (int)(t.stored / element_bytes(k, true));
   report->fmas = t.fmas;
+  report->instructions = t.instructions;
+  report->accesses = t.accesses;
   return CLB_OK;
 }

@@ -58,6 +58,8 @@ static bool count_line(const char *line, const char *end, int lanes, int element
   if (!send || (comment && comment < send)) return true;
   if (starts(send, "send.slm") || starts(send, "send.gtwy") || starts(send, "send.ts")) return true;
   if (comment && in_line(comment, end, "scratch")) return true;
+  if (comment && in_line(comment, end, "oword aligned block read"))
+    return true; /* arguments, on generations before Max */
   const char *bracket = in_line(send, end, "("),
              *what = comment ? in_line(comment, end, "; ") : NULL;
   if (!starts(send, "send.ugm") || !bracket || !what)
@@ -91,17 +93,37 @@ static double fmas_in(const char *line, const char *end, int lanes) {
   return executes == 1 ? 1 : (double)executes / lanes;
 }
 
+/* Not a label, a comment, or one of the illegal instructions behind the last one. */
+static bool is_instruction(const char *line, const char *end) {
+  const char *at = line;
+  while (at < end && (*at == ' ' || *at == '\t')) at++;
+  return at < end && *at != '/' && end[-1] != ':' && !starts(at, "illegal") && *at != '.';
+}
+
+/* A message to memory; loads of arguments and fences do not count. */
+static bool is_access(const char *line, const char *end) {
+  const char *send = in_line(line, end, "send."), *comment = in_line(line, end, "//");
+  if (!send || !comment || comment < send) return false;
+  return !in_line(comment, end, "bti[255]") && !in_line(comment, end, "fence") &&
+         !in_line(comment, end, "oword aligned block read") && !starts(send, "send.gtwy") &&
+         !starts(send, "send.ts");
+}
+
 bool clb_lz_count_messages(const ir_kernel *k, const char *assembly, clb_report *report) {
   double loads = 0, stores = 0, fmas = 0;
-  int element = element_bytes(k);
+  int element = element_bytes(k), instructions = 0, accesses = 0;
   for (const char *line = assembly, *end; *line; line = *end ? end + 1 : end) {
     end = line + strcspn(line, "\n");
     if (!count_line(line, end, k->lanes, element, &loads, &stores)) return false;
     fmas += fmas_in(line, end, k->lanes);
+    instructions += is_instruction(line, end);
+    accesses += is_access(line, end);
   }
   report->loads = (int)(loads + 0.5);
   report->stores = (int)(stores + 0.5);
   report->fmas = (int)(fmas + 0.5);
+  report->instructions = instructions;
+  report->accesses = accesses;
   return true;
 }
 

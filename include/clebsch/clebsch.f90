@@ -48,7 +48,7 @@ module clebsch
   end type
 
   type, bind(c) :: clb_report
-    integer(c_int) :: registers, spill_bytes, loads, stores, fmas, subgroups, local_bytes
+    integer(c_int) :: registers, spill_bytes, loads, stores, fmas, subgroups, local_bytes, instructions, accesses
   end type
 
   type, bind(c) :: clb_tuning

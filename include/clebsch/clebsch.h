@@ -258,6 +258,8 @@ typedef struct {
   int fmas; /* fused multiply-adds of f32 and f64 in the machine code, packed ones counted by
                element */
   int subgroups, local_bytes; /* of one work-group, from the IR */
+  int instructions, accesses; /* in the machine code; accesses: those of memory, global, local and
+                                 scratch */
 } clb_report;
 CLB_SIZED clb_status clb_op_report(clb_op *op, clb_pass pass, clb_report *report);
 

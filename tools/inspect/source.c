@@ -75,6 +75,8 @@ static void add_json(json_t *rows, const source *s, const kernel_text *k, const 
   json_add(compiler, "loads", json_count(k->report.loads));
   json_add(compiler, "stores", json_count(k->report.stores));
   json_add(compiler, "fmas", json_count(k->report.fmas));
+  json_add(compiler, "instructions", json_count(k->report.instructions));
+  json_add(compiler, "accesses", json_count(k->report.accesses));
   json_add(compiler, "registers", json_count(k->report.registers));
   json_add(compiler, "spill_bytes", json_count(k->report.spill_bytes));
 }
@@ -87,6 +89,8 @@ static void print_stats(const source *s, const kernel_text *k, const char *probl
   } said[] = {{"loads", k->report.loads},
               {"stores", k->report.stores},
               {"FMAs", k->report.fmas},
+              {"instructions", k->report.instructions},
+              {"accesses of memory", k->report.accesses},
               {"registers", k->report.registers},
               {"bytes spilled", k->report.spill_bytes}};
   printf("%s %s, %s, %s, %s\n", s->request.op->name, problem, k->pass, k->dtype, k->device);
@@ -94,7 +98,7 @@ static void print_stats(const source *s, const kernel_text *k, const char *probl
          c->bytes_loaded, c->stores, c->bytes_stored, c->flops);
   printf("  compiler, per lane: ");
   int n = 0;
-  for (int i = 0; i < 5; i++)
+  for (size_t i = 0; i < sizeof said / sizeof *said; i++)
     if (said[i].n >= 0) printf("%s%d %s", n++ ? ", " : "", said[i].n, said[i].what);
   puts(n ? "" : "it does not say");
 }
@@ -183,7 +187,8 @@ int source_main(int argc, char **argv) {
                 "SPIR-V: the module is written in binary to a file or a pipe, and as hexadecimal "
                 "words to a terminal. compiler: loads and "
                 "stores are elements of global memory in "
-                "the machine code, FMAs its fused multiply-adds.");
+                "the machine code, FMAs its fused multiply-adds, accesses its instructions "
+                "that load and store, of local memory and scratch, too.");
   request *r = &s.request;
   if (!r->kernels.passes) r->kernels.passes = CLB_PASS_BIT(CLB_FORWARD);
   s.kernels = r->devices.n_devices * __builtin_popcount(r->kernels.passes) *

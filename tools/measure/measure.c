@@ -201,7 +201,7 @@ static void start_result(const attempt *b) {
                    .floor = NAN,
                    .more_floor = NAN,
                    .repeats = -1,
-                   .report = {-1, -1, -1, -1, -1, -1, -1}};
+                   .report = {-1, -1, -1, -1, -1, -1, -1, -1, -1}};
   b->r->tolerance = tolerance_of(m->op, &m->kernel);
   print_kernel(m->op, &m->kernel, b->r->problem, sizeof b->r->problem);
 }

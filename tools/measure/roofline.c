@@ -36,6 +36,8 @@ void add_bounds(json_t *row, const result *r) {
   json_add(row, "loads", json_count(r->report.loads));
   json_add(row, "stores", json_count(r->report.stores));
   json_add(row, "fmas", json_count(r->report.fmas));
+  json_add(row, "instructions", json_count(r->report.instructions));
+  json_add(row, "accesses", json_count(r->report.accesses));
   json_add(row, "registers", json_count(r->report.registers));
   json_add(row, "spills", json_count(r->report.spill_bytes));
   json_add(row, "occupancy", p ? json_number(occupancy(p->core, &r->report)) : json_null());
