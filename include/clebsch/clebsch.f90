@@ -25,7 +25,7 @@ module clebsch
   integer(c_int), parameter :: CLB_MAX_INSTRUCTIONS = 512, CLB_IRREPS_BYTES = 8192
   integer(c_int), parameter :: CLB_I32 = 0, CLB_I64 = 1
   integer(c_int), parameter :: CLB_BY_RECEIVER = 0, CLB_BY_SENDER = 1
-  integer(c_int), parameter :: CLB_SGD = 0, CLB_ADAM = 1, CLB_ADAMW = 2, CLB_SCHEDULE_FREE_ADAMW = 3, CLB_MUON = 4
+  integer(c_int), parameter :: CLB_SGD = 0, CLB_ADAM = 1, CLB_ADAMW = 2, CLB_SCHEDULE_FREE_ADAMW = 3, CLB_MUON = 4, CLB_SOAP = 5
   integer(c_int), parameter :: CLB_MUON_OPTAX = 0, CLB_MUON_NEQUIX = 1, CLB_MUON_NEQUIP = 2, CLB_MUON_TORCH = 3, &
        CLB_MUON_TORCH_RMS = 4
   integer(c_int), parameter :: CLB_CLIP_NONE = 0, CLB_CLIP_TORCH = 1, CLB_CLIP_OPTAX = 2
@@ -147,6 +147,7 @@ module clebsch
     integer(c_int) :: nesterov = 0, amsgrad = 0
     integer(c_int64_t) :: warm_up_steps = 0_c_int64_t
     integer(c_int) :: muon = CLB_MUON_OPTAX
+    integer(c_int64_t) :: refresh_steps = 0_c_int64_t, longest_side = 0_c_int64_t
   end type
 
   type, bind(c) :: clb_place

@@ -732,8 +732,9 @@ CLB_API clb_status clb_convolution_double_backward(clb_op *op, clb_graph *graph,
      CLB_ADAMW                 the same with decoupled weight decay
      CLB_SCHEDULE_FREE_ADAMW   that of facebookresearch/schedule_free; the parameters are its y
      CLB_MUON                  of tensors that are matrices: the momentum, with its singular values
-                               brought near 1 */
-typedef enum { CLB_SGD, CLB_ADAM, CLB_ADAMW, CLB_SCHEDULE_FREE_ADAMW, CLB_MUON } clb_rule;
+                               brought near 1
+     CLB_SOAP                  Adam in the bases of Shampoo's preconditioners (arXiv 2409.11321) */
+typedef enum { CLB_SGD, CLB_ADAM, CLB_ADAMW, CLB_SCHEDULE_FREE_ADAMW, CLB_MUON, CLB_SOAP } clb_rule;
 
 /* Whose Muon. They differ in momentum, arithmetic, what the norm of a matrix is divided by, and in
    the factor of the step (rows x columns: as the tensor is stored):
@@ -751,7 +752,8 @@ typedef enum {
 } clb_muon;
 
 /* How one group of tensors is trained. beta1, beta2 and epsilon: 0 means the rule's default, 0.9,
-   0.999 and 1e-8 (of Muon 1e-8 or 1e-7, as its variant has it), and a negative number means 0. */
+   0.999 and 1e-8 (SOAP's betas 0.95; Muon's epsilon 1e-8 or 1e-7, as its variant has it), and a
+   negative number means 0. */
 typedef struct {
   clb_rule rule;
   double lr, weight_decay;
@@ -760,6 +762,8 @@ typedef struct {
   int nesterov, amsgrad;        /* amsgrad: of Adam and AdamW */
   int64_t warm_up_steps;        /* schedule-free: lr grows to its value in so many steps */
   clb_muon muon;                /* of Muon */
+  int64_t refresh_steps;        /* SOAP: from one basis to the next; 0: 10 */
+  int64_t longest_side;         /* SOAP: longer sides are not rotated; 0: 1024 */
 } clb_optimizer_group;
 
 /* Elements one after the other, from number `offset` of the buffer on. */
@@ -810,13 +814,14 @@ CLB_SIZED clb_status clb_optimizer_create(clb_context *ctx, const clb_optimizer_
                                           clb_optimizer **optimizer);
 CLB_API void clb_optimizer_destroy(clb_optimizer **optimizer);
 
-/* Submits one step: one launch, or two with clipping or check_finite, and 16 more with Muon. It can
-   be recorded; each replay is the next step. */
+/* Submits one step: one launch, or two with clipping or check_finite, 16 more with Muon, 9 more
+   with SOAP. It can be recorded; each replay is the next step. */
 CLB_API clb_status clb_optimizer_step(clb_optimizer *optimizer);
 
 /* New numbers for the steps submitted from now on, or replayed; nothing is compiled. rule,
-   nesterov, amsgrad, Muon's variant and epsilon, and whether there is momentum must stay. After a
-   change of betas the corrections of moments use the product of the betas that there were. */
+   nesterov, amsgrad, Muon's variant and epsilon, SOAP's longest_side and beta2, and whether there
+   is momentum must stay. After a change of betas the corrections of moments use the product of the
+   betas that there were. */
 CLB_SIZED clb_status clb_optimizer_set_group(clb_optimizer *optimizer, int group,
                                              const clb_optimizer_group *numbers);
 

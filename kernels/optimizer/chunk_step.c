@@ -70,7 +70,7 @@ static void read_kept(clb_chunk_step *u) {
   u->skipped = spread(u, v[1]);
 }
 
-static void read_numbers(clb_chunk_step *u) {
+void clb_chunk_step_read_numbers(clb_chunk_step *u) {
   ir_kernel *k = u->c.k;
   const int width = clb_optimizer_width(u->c.p->storage);
   ir_val at = ir_mul(k, ir_cast(k, IR_I32, u->c.at[CLB_CHUNK_GROUP]), i32(k, (int64_t)CLB_NUMBERS));
@@ -81,7 +81,7 @@ static void read_numbers(clb_chunk_step *u) {
 void clb_chunk_step_read(clb_chunk_step *u) {
   ir_kernel *k = u->c.k;
   read_kept(u);
-  read_numbers(u);
+  clb_chunk_step_read_numbers(u);
   u->step.k = k;
   u->step.t = u->c.t;
   u->step.first = ir_2(k, IR_EQ, u->steps, i32(k, 0));

@@ -11,23 +11,28 @@
 #include "kernels/common/rows.h"
 #include "kernels/kernel.h"
 
-/* The kernels: the pass of the problem. Their arguments, in order:
-     UPDATE   chunks, units, table, numbers, powers, counts, parameters, gradients; the copy and the
-              average, where there are any; states 0 ... n - 1, matrices, if there are any; with an
-              average, its decay and 1 - decay; with SUMS: the most the norm may be, partial sums,
-   their number, norm SUMS     chunks, units, table, gradients, partial sums AVERAGE  chunks, units,
-   table, numbers, parameters, average, states 0 ... n - 1 CLEAR    elements (i64), what becomes 0
-     GATHER   chunks, units, table, numbers, powers, counts, gradients, state 0, matrices; with
-   SUMS: the most the norm may be, partial sums, their number
+/* The kernels: the pass of the problem. Their arguments, in order, after chunks, units, table (but
+   CLEAR):
+     UPDATE   numbers, powers, counts, parameters, gradients; copy; average; states 0 ... n - 1;
+              matrices; with an average, its decay and 1 - decay; sums; norm
+     SUMS     gradients, partial sums
+     AVERAGE  numbers, parameters, average, states 0 ... n - 1
+     CLEAR    elements (i64), what becomes 0
+     GATHER   numbers, powers, counts, gradients, state 0, matrices; gates; sums
+     MOMENTS  numbers, gates, state 1, matrices
+   Copy, average, matrices, gates (of SOAP) where there are any; sums and norm with SUMS. Sums: the
+   most the norm may be, partial sums, their number.
 
    Rules of matrices take more launches: GATHER puts what comes of the gradients into `matrices`,
-   products of matrices follow (src/ops/matrices), and UPDATE reads their result. */
+   products of matrices follow (src/ops/matrices), and UPDATE reads their result. SOAP's second
+   moments are computed in between, and each of its chunks has a gate. */
 enum {
   CLB_OPTIMIZER_UPDATE,
   CLB_OPTIMIZER_SUMS,
   CLB_OPTIMIZER_AVERAGE,
   CLB_OPTIMIZER_CLEAR,
   CLB_OPTIMIZER_GATHER,
+  CLB_OPTIMIZER_MOMENTS,
   CLB_OPTIMIZER_KERNELS
 };
 
@@ -39,13 +44,16 @@ enum {
   CLB_CHUNK_COPY,
   CLB_CHUNK_AVERAGE,
   CLB_CHUNK_STATE,
-  CLB_CHUNK_GATHERED = CLB_CHUNK_STATE + CLB_OPTIMIZER_STATES, /* in matrices, and the result: */
-  CLB_CHUNK_DIRECTION,
+  CLB_CHUNK_GATHERED = CLB_CHUNK_STATE + CLB_OPTIMIZER_STATES, /* in matrices, as these: */
+  CLB_CHUNK_MEAN,                                              /* SOAP: of gradients */
+  CLB_CHUNK_ROTATED,      /* SOAP: gradients, then the direction */
+  CLB_CHUNK_ROTATED_MEAN, /* SOAP */
+  CLB_CHUNK_DIRECTION,    /* the result */
   CLB_CHUNK_COUNT,
   CLB_CHUNK_RULE,  /* its number in the problem */
   CLB_CHUNK_GROUP, /* whose numbers it takes */
   CLB_CHUNK_WIDE,  /* 1: starts and count are multiples of clb_optimizer_width */
-  CLB_CHUNK_COLUMNS = 14
+  CLB_CHUNK_COLUMNS = 16
 };
 
 /* The numbers of a group; _LOW: what the number before lacks to be exact. */
@@ -63,6 +71,7 @@ enum {
   CLB_NUMBER_KEPT,       /* 1 - lr weight_decay */
   CLB_NUMBER_WARM_UP,    /* steps */
   CLB_NUMBER_TO_AVERAGE, /* 1 - 1 / beta1 */
+  CLB_NUMBER_REFRESH,    /* steps from one of SOAP's bases to the next */
   CLB_NUMBERS = 16
 };
 
@@ -76,6 +85,10 @@ enum {
   CLB_POWERS = 8,
   CLB_COUNTS = 2
 };
+
+/* Gates of SOAP: a step that changes nothing; one; one with new bases; the first, which has bases
+   alone. */
+enum { CLB_GATE_REST, CLB_GATE_STEP, CLB_GATE_REFRESH, CLB_GATE_FIRST };
 
 /* Whether it is a rule of matrices. */
 bool clb_optimizer_gathers(const clb_optimizer_rule *rule);
@@ -161,6 +174,9 @@ void clb_rule_apply(clb_rule_step *step, clb_rule_element *e);
 /* Of a rule of matrices, whose `apply` takes the direction in the place of the gradient: the
    gradient becomes what is gathered. */
 void clb_rule_gather(clb_rule_step *step, clb_rule_element *e);
+/* SOAP's second moment v of a rotated gradient; the direction of a rotated mean. */
+void clb_soap_moment(clb_rule_step *step, ir_val gradient, ir_val mean, ir_val *v,
+                     ir_val *direction);
 
 /* ---- what a step reads before its elements ---- */
 
@@ -179,13 +195,15 @@ void clb_chunk_step_declare(clb_chunk_step *u, bool writes);
 void clb_chunk_step_declare_sums(clb_chunk_step *u);
 /* Computes factor and finite; returns the norm, IR_NONE without SUMS. */
 ir_val clb_chunk_step_norm(clb_chunk_step *u);
-/* What the chunk keeps, and its group's numbers. */
+/* What the chunk keeps, and its group's numbers; _numbers: these alone. */
 void clb_chunk_step_read(clb_chunk_step *u);
+void clb_chunk_step_read_numbers(clb_chunk_step *u);
 /* Calls each() for the rule that the chunk has. */
 void clb_chunk_step_start(clb_chunk_step *u); /* of a rule: clb_rule_prepare */
 void clb_chunk_step_rules(clb_chunk_step *u, void (*each)(clb_chunk_step *u));
 
 void clb_optimizer_lower_update(const clb_problem *p, const clb_schedule *s, ir_kernel *k);
+void clb_optimizer_lower_moments(const clb_problem *p, const clb_schedule *s, ir_kernel *k);
 void clb_optimizer_lower_gather(const clb_problem *p, const clb_schedule *s, ir_kernel *k);
 void clb_optimizer_lower_sums(const clb_problem *p, const clb_schedule *s, ir_kernel *k);
 void clb_optimizer_lower_average(const clb_problem *p, const clb_schedule *s, ir_kernel *k);

@@ -44,6 +44,7 @@ static void lower(const clb_problem *p, const clb_schedule *s, ir_kernel *k) {
       [CLB_OPTIMIZER_AVERAGE] = clb_optimizer_lower_average,
       [CLB_OPTIMIZER_CLEAR] = clb_optimizer_lower_clear,
       [CLB_OPTIMIZER_GATHER] = clb_optimizer_lower_gather,
+      [CLB_OPTIMIZER_MOMENTS] = clb_optimizer_lower_moments,
   };
   lowers[p->pass](p, s, k);
 }

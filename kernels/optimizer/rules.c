@@ -172,6 +172,37 @@ static void muon(clb_rule_step *s, clb_rule_element *e) {
                         ir_mul(k, s->number[CLB_NUMBER_LR], e->gradient));
 }
 
+/* ---- SOAP: Adam in the rotated basis; the first step has none ---- */
+
+static void prepare_soap(clb_rule_step *s) {
+  ir_kernel *k = s->k;
+  ir_val before[CLB_POWERS];
+  for (int i = 0; i < CLB_POWERS; i++) before[i] = s->kept[i];
+  clb_pair rest1 = one_minus(k, s->t, power(s, CLB_NUMBER_BETA1, CLB_POWER_BETA1)),
+           rest2 = one_minus(k, s->t, power(s, CLB_NUMBER_BETA2, CLB_POWER_BETA2));
+  s->scalar[STEP_SIZE] =
+      ir_mul(k, quotient(k, pair_of(s->number + CLB_NUMBER_LR), rest1), root(k, rest2));
+  for (int i = 0; i < CLB_POWERS; i++) s->kept[i] = ir_select(k, s->first, before[i], s->kept[i]);
+}
+
+static void gather_soap(clb_rule_step *s, clb_rule_element *e) {
+  ir_val m = clb_lerp(s->k, e->state[0], e->gradient, s->number[CLB_NUMBER_ONE_MINUS_BETA1]);
+  e->state[0] = ir_select(s->k, s->first, e->state[0], m);
+}
+
+void clb_soap_moment(clb_rule_step *s, ir_val gradient, ir_val mean, ir_val *v, ir_val *direction) {
+  ir_kernel *k = s->k;
+  *v = squares(s, *v, gradient);
+  *direction =
+      ir_2(k, IR_DIV, mean, ir_add(k, ir_1(k, IR_SQRT, *v), s->number[CLB_NUMBER_EPSILON]));
+}
+
+static void soap(clb_rule_step *s, clb_rule_element *e) {
+  ir_kernel *k = s->k;
+  ir_val p = ir_sub(k, e->parameter, ir_mul(k, s->scalar[STEP_SIZE], e->gradient));
+  e->parameter = ir_select(k, s->first, e->parameter, ir_mul(k, p, s->number[CLB_NUMBER_KEPT]));
+}
+
 /* ---- schedule-free AdamW: the parameters are y, states v and z ---- */
 
 enum { RATE, REST2, WEIGHT, FACTOR }; /* lr of this step, 1 - b2^t, c, lr (1 - b1 (1 - c)) */
@@ -230,6 +261,7 @@ static const struct {
     [CLB_ADAMW] = {2, prepare_adam, adamw, NULL},
     [CLB_SCHEDULE_FREE_ADAMW] = {2, prepare_schedule_free, schedule_free, NULL},
     [CLB_MUON] = {1, prepare_muon, muon, gather_muon},
+    [CLB_SOAP] = {2, prepare_soap, soap, gather_soap},
 };
 
 int clb_optimizer_states(const clb_optimizer_rule *rule) {

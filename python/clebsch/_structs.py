@@ -20,7 +20,7 @@ RMS_PLAIN, RMS_NEQUIX, RMS_DEGREE, RMS_DEGREE_NORM, RMS_BALANCED = range(5)
 SORTED, AS_FOUND = range(2)
 I32, I64 = range(2)
 SAME_ROW, DENSE = -1, 0
-SGD, ADAM, ADAMW, SCHEDULE_FREE_ADAMW, MUON = range(5)
+SGD, ADAM, ADAMW, SCHEDULE_FREE_ADAMW, MUON, SOAP = range(6)
 MUON_OPTAX, MUON_NEQUIX, MUON_NEQUIP, MUON_TORCH, MUON_TORCH_RMS = range(5)
 CLIP_NONE, CLIP_TORCH, CLIP_OPTAX = range(3)
 EMA_NONE, EMA_WARM_UP, EMA_WARM_UP_FROM_0, EMA_CONSTANT = range(4)
@@ -80,7 +80,8 @@ convolution_desc = _struct(
 optimizer_group = _struct(
     "optimizer_group", ("rule", c.c_int),
     *_each(c.c_double, "lr weight_decay beta1 beta2 epsilon momentum dampening"),
-    *_each(c.c_int, "nesterov amsgrad"), ("warm_up_steps", c.c_int64), ("muon", c.c_int))
+    *_each(c.c_int, "nesterov amsgrad"), ("warm_up_steps", c.c_int64), ("muon", c.c_int),
+    *_each(c.c_int64, "refresh_steps longest_side"))
 place = _struct("place", ("buffer", c.c_void_p), ("offset", c.c_int64))
 optimizer_tensor = _struct(
     "optimizer_tensor", *_each(c.c_int64, "rows columns"), ("group", c.c_int),

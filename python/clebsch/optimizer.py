@@ -13,7 +13,8 @@ from ._library import Error
 from ._op import context_of
 
 RULES = {"sgd": s.SGD, "adam": s.ADAM, "adamw": s.ADAMW,
-         "schedule_free_adamw": s.SCHEDULE_FREE_ADAMW, "muon": s.MUON}
+         "schedule_free_adamw": s.SCHEDULE_FREE_ADAMW, "muon": s.MUON,
+         "soap": s.SOAP}
 MUONS = {"optax": s.MUON_OPTAX, "nequix": s.MUON_NEQUIX, "nequip": s.MUON_NEQUIP,
          "torch": s.MUON_TORCH, "torch_rms": s.MUON_TORCH_RMS}
 CLIPS = {"none": s.CLIP_NONE, "torch": s.CLIP_TORCH, "optax": s.CLIP_OPTAX}
@@ -21,6 +22,7 @@ EMAS = {"none": s.EMA_NONE, "warm_up": s.EMA_WARM_UP, "warm_up_from_0": s.EMA_WA
         "constant": s.EMA_CONSTANT}
 NUMBERS = ("lr", "weight_decay", "beta1", "beta2", "epsilon", "momentum", "dampening")
 FLAGS = ("nesterov", "amsgrad")
+COUNTS = ("warm_up_steps", "refresh_steps", "longest_side")
 
 
 class Progress(NamedTuple):
@@ -38,7 +40,7 @@ def _group(what, given):
     if not isinstance(given, Mapping):
         raise TypeError(f"{what}: {given!r}; it must be a dict, such as {{'rule': 'adamw', "
                         "'lr': 1e-3}")
-    known = ("rule", "warm_up_steps", "muon") + NUMBERS + FLAGS
+    known = ("rule", "muon") + COUNTS + NUMBERS + FLAGS
     for word in given:
         if word not in known:
             raise TypeError(f"{what}: there is no {word!r}; there are {', '.join(known)}")
@@ -51,7 +53,8 @@ def _group(what, given):
     for word in FLAGS:
         setattr(group, word, _checks.flag(f"{what}: {word}", given.get(word, False)))
     group.muon = choice(f"{what}: muon", given.get("muon", "optax"), MUONS)
-    group.warm_up_steps = _checks.count(f"{what}: warm_up_steps", given.get("warm_up_steps", 0))
+    for word in COUNTS:
+        setattr(group, word, _checks.count(f"{what}: {word}", given.get(word, 0)))
     return group
 
 
@@ -98,7 +101,7 @@ class Optimizer:
 
     parameters, gradients: lists of arrays, NumPy's or of any library with __dlpack__, that stay
     where they are: f32 or f64, gradients also f16 or bf16.  groups: a dict of the numbers of
-    clb_optimizer_group and its rule, "sgd", "adam", "adamw", "schedule_free_adamw" or "muon" (whose
+    clb_optimizer_group and its rule, "sgd", "adam", "adamw", "schedule_free_adamw", "soap" or "muon" (whose
     variant `muon` is "optax", "nequix", "nequip", "torch" or "torch_rms"), or a list of them, and
     then `members` has the number of the group of each array.  copies: arrays that get
     the new parameters in another type.  averages: arrays for the moving average (ema: "warm_up",

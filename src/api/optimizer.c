@@ -63,12 +63,17 @@ clb_status clb_optimizer_create_sized(clb_context *ctx, const clb_optimizer_desc
 static clb_status check_same(clb_optimizer *o, int i, const clb_optimizer_group *g) {
   const clb_optimizer_rule was = clb_optimizer_rule_of(&o->groups[i]),
                            is = clb_optimizer_rule_of(g);
-  static const char *const names[] = {"rule", "momentum", "nesterov", "amsgrad", "muon", "epsilon"};
-  const int32_t changed[] = {
-      was.rule ^ is.rule,         was.momentum ^ is.momentum,
-      was.nesterov ^ is.nesterov, was.amsgrad ^ is.amsgrad,
-      was.muon ^ is.muon,         is.rule == CLB_MUON && o->groups[i].epsilon != g->epsilon};
-  for (int k = 0; k < 6; k++)
+  static const char *const names[] = {"rule", "momentum", "nesterov",     "amsgrad",
+                                      "muon", "epsilon",  "longest_side", "beta2"};
+  const int32_t changed[] = {was.rule ^ is.rule,
+                             was.momentum ^ is.momentum,
+                             was.nesterov ^ is.nesterov,
+                             was.amsgrad ^ is.amsgrad,
+                             was.muon ^ is.muon,
+                             is.rule == CLB_MUON && o->groups[i].epsilon != g->epsilon,
+                             was.longest_side ^ is.longest_side,
+                             is.rule == CLB_SOAP && o->groups[i].beta2 != g->beta2};
+  for (int k = 0; k < 8; k++)
     if (changed[k])
       return OPTIMIZER_FAIL(o->ctx,
                             "clb_optimizer_set_group: %s of group %d was compiled; it cannot "

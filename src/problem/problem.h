@@ -170,6 +170,11 @@ typedef struct {
   int32_t scaled, gated;
 } clb_grouped_product_problem;
 
+/* Of kernels/grouped/basis.h. */
+typedef struct {
+  int32_t side; /* at least as long as every side */
+} clb_matrix_basis_problem;
+
 enum { CLB_TOTAL_ENERGY, CLB_TOTAL_VIRIAL };
 typedef struct {
   int32_t what, n_species;
@@ -184,7 +189,7 @@ typedef struct {
 enum { CLB_MAX_RULES = 12 };
 typedef struct {
   int32_t rule, momentum, nesterov, amsgrad;
-  int32_t muon; /* its variant */
+  int32_t muon, longest_side; /* Muon's variant; of SOAP */
 } clb_optimizer_rule;
 
 typedef struct {
@@ -192,7 +197,7 @@ typedef struct {
   clb_optimizer_rule rule[CLB_MAX_RULES]; /* unused ones are 0 */
   int32_t gradients, copies, copy;        /* types; copies: there is a copy */
   int32_t clip, check_finite, ema;
-  int32_t gathers, matrices; /* whether a rule is of matrices; their type */
+  int32_t gathers, matrices, soap; /* whether a rule is of matrices; their type; is SOAP */
 } clb_optimizer_problem;
 
 enum {

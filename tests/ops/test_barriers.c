@@ -329,9 +329,46 @@ static void optimize(void **state, clb_rule rule) {
   for (int i = 0; i < 2; i++) clb_buffer_destroy(&b[i]);
 }
 
+/* The first bases of two sides, and the next ones; products have an odd number of stages, and
+   vectors have more chunks than there are sub-groups. */
+static void bases(void **state) {
+  enum { ROWS = 11, COLUMNS = 68, OTHERS = 40, NUMBERS = ROWS * COLUMNS + OTHERS };
+  static float numbers[NUMBERS];
+  clb_context *ctx = *state;
+  const int units = ctx->device->limits.units;
+  clb_buffer *b[2];
+  clb_optimizer *o;
+  clb_optimizer_tensor tensor[1 + OTHERS];
+  for (int i = 0; i < NUMBERS; i++) numbers[i] = (float)(i * 37 % 101) / 50 - 1;
+  for (int i = 0; i < 2; i++) {
+    OK(ctx, clb_buffer_create(ctx, sizeof numbers, &b[i]));
+    OK(ctx, clb_buffer_write(b[i], 0, numbers, sizeof numbers));
+  }
+  for (int i = 0; i <= OTHERS; i++)
+    tensor[i] = (clb_optimizer_tensor){.rows = i ? 1 : ROWS,
+                                       .columns = i ? 1 : COLUMNS,
+                                       .parameters = {b[0], i ? NUMBERS - i : 0},
+                                       .gradients = {b[1], i ? NUMBERS - i : 0}};
+  const clb_optimizer_group group = {.rule = CLB_SOAP, .lr = 0.1, .refresh_steps = 1};
+  const clb_optimizer_desc desc = {.tensors = tensor,
+                                   .n_tensors = 1 + OTHERS,
+                                   .groups = &group,
+                                   .n_groups = 1,
+                                   .check_finite = 1};
+  mutation.lowers = true;
+  ctx->device->limits.units = 1;
+  OK(ctx, clb_optimizer_create(ctx, &desc, &o));
+  for (int i = 0; i < 2; i++) OK(ctx, clb_optimizer_step(o));
+  mutation.lowers = false;
+  ctx->device->limits.units = units;
+  clb_optimizer_destroy(&o);
+  for (int i = 0; i < 2; i++) clb_buffer_destroy(&b[i]);
+}
+
 static void optimizers(void **state) {
   optimize(state, CLB_ADAM);
   optimize(state, CLB_MUON);
+  bases(state);
 }
 
 /* ---- what happened to the mutants ---- */
@@ -441,6 +478,8 @@ static void all_were_tried(void **state) {
                                         "rms_norm_backward",
                                         "rms_norm_double_backward",
                                         "rms_norm_sum",
+                                        "basis_orthogonalise",
+                                        "basis_rotate",
                                         "optimizer_gather",
                                         "optimizer_sums",
                                         "optimizer_step",

@@ -24,9 +24,12 @@ int32_t clb_optimizer_type(const clb_optimizer_desc *d, int array) {
 void clb_optimizer_fill_group(clb_optimizer_group *g) {
   double *const numbers[] = {&g->beta1, &g->beta2, &g->epsilon};
   const double given = g->epsilon;
-  static const double defaults[] = {0.9, 0.999, 1e-8};
+  const bool soap = g->rule == CLB_SOAP;
+  const double defaults[] = {soap ? 0.95 : 0.9, soap ? 0.95 : 0.999, 1e-8};
   for (int i = 0; i < 3; i++)
     *numbers[i] = *numbers[i] == 0 ? defaults[i] : *numbers[i] < 0 ? 0 : *numbers[i];
+  if (soap && !g->refresh_steps) g->refresh_steps = 10;
+  if (soap && !g->longest_side) g->longest_side = 1024;
   if (g->rule != CLB_MUON) return;
   if (given == 0) g->epsilon = clb_optimizer_muon_epsilon(g->muon);
   if (g->momentum == 0) g->momentum = 0.95;
@@ -34,7 +37,8 @@ void clb_optimizer_fill_group(clb_optimizer_group *g) {
 
 clb_optimizer_rule clb_optimizer_rule_of(const clb_optimizer_group *g) {
   return (clb_optimizer_rule){(int32_t)g->rule, g->rule == CLB_SGD && g->momentum != 0,
-                              g->nesterov != 0, g->amsgrad != 0, (int32_t)g->muon};
+                              g->nesterov != 0, g->amsgrad != 0,
+                              (int32_t)g->muon, (int32_t)g->longest_side};
 }
 
 /* What numbers must be: below `end`, and at least 0. */
@@ -62,11 +66,27 @@ static clb_status check_numbers(clb_context *ctx, const char *call, int i,
   return CLB_OK;
 }
 
+/* What only SOAP has. */
+static clb_status check_counts(clb_context *ctx, const char *call, int i,
+                               const clb_optimizer_group *g) {
+  enum { MOST = 1000000 };
+  const struct {
+    const char *name;
+    int64_t x;
+  } counts[] = {{"refresh_steps", g->refresh_steps}, {"longest_side", g->longest_side}};
+  for (int k = 0; k < 2; k++)
+    if (counts[k].x < 0 || counts[k].x > (g->rule == CLB_SOAP ? MOST : 0))
+      return OPTIMIZER_FAIL(ctx, "%s: %s of group %d is %" PRId64 "; it must be 0%s", call,
+                            counts[k].name, i, counts[k].x,
+                            g->rule == CLB_SOAP ? " ... 1000000" : ", as only CLB_SOAP has it");
+  return CLB_OK;
+}
+
 static clb_status check_rule(clb_context *ctx, const char *call, int i,
                              const clb_optimizer_group *g) {
   const bool adam = g->rule == CLB_ADAM || g->rule == CLB_ADAMW;
-  if ((unsigned)g->rule > CLB_MUON)
-    return OPTIMIZER_FAIL(ctx, "%s: rule of group %d is %d; it must be CLB_SGD ... CLB_MUON", call,
+  if ((unsigned)g->rule > CLB_SOAP)
+    return OPTIMIZER_FAIL(ctx, "%s: rule of group %d is %d; it must be CLB_SGD ... CLB_SOAP", call,
                           i, (int)g->rule);
   if (g->rule == CLB_MUON ? (unsigned)g->muon > CLB_MUON_TORCH_RMS : g->muon != CLB_MUON_OPTAX)
     return OPTIMIZER_FAIL(ctx, "%s: muon of group %d is %d; it must be %s", call, i, (int)g->muon,
@@ -106,7 +126,8 @@ static clb_status check_rule(clb_context *ctx, const char *call, int i,
 
 clb_status clb_optimizer_check_group(clb_context *ctx, const char *call, int i,
                                      const clb_optimizer_group *g) {
-  const clb_status s = check_rule(ctx, call, i, g);
+  clb_status s = check_rule(ctx, call, i, g);
+  if (!s) s = check_counts(ctx, call, i, g);
   return s ? s : check_numbers(ctx, call, i, g);
 }
 
@@ -289,6 +310,6 @@ clb_status clb_optimizer_check(clb_context *ctx, const clb_optimizer_desc *d) {
   }
   if (!s) s = check_averages(ctx, d, wanted[CLB_AVERAGE]);
   for (int64_t i = 0; i < d->n_tensors && !s; i++) s = check_tensor(ctx, d, i, wanted);
-  if (!s) s = clb_optimizer_check_muon(ctx, d);
+  if (!s) s = clb_optimizer_check_matrices(ctx, d);
   return s ? s : check_overlaps(ctx, d);
 }

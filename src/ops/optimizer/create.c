@@ -26,7 +26,8 @@ static bool needs(const clb_optimizer *o, int kernel) {
       [CLB_OPTIMIZER_SUMS] = clb_optimizer_sums(&o->problem.optimizer),
       [CLB_OPTIMIZER_AVERAGE] = free && clb_optimizer_has(o, CLB_AVERAGE),
       [CLB_OPTIMIZER_CLEAR] = o->n_states > 0,
-      [CLB_OPTIMIZER_GATHER] = o->problem.optimizer.gathers};
+      [CLB_OPTIMIZER_GATHER] = o->problem.optimizer.gathers,
+      [CLB_OPTIMIZER_MOMENTS] = o->problem.optimizer.soap};
   return needed[kernel];
 }
 
@@ -102,7 +103,9 @@ static clb_status make_states(clb_optimizer *o) {
 static clb_status make_matrices(clb_optimizer *o) {
   const uint64_t bytes = clb_optimizer_matrix_bytes(o);
   if (!o->problem.optimizer.gathers) return CLB_OK;
-  const clb_status s = clb_device_alloc(o->ctx->device, bytes, &o->matrix);
+  clb_status s = clb_device_alloc(o->ctx->device, bytes, &o->matrix);
+  if (!s && o->soap)
+    s = clb_device_alloc(o->ctx->device, (uint64_t)o->n_chunks * sizeof(int32_t), &o->gates);
   return s ? s : clear(o, &o->matrix, (int64_t)bytes / clb_dtype_bytes(o->problem.storage));
 }
 
@@ -180,7 +183,8 @@ clb_status clb_optimizer_write_group(clb_optimizer *o, int i) {
                            [CLB_NUMBER_WEIGHT_DECAY] = g->weight_decay,
                            [CLB_NUMBER_KEPT] = 1 - g->lr * g->weight_decay,
                            [CLB_NUMBER_WARM_UP] = (double)g->warm_up_steps,
-                           [CLB_NUMBER_TO_AVERAGE] = g->beta1 > 0 ? 1 - 1 / g->beta1 : 0};
+                           [CLB_NUMBER_TO_AVERAGE] = g->beta1 > 0 ? 1 - 1 / g->beta1 : 0,
+                           [CLB_NUMBER_REFRESH] = (double)g->refresh_steps};
   double in_type[CLB_NUMBERS]; /* or floats, in half of it */
   for (int n = CLB_NUMBER_LR; n <= CLB_NUMBER_BETA2 && single; n += 2)
     x[n + 1] = x[n] - (double)(float)x[n];

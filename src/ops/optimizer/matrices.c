@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "src/ops/matrices/newton_schulz.h"
+#include "src/ops/matrices/soap.h"
 #include "src/runtime/call.h"
 
 /* ---- variants of Muon ---- */
@@ -30,54 +31,98 @@ _Static_assert((int)VARIANTS == CLB_MUON_TORCH_RMS + 1, "a variant of Muon is mi
 
 double clb_optimizer_muon_epsilon(clb_muon variant) { return variants[variant].epsilon; }
 
-static bool is_muon(const clb_optimizer *o, int64_t tensor) {
-  return o->groups[o->tensors[tensor].group].rule == CLB_MUON &&
+static bool has_rule(const clb_optimizer *o, int64_t tensor, clb_rule rule) {
+  return o->groups[o->tensors[tensor].group].rule == rule &&
          clb_tensor_elements(&o->tensors[tensor]);
 }
 
-/* All groups of Muon have the same arithmetic. */
-clb_status clb_optimizer_check_muon(clb_context *ctx, const clb_optimizer_desc *d) {
+static bool is_of_matrices(const clb_optimizer_group *g) {
+  return g->rule == CLB_MUON || g->rule == CLB_SOAP;
+}
+static bool in_halves(const clb_optimizer_group *g) {
+  return g->rule == CLB_MUON && variants[g->muon].halves;
+}
+
+/* All matrices have the same arithmetic. */
+clb_status clb_optimizer_check_matrices(clb_context *ctx, const clb_optimizer_desc *d) {
   int first = -1;
   for (int i = 0; i < d->n_groups; i++) {
-    if (d->groups[i].rule != CLB_MUON) continue;
+    if (!is_of_matrices(&d->groups[i])) continue;
     if (first < 0) first = i;
-    if (variants[d->groups[i].muon].halves != variants[d->groups[first].muon].halves)
+    const bool halves = in_halves(&d->groups[i]);
+    if (halves != in_halves(&d->groups[first]))
       return OPTIMIZER_FAIL(ctx,
-                            "clb_optimizer_create: the variants of Muon of groups %d and %d "
-                            "compute in bf16 and in the type of the parameters; both must be alike",
-                            variants[d->groups[i].muon].halves ? i : first,
-                            variants[d->groups[i].muon].halves ? first : i);
+                            "clb_optimizer_create: the matrices of groups %d and %d are in bf16 "
+                            "and in the type of the parameters; both must be alike",
+                            halves ? i : first, halves ? first : i);
   }
   return CLB_OK;
 }
 
 /* ---- the plan ---- */
 
+static clb_status no_memory(clb_context *ctx) {
+  return clb_fail(&ctx->error, CLB_ERROR_MEMORY, "clb_optimizer_create: no memory");
+}
+
 /* The type of the matrices; false: no rule is of matrices. */
 static bool find_type(clb_optimizer *o) {
   clb_optimizer_problem *p = &o->problem.optimizer;
-  p->matrices = o->problem.storage;
-  for (int i = 0; i < o->desc.n_groups; i++)
-    if (o->groups[i].rule == CLB_MUON) {
-      p->gathers = 1;
-      if (variants[o->groups[i].muon].halves) p->matrices = CLB_BF16;
-    }
-  if (!p->gathers) p->matrices = 0;
+  int32_t type = o->problem.storage;
+  for (int i = 0; i < o->desc.n_groups; i++) {
+    p->gathers |= is_of_matrices(&o->groups[i]);
+    p->soap |= o->groups[i].rule == CLB_SOAP;
+    if (in_halves(&o->groups[i])) type = CLB_BF16;
+  }
+  p->matrices = p->gathers ? type : 0;
   return p->gathers;
 }
 
 /* Elements of a matrix, so that the next one starts at a multiple of a wide access. */
 static int64_t aligned(int64_t elements) { return clb_divide_up(elements, 8) * 8; }
 
+/* A vector has no side to be rotated. A tensor's gate is that of its first chunk. */
+static clb_status plan_soap(clb_optimizer *o) {
+  clb_soap_matrix *m = calloc((size_t)o->desc.n_tensors, sizeof *m);
+  const int64_t chunk = clb_optimizer_chunk_size(o);
+  int64_t n = 0, gate = 0;
+  if (!m) return no_memory(o->ctx);
+  for (int64_t i = 0; i < o->desc.n_tensors; i++) {
+    const clb_optimizer_tensor *t = &o->tensors[i];
+    const clb_optimizer_group *g = &o->groups[t->group];
+    const bool vector = t->rows == 1 || t->columns == 1;
+    if (has_rule(o, i, CLB_SOAP))
+      m[n++] = (clb_soap_matrix){.rows = t->rows,
+                                 .columns = t->columns,
+                                 .left = !vector && t->rows <= g->longest_side,
+                                 .right = !vector && t->columns <= g->longest_side,
+                                 .beta = g->beta2,
+                                 .gate = gate};
+    gate += clb_divide_up(clb_tensor_elements(t), chunk);
+  }
+  clb_status s = clb_soap_create(o->ctx, (clb_dtype)o->problem.storage, m, n, &o->matrix_elements,
+                                 &o->matrices_kept, &o->soap);
+  n = 0;
+  for (int64_t i = 0; i < o->desc.n_tensors && !s; i++) {
+    if (!has_rule(o, i, CLB_SOAP)) continue;
+    const clb_soap_matrix *x = &m[n++];
+    o->matrix_places[i] =
+        (clb_matrix_places){x->gradient, x->mean, x->rotated, x->rotated_mean, x->direction};
+  }
+  free(m);
+  return s;
+}
+
 static clb_status plan_muon(clb_optimizer *o) {
   clb_newton_schulz_matrix *m = calloc((size_t)o->desc.n_tensors, sizeof *m);
   const clb_dtype storage = (clb_dtype)o->problem.optimizer.matrices;
   int64_t n = 0;
-  if (!m) return clb_fail(&o->ctx->error, CLB_ERROR_MEMORY, "clb_optimizer_create: no memory");
+  if (!m) return no_memory(o->ctx);
+  o->matrix_elements = aligned(o->matrix_elements);
   for (int64_t i = 0; i < o->desc.n_tensors; i++) {
     const clb_optimizer_tensor *t = &o->tensors[i];
     const clb_optimizer_group *g = &o->groups[t->group];
-    if (!is_muon(o, i)) continue;
+    if (!has_rule(o, i, CLB_MUON)) continue;
     const bool at_least = variants[g->muon].at_least;
     m[n++] = (clb_newton_schulz_matrix){
         .rows = t->rows,
@@ -92,8 +137,8 @@ static clb_status plan_muon(clb_optimizer *o) {
                                           m, n, &o->matrix_elements, &o->newton_schulz);
   n = 0;
   for (int64_t i = 0; i < o->desc.n_tensors && !s; i++) {
-    if (!is_muon(o, i)) continue;
-    o->matrix_places[i] = (clb_matrix_places){m[n].u, m[n].result};
+    if (!has_rule(o, i, CLB_MUON)) continue;
+    o->matrix_places[i] = (clb_matrix_places){.gathered = m[n].u, .direction = m[n].result};
     n++;
   }
   free(m);
@@ -102,10 +147,12 @@ static clb_status plan_muon(clb_optimizer *o) {
 
 clb_status clb_optimizer_plan_matrices(clb_optimizer *o) {
   if (!find_type(o)) return CLB_OK;
+  bool muon = false;
+  for (int i = 0; i < o->desc.n_groups; i++) muon |= o->groups[i].rule == CLB_MUON;
   o->matrix_places = calloc((size_t)o->desc.n_tensors, sizeof *o->matrix_places);
-  return o->matrix_places
-             ? plan_muon(o)
-             : clb_fail(&o->ctx->error, CLB_ERROR_MEMORY, "clb_optimizer_create: no memory");
+  clb_status s = o->matrix_places ? CLB_OK : no_memory(o->ctx);
+  if (!s && o->problem.optimizer.soap) s = plan_soap(o);
+  return s || !muon ? s : plan_muon(o);
 }
 
 uint64_t clb_optimizer_matrix_bytes(const clb_optimizer *o) {
@@ -115,10 +162,17 @@ uint64_t clb_optimizer_matrix_bytes(const clb_optimizer *o) {
 
 void clb_optimizer_free_matrices(clb_optimizer *o) {
   clb_newton_schulz_destroy(&o->newton_schulz);
+  clb_soap_destroy(&o->soap);
   if (o->matrix.handle) clb_memory_free(o->ctx, &o->matrix);
+  if (o->gates.handle) clb_memory_free(o->ctx, &o->gates);
   free(o->matrix_places);
 }
 
+clb_status clb_optimizer_rotate(clb_optimizer *o) {
+  return o->soap ? clb_soap_rotate(o->soap, &o->matrix, &o->gates) : CLB_OK;
+}
+
 clb_status clb_optimizer_run_matrices(clb_optimizer *o) {
-  return clb_newton_schulz_run(o->newton_schulz, &o->matrix);
+  const clb_status s = o->soap ? clb_soap_rotate_back(o->soap, &o->matrix, &o->gates) : CLB_OK;
+  return s || !o->newton_schulz ? s : clb_newton_schulz_run(o->newton_schulz, &o->matrix);
 }

@@ -16,11 +16,12 @@ enum {
 
 enum { CLB_MAX_GROUPS = 4096 };
 
-/* Where a tensor of a rule of matrices is in the memory of matrices. */
+/* Where a tensor of a rule of matrices is in the memory of matrices, as columns of chunks. */
 typedef struct {
-  int64_t gathered, direction;
+  int64_t gathered, mean, rotated, rotated_mean, direction;
 } clb_matrix_places;
 struct clb_newton_schulz;
+struct clb_soap;
 
 struct clb_optimizer {
   clb_context *ctx;
@@ -39,10 +40,11 @@ struct clb_optimizer {
       array[CLB_TENSOR_ARRAYS]; /* the caller's: one buffer, or all memory from the lowest on */
   clb_memory table, numbers, powers, counts, sums, norm, state[CLB_OPTIMIZER_STATES];
 
-  struct clb_newton_schulz *newton_schulz; /* NULL, as the next: no rule is of matrices */
-  clb_matrix_places *matrix_places;        /* of each tensor */
-  int64_t matrix_elements;
-  clb_memory matrix;
+  struct clb_newton_schulz *newton_schulz; /* NULL, as the next two: no rule needs it */
+  struct clb_soap *soap;
+  clb_matrix_places *matrix_places;       /* of each tensor */
+  int64_t matrix_elements, matrices_kept; /* kept: those at the start, which are state */
+  clb_memory matrix, gates;
 };
 
 /* "clb_optimizer_create: " and so on. */
@@ -69,6 +71,7 @@ clb_optimizer_rule clb_optimizer_rule_of(const clb_optimizer_group *g);
 
 /* Finds the arrays' memory, whether accesses can be wide, and the problem's rules. */
 clb_status clb_optimizer_find_arrays(clb_optimizer *o);
+int64_t clb_optimizer_chunk_size(const clb_optimizer *o);
 /* The table of chunks, malloc'ed; NULL: no memory. Sets the numbers of chunks and of elements of
    state. */
 int64_t *clb_optimizer_make_table(clb_optimizer *o);
@@ -76,13 +79,14 @@ int64_t *clb_optimizer_make_table(clb_optimizer *o);
 /* The description's arrays are copied. */
 clb_status clb_optimizer_make(clb_context *ctx, const clb_optimizer_desc *d, clb_optimizer **o);
 /* What rules of matrices need: matrices.c. */
-clb_status clb_optimizer_check_muon(clb_context *ctx, const clb_optimizer_desc *d);
+clb_status clb_optimizer_check_matrices(clb_context *ctx, const clb_optimizer_desc *d);
 double clb_optimizer_muon_epsilon(clb_muon variant);
 /* Compiles the products, and finds the places of the matrices. */
 clb_status clb_optimizer_plan_matrices(clb_optimizer *o);
 uint64_t clb_optimizer_matrix_bytes(const clb_optimizer *o);
 void clb_optimizer_free_matrices(clb_optimizer *o);
-/* Between GATHER and UPDATE. */
+/* Between GATHER and MOMENTS, and between this and UPDATE. */
+clb_status clb_optimizer_rotate(clb_optimizer *o);
 clb_status clb_optimizer_run_matrices(clb_optimizer *o);
 /* Writes the numbers of group i to the device. */
 clb_status clb_optimizer_write_group(clb_optimizer *o, int i);

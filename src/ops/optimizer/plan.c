@@ -121,8 +121,8 @@ static void first_row(clb_optimizer *o, const clb_optimizer_tensor *t, int64_t *
   }
   if (clb_optimizer_gathers(&rule)) {
     const clb_matrix_places *at = &o->matrix_places[t - o->tensors];
-    row[CLB_CHUNK_GATHERED] = at->gathered;
-    row[CLB_CHUNK_DIRECTION] = at->direction;
+    const int64_t places[] = {at->gathered, at->mean, at->rotated, at->rotated_mean, at->direction};
+    memcpy(row + CLB_CHUNK_GATHERED, places, sizeof places);
   }
   row[CLB_CHUNK_RULE] = rule_number(o, &rule);
   row[CLB_CHUNK_GROUP] = t->group;
@@ -143,10 +143,15 @@ static int64_t add_chunks(const clb_optimizer *o, const int64_t *first, int64_t 
   return number;
 }
 
-int64_t *clb_optimizer_make_table(clb_optimizer *o) {
-  int64_t all = 0, chunks = 0;
+int64_t clb_optimizer_chunk_size(const clb_optimizer *o) {
+  int64_t all = 0;
   for (int64_t i = 0; i < o->desc.n_tensors; i++) all += clb_tensor_elements(&o->tensors[i]);
-  const int64_t chunk = clb_optimizer_chunk(&o->ctx->device->limits, o->problem.storage, all);
+  return clb_optimizer_chunk(&o->ctx->device->limits, o->problem.storage, all);
+}
+
+int64_t *clb_optimizer_make_table(clb_optimizer *o) {
+  const int64_t chunk = clb_optimizer_chunk_size(o);
+  int64_t chunks = 0;
   for (int64_t i = 0; i < o->desc.n_tensors; i++)
     chunks += clb_divide_up(clb_tensor_elements(&o->tensors[i]), chunk);
   o->n_chunks = chunks ? chunks : 1; /* one without elements counts the steps */

@@ -15,7 +15,7 @@
 
 static const char letters[8] = "clbopt1\n";
 enum { TYPE, N_TENSORS, N_GROUPS, N_STATES, STEPS, SKIPPED, BYTES, HEADER };
-enum { SHAPE = 3, RULE = 5 }; /* numbers of a tensor, of a group */
+enum { SHAPE = 3, RULE = 6 }; /* numbers of a tensor, of a group */
 
 static int64_t real_bytes(const clb_optimizer *o) { return clb_dtype_bytes(o->problem.storage); }
 static int64_t kept_bytes(const clb_optimizer *o) { return CLB_POWERS * real_bytes(o); }
@@ -28,13 +28,19 @@ static int64_t head_bytes(const clb_optimizer *o) {
          o->desc.n_groups * group_bytes(o);
 }
 
+/* Of the arrays of state and, as the last one, what SOAP keeps of its matrices. */
+static int n_arrays(const clb_optimizer *o) { return o->n_states + (o->matrices_kept != 0); }
+static const clb_memory *array_at(const clb_optimizer *o, int i) {
+  return i < o->n_states ? &o->state[i] : &o->matrix;
+}
+
 static int64_t array_bytes(const clb_optimizer *o, int i) {
-  return o->state_elements[i] * real_bytes(o);
+  return (i < o->n_states ? o->state_elements[i] : o->matrices_kept) * real_bytes(o);
 }
 
 static int64_t all_bytes(const clb_optimizer *o) {
   int64_t n = head_bytes(o);
-  for (int i = 0; i < o->n_states; i++) n += array_bytes(o, i);
+  for (int i = 0; i < n_arrays(o); i++) n += array_bytes(o, i);
   return n;
 }
 
@@ -59,8 +65,10 @@ static void put_head(const clb_optimizer *o, const clb_progress *at, const char 
   }
   for (int i = 0; i < o->desc.n_groups; i++) {
     const clb_optimizer_rule r = clb_optimizer_rule_of(&o->groups[i]);
-    to = put_numbers(to, (const int64_t[RULE]){r.rule, r.momentum, r.nesterov, r.amsgrad, r.muon},
-                     RULE);
+    to = put_numbers(
+        to,
+        (const int64_t[RULE]){r.rule, r.momentum, r.nesterov, r.amsgrad, r.muon, r.longest_side},
+        RULE);
     memcpy(to, kept + i * kept_bytes(o), (size_t)kept_bytes(o));
     to += kept_bytes(o);
   }
@@ -88,7 +96,7 @@ static clb_status check_head(const clb_optimizer *o, const char *from) {
   }
   for (int i = 0; i < o->desc.n_groups; i++, at += group_bytes(o)) {
     const clb_optimizer_rule r = clb_optimizer_rule_of(&o->groups[i]);
-    const int64_t own[RULE] = {r.rule, r.momentum, r.nesterov, r.amsgrad, r.muon};
+    const int64_t own[RULE] = {r.rule, r.momentum, r.nesterov, r.amsgrad, r.muon, r.longest_side};
     if (memcmp(at, own, sizeof own))
       return FAIL("group %d of the state is of another rule than that of the optimizer", i);
   }
@@ -182,9 +190,9 @@ clb_status clb_optimizer_state_read(clb_optimizer *o, void *to, uint64_t bytes) 
   if (!s) s = read_kept(o, kept);
   if (!s) put_head(o, &at, kept, place);
   place += head_bytes(o);
-  for (int i = 0; i < o->n_states && !s; place += array_bytes(o, i++))
+  for (int i = 0; i < n_arrays(o) && !s; place += array_bytes(o, i++))
     if (array_bytes(o, i))
-      s = d->backend->read(d, &o->state[i], 0, place, (uint64_t)array_bytes(o, i));
+      s = d->backend->read(d, array_at(o, i), 0, place, (uint64_t)array_bytes(o, i));
   free(kept);
   return s;
 }
@@ -224,8 +232,8 @@ clb_status clb_optimizer_state_write(clb_optimizer *o, const void *from, uint64_
              *place = (const char *)from + head_bytes(o),
              *groups = place - o->desc.n_groups * group_bytes(o);
   s = write_kept(o, groups, number_at(head, STEPS), number_at(head, SKIPPED));
-  for (int i = 0; i < o->n_states && !s; place += array_bytes(o, i++))
+  for (int i = 0; i < n_arrays(o) && !s; place += array_bytes(o, i++))
     if (array_bytes(o, i))
-      s = d->backend->write(d, &o->state[i], 0, place, (uint64_t)array_bytes(o, i));
+      s = d->backend->write(d, array_at(o, i), 0, place, (uint64_t)array_bytes(o, i));
   return s;
 }

@@ -47,9 +47,21 @@ static clb_status gather(clb_optimizer *o) {
   add_array(&c, o, CLB_GRADIENTS);
   clb_call_memory(&c, &o->state[0]);
   clb_call_memory(&c, &o->matrix);
+  if (o->soap) clb_call_memory(&c, &o->gates);
   add_sums(&c, o);
-  const clb_status s = clb_call_launch(&c, kernel, groups);
-  return s ? s : clb_optimizer_run_matrices(o);
+  return clb_call_launch(&c, kernel, groups);
+}
+
+static clb_status moments(clb_optimizer *o) {
+  clb_call c;
+  const clb_kernel *kernel = o->kernel[CLB_OPTIMIZER_MOMENTS];
+  if (!kernel) return CLB_OK;
+  const int64_t groups = begin(&c, o, kernel, o->n_units);
+  clb_call_memory(&c, &o->numbers);
+  clb_call_memory(&c, &o->gates);
+  clb_call_memory(&c, &o->state[1]);
+  clb_call_memory(&c, &o->matrix);
+  return clb_call_launch(&c, kernel, groups);
 }
 
 static clb_status update(clb_optimizer *o) {
@@ -81,6 +93,9 @@ clb_status clb_optimizer_step(clb_optimizer *o) {
   clb_status s = clb_check_runs(o->ctx);
   if (!s) s = sum_squares(o);
   if (!s) s = gather(o);
+  if (!s) s = clb_optimizer_rotate(o);
+  if (!s) s = moments(o);
+  if (!s) s = clb_optimizer_run_matrices(o);
   return s ? s : update(o);
 }
 

@@ -266,7 +266,7 @@ static void refuses(void **state) {
   g[0] = good, g[0].rule = CLB_ADAM;
   WRONG("muon of group 0 is 1; it must be 0, as its rule is another");
   g[0] = good, g[0].muon = CLB_MUON_TORCH;
-  WRONG("the variants of Muon of groups 0 and 1 compute in bf16 and in the type of the parameters");
+  WRONG("the matrices of groups 0 and 1 are in bf16 and in the type of the parameters");
   g[0] = good;
   OK(ctx, clb_optimizer_create(ctx, &d, &o));
   g[0].lr = 1, g[0].weight_decay = 0.1, g[0].momentum = 0.5;
