@@ -87,6 +87,17 @@ class Optimizers(unittest.TestCase):
             clebsch.Optimizer(p, g, {"rule": "muon", "lr": 0.1, "muon": variant}, device="cpu").step()
             np.testing.assert_allclose(p[0], -0.1 * scale * x * q, rtol=1e-6, atol=1e-9)
 
+    def test_optimizer_soap(self):
+        """In the bases of its own gradient a step is that of a diagonal matrix of singular values."""
+        g = np.random.default_rng(2).normal(size=(5, 5))
+        u, _, v = np.linalg.svd(g)
+        p = [np.zeros((5, 5))]
+        optimizer = clebsch.Optimizer(p, [g], {"rule": "soap", "lr": 0.1}, device="cpu")
+        optimizer.step()
+        np.testing.assert_array_equal(p[0], np.zeros((5, 5)))
+        optimizer.step()
+        np.testing.assert_allclose(p[0], -0.1 * u @ v, rtol=1e-5, atol=1e-5)
+
     def test_optimizer_refuses(self):
         p, g = made(), made()
         group = {"rule": "adamw", "lr": 0.01}

@@ -18,6 +18,7 @@ static const tool_training trainings[] = {
     {.name = "adamw", .group = {.rule = CLB_ADAMW, .lr = 1e-3, .weight_decay = 1e-2}, F32_ONLY},
     {.name = "amsgrad", .group = {.rule = CLB_ADAM, .lr = 1e-3, .amsgrad = 1}, F32_ONLY},
     {.name = "muon", .group = {.rule = CLB_MUON, .lr = 1e-2, .weight_decay = 1e-3}, F32_ONLY},
+    {.name = "soap", .group = {.rule = CLB_SOAP, .lr = 3e-3, .weight_decay = 1e-2}, F32_ONLY},
     {.name = "bf16",
      .group = {.rule = CLB_ADAMW, .lr = 1e-3},
      .parameters = CLB_F32,
@@ -371,8 +372,8 @@ int bench_optimizer_main(int argc, char **argv) {
       {"parameters", KEY_LIST, "NAME", 0,
        "Those of nequix, mace, dcgan, ghostnet, bert or xglm; may be repeated (default: all)", 0},
       {"training", KEY_TRAINING, "NAME", 0,
-       "sgd (with momentum), adam, adamw, amsgrad, muon (with Adam for vectors), bf16 (AdamW with "
-       "gradients and a copy in bf16), "
+       "sgd (with momentum), adam, adamw, amsgrad, muon (with Adam for vectors), soap, bf16 "
+       "(AdamW with gradients and a copy in bf16), "
        "whole (AdamW, clipping and a moving average) or whole-amsgrad; may be repeated (default: "
        "all)",
        0},

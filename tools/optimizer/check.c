@@ -18,6 +18,8 @@ enum { ELEMENTS = 33 * 31 + 1 + 64 * 16 + 7 };
   { .rule = CLB_ADAMW, .lr = 0.01, .weight_decay = 0.1, __VA_ARGS__ }
 #define MUON(whose)                                                                                \
   { .rule = CLB_MUON, .muon = CLB_MUON_##whose, .lr = 0.02, .weight_decay = 0.1 }
+#define SOAP                                                                                       \
+  { .rule = CLB_SOAP, .lr = 0.01, .weight_decay = 0.1, .longest_side = SOAP_LONGEST }
 #define F32_ONLY .parameters = CLB_F32, .gradients = CLB_F32
 #define F64_ONLY .parameters = CLB_F64, .gradients = CLB_F64
 const tool_training optimizer_checks[] = {
@@ -48,6 +50,8 @@ const tool_training optimizer_checks[] = {
     {.name = "muon of optax", .group = MUON(OPTAX), F32_ONLY},
     {.name = "muon of Nequix in torch", .group = MUON(NEQUIX), F64_ONLY},
     {.name = "muon of torch", .group = MUON(TORCH_RMS), F32_ONLY},
+    {.name = "soap", .group = SOAP, F32_ONLY},
+    {.name = "soap", .group = SOAP, F64_ONLY},
     {.name = "schedule-free adamw",
      .group = {.rule = CLB_SCHEDULE_FREE_ADAMW, .lr = 0.01, .warm_up_steps = 10},
      F32_ONLY},
@@ -58,6 +62,7 @@ const tool_training optimizer_checks[] = {
 const int n_optimizer_checks = sizeof optimizer_checks / sizeof *optimizer_checks;
 
 double optimizer_tolerance(const tool_training *t) {
+  if (t->group.rule == CLB_SOAP) return t->parameters == CLB_F64 ? 1e-12 : 5e-5;
   if (t->group.rule != CLB_MUON) return t->parameters == CLB_F64 ? 1e-13 : 2e-6;
   if (t->group.muon >= CLB_MUON_NEQUIP) return 0.02; /* in bf16 */
   return t->parameters == CLB_F64 ? 1e-12 : 2e-5;
@@ -68,6 +73,7 @@ double optimizer_tolerance(const tool_training *t) {
 typedef struct {
   double p[ELEMENTS], m[ELEMENTS], v[ELEMENTS], z[ELEMENTS], average[ELEMENTS];
   double largest_rate, weights;
+  soap_side side[TENSORS];
 } reference;
 
 static int64_t elements(int64_t tensor) { return shapes[tensor][0] * shapes[tensor][1]; }
@@ -87,9 +93,14 @@ static void reference_step(const tool_training *t, int step, const double *gradi
   r->weights += r->largest_rate * r->largest_rate;
   const double c = r->largest_rate * r->largest_rate / r->weights,
                follow = 1 - fmin(t->ema_decay, (1 + k) / (10 + k));
-  for (int64_t i = 0, at = 0; i < TENSORS && g->rule == CLB_MUON; at += elements(i), i++)
-    reference_muon(g, step, shapes[i][0], shapes[i][1], gradients + at, r->m + at, r->p + at);
-  for (int i = 0; i < ELEMENTS && g->rule != CLB_MUON; i++) {
+  const bool matrices = g->rule == CLB_MUON || g->rule == CLB_SOAP;
+  for (int64_t i = 0, at = 0; i < TENSORS && matrices; at += elements(i), i++)
+    if (g->rule == CLB_MUON)
+      reference_muon(g, step, shapes[i][0], shapes[i][1], gradients + at, r->m + at, r->p + at);
+    else
+      reference_soap(g, step, shapes[i][0], shapes[i][1], gradients + at, &r->side[i], r->m + at,
+                     r->v + at, r->p + at);
+  for (int i = 0; i < ELEMENTS && !matrices; i++) {
     double grad = gradients[i] * clip, p = r->p[i], before = p;
     if (g->rule == CLB_SGD) {
       r->m[i] = step == 1 ? grad : g->momentum * r->m[i] + grad;

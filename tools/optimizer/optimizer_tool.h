@@ -28,6 +28,14 @@ double optimizer_tolerance(const tool_training *t);
 /* A step of Muon, counted from 1, on a matrix with momentum m and parameters p. */
 void reference_muon(const clb_optimizer_group *g, int step, int64_t rows, int64_t columns,
                     const double *gradient, double *m, double *p);
+/* The same of SOAP with longest_side SOAP_LONGEST, for matrices of which one side at most is not
+   longer; side: its sum of products of gradients and its basis. */
+enum { SOAP_LONGEST = 32 };
+typedef struct {
+  double sum[SOAP_LONGEST][SOAP_LONGEST], basis[SOAP_LONGEST][SOAP_LONGEST];
+} soap_side;
+void reference_soap(const clb_optimizer_group *g, int step, int64_t rows, int64_t columns,
+                    const double *gradient, soap_side *side, double *m, double *v, double *p);
 
 /* ---- clebsch bench optimizer ---- */
 

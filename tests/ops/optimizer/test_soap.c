@@ -218,7 +218,7 @@ static void train(clb_context *ctx, bool wide, double size, int steps) {
       soap_step(&t.tensor[i], &t.group, step, t.x + at);
     check_bases(&t, step == 0, step % t.group.refresh_steps == 0);
   }
-  expect_parameters(&t, steps, wide ? 1e-9 : 1e-3);
+  expect_parameters(&t, steps, wide ? 1e-11 : 1e-4);
   end(&t);
 }
 
