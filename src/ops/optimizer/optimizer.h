@@ -53,6 +53,12 @@ struct clb_optimizer {
 static inline int64_t clb_tensor_elements(const clb_optimizer_tensor *t) {
   return t->rows * t->columns;
 }
+/* Elements of a chunk. */
+static inline int64_t clb_optimizer_chunk_size(const clb_optimizer *o) {
+  int64_t all = 0;
+  for (int64_t i = 0; i < o->desc.n_tensors; i++) all += clb_tensor_elements(&o->tensors[i]);
+  return clb_optimizer_chunk(&o->ctx->device->limits, o->problem.storage, all);
+}
 /* The place of a tensor in an array, and the array's name. */
 const clb_place *clb_tensor_place(const clb_optimizer_tensor *t, int array);
 extern const char *const clb_tensor_arrays[CLB_TENSOR_ARRAYS];
@@ -71,7 +77,6 @@ clb_optimizer_rule clb_optimizer_rule_of(const clb_optimizer_group *g);
 
 /* Finds the arrays' memory, whether accesses can be wide, and the problem's rules. */
 clb_status clb_optimizer_find_arrays(clb_optimizer *o);
-int64_t clb_optimizer_chunk_size(const clb_optimizer *o);
 /* The table of chunks, malloc'ed; NULL: no memory. Sets the numbers of chunks and of elements of
    state. */
 int64_t *clb_optimizer_make_table(clb_optimizer *o);

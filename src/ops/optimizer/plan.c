@@ -143,12 +143,6 @@ static int64_t add_chunks(const clb_optimizer *o, const int64_t *first, int64_t 
   return number;
 }
 
-int64_t clb_optimizer_chunk_size(const clb_optimizer *o) {
-  int64_t all = 0;
-  for (int64_t i = 0; i < o->desc.n_tensors; i++) all += clb_tensor_elements(&o->tensors[i]);
-  return clb_optimizer_chunk(&o->ctx->device->limits, o->problem.storage, all);
-}
-
 int64_t *clb_optimizer_make_table(clb_optimizer *o) {
   const int64_t chunk = clb_optimizer_chunk_size(o);
   int64_t chunks = 0;
