@@ -10,6 +10,7 @@ enum { PAIRS = 4, SUMS = 3 }; /* of a pair: p p, q q, p q */
 
 typedef struct {
   clb_basis_kernel *b;
+  int pairs;           /* at most PAIRS: registers hold fewer of f64 */
   ir_val parts, sizes; /* local: sums of sub-groups, in two places by turns; of rows of B */
   ir_val n, length;    /* i32: rows, columns */
   ir_val own;          /* i32: the lane of the group */
@@ -118,9 +119,9 @@ static void begin_matrices(rotations *w) {
 static void sum_rows(rotations *w, batch *x, int n_sums) {
   ir_kernel *k = w->b->k;
   ir_val sum[PAIRS * SUMS], mask;
-  for (int i = 0; i < PAIRS * SUMS; i++) sum[i] = ir_var(k, ir_real(k, w->b->t, 0), false);
+  for (int i = 0; i < w->pairs * n_sums; i++) sum[i] = ir_var(k, ir_real(k, w->b->t, 0), false);
   ir_val at = begin_columns(w, w->length, &mask);
-  for (int i = 0; i < PAIRS; i++) {
+  for (int i = 0; i < w->pairs; i++) {
     ir_val here = ir_2(k, IR_AND, mask, x->exists[i]), v[2];
     for (int j = 0; j < 2; j++)
       v[j] = ir_load(k, w->b->memory, place(w, CLB_ROTATED_B, j ? x->q[i] : x->p[i], w->length, at),
@@ -131,9 +132,9 @@ static void sum_rows(rotations *w, batch *x, int n_sums) {
     }
   }
   ir_end(k);
-  for (int i = 0; i < PAIRS * n_sums; i++) sum[i] = ir_get(k, sum[i]);
-  sum_over_group(w, sum, PAIRS * n_sums);
-  for (int i = 0; i < PAIRS; i++)
+  for (int i = 0; i < w->pairs * n_sums; i++) sum[i] = ir_get(k, sum[i]);
+  sum_over_group(w, sum, w->pairs * n_sums);
+  for (int i = 0; i < w->pairs; i++)
     for (int j = 0; j < n_sums; j++) x->sum[i][j] = sum[i * n_sums + j];
 }
 
@@ -190,10 +191,11 @@ static void sweep(rotations *w) {
       circle = ir_sub(k, ir_mul(k, half, two), one);
   batch x;
   ir_val round = ir_loop(k, i32(w, 0), circle, one),
-         first = ir_loop(k, i32(w, 0), half, i32(w, PAIRS));
-  for (int i = 0; i < PAIRS; i++) find_pair(w, &x, i, round, ir_add(k, first, i32(w, i)), circle);
+         first = ir_loop(k, i32(w, 0), half, i32(w, w->pairs));
+  for (int i = 0; i < w->pairs; i++)
+    find_pair(w, &x, i, round, ir_add(k, first, i32(w, i)), circle);
   sum_rows(w, &x, SUMS);
-  for (int i = 0; i < PAIRS; i++) rotate(w, &x, i);
+  for (int i = 0; i < w->pairs; i++) rotate(w, &x, i);
   ir_end(k);
   ir_end(k);
 }
@@ -203,14 +205,14 @@ static void sweep(rotations *w) {
 static void measure_rows(rotations *w) {
   ir_kernel *k = w->b->k;
   batch x;
-  ir_val first = ir_loop(k, i32(w, 0), w->n, i32(w, PAIRS));
-  for (int i = 0; i < PAIRS; i++) {
+  ir_val first = ir_loop(k, i32(w, 0), w->n, i32(w, w->pairs));
+  for (int i = 0; i < w->pairs; i++) {
     x.p[i] = x.q[i] = ir_add(k, first, i32(w, i));
     x.exists[i] = ir_2(k, IR_LT, x.p[i], w->n);
   }
   sum_rows(w, &x, 1);
   ir_if(k, ir_2(k, IR_EQ, w->b->subgroup, i32(w, 0)));
-  for (int i = 0; i < PAIRS; i++) ir_store(k, w->sizes, x.p[i], x.exists[i], x.sum[i][0]);
+  for (int i = 0; i < w->pairs; i++) ir_store(k, w->sizes, x.p[i], x.exists[i], x.sum[i][0]);
   ir_end(k);
   ir_end(k);
   if (w->b->s->subgroups > 1) ir_barrier(k, true);
@@ -264,6 +266,7 @@ void clb_jacobi(clb_basis_kernel *b, const clb_basis_locals *l) {
   ir_kernel *k = b->k;
   const int sweeps = b->t == IR_F64 ? 16 : 12;
   rotations w = {.b = b,
+                 .pairs = b->t == IR_F64 ? PAIRS / 2 : PAIRS,
                  .parts = l->array[0],
                  .sizes = l->array[1],
                  .n = ir_cast(k, IR_I32, b->at[CLB_ROTATED_SHORT]),
