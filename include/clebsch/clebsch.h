@@ -885,7 +885,7 @@ typedef struct {
    then, with `bias`, a bias for each channel of 0e.  Below D is the dimension of the irreps, W the
    length of w.  Sums over rows are in a fixed order: equal calls on one device give equal bits. A
    result may be in the place of an operand of its shape, in the same rows. An op with gradients by
-   w keeps a workspace of at most 64 MiB. */
+   w keeps a workspace of at most 32 MiB. */
 CLB_SIZED clb_status clb_rms_norm_create(clb_context *ctx, const clb_rms_norm_desc *desc,
                                          clb_op **op);
 

@@ -8,7 +8,7 @@ enum {
   MORE_REGISTERS = 192, /* or in double backward; */
   OTHER_REGISTERS = 32, /* and those of them that hold nothing of a row */
   SPARE = 8192,         /* bytes of local memory for sums */
-  SECTOR = 32,          /* bytes that a team reads at once, at least */
+  SECTOR = 32,          /* bytes: memory is accessed in multiples of these */
   MOST_LANES = 512,     /* of a team */
   GROUP_LANES = 256     /* of a group whose sub-groups have their own rows */
 };
@@ -24,17 +24,21 @@ static int bytes_of(const clb_problem *p) {
   return p->storage == CLB_F64 ? 8 : p->storage == CLB_F32 ? 4 : 2;
 }
 
-/* Elements of 16 bytes, or of 8, where all segments are whole numbers of these and lanes without
-   elements are not many more than without. */
+static bool whole_segments(const clb_norm_plan *plan, int width) {
+  for (int i = 0; i < plan->n; i++)
+    if (plan->segment[i].at % width || plan->segment[i].length % width) return false;
+  return true;
+}
+
+/* Elements of 16 bytes, or of 8, where all segments are whole numbers of these; of 8 where the
+   wider ones would leave more lanes without elements. */
 static int widest(const clb_problem *p, const clb_norm_plan *plan, int team) {
-  const int bytes = bytes_of(p);
-  for (int width = 16 / bytes; width > 1 && width * bytes >= 8; width /= 2) {
-    bool fits = 8 * clb_norm_per_lane(plan, team, width) <= 9 * clb_norm_per_lane(plan, team, 1);
-    for (int i = 0; i < plan->n; i++)
-      fits = fits && plan->segment[i].at % width == 0 && plan->segment[i].length % width == 0;
-    if (fits) return width;
-  }
-  return 1;
+  const int bytes = bytes_of(p), wide = 16 / bytes, narrow = wide / 2;
+  if (!whole_segments(plan, narrow)) return 1;
+  return whole_segments(plan, wide) && 8 * clb_norm_per_lane(plan, team, wide) <=
+                                           9 * clb_norm_per_lane(plan, team, narrow)
+             ? wide
+             : narrow;
 }
 
 /* Numbers that a lane keeps for each element: sum, inputs and weights. */
@@ -47,14 +51,18 @@ static int numbers_kept(const clb_problem *p, bool inputs, bool weights) {
   return (n ? n : 1) * (p->arithmetic == CLB_F64 ? 2 : 1);
 }
 
-/* Elements of a lane for which there are registers, where a group has so many lanes: those of a
-   multiprocessor are 65,536 (NVIDIA, 255 of a lane at most), or twice as many (AMD, 256). Intel's
-   compiler takes 128, or 256 if asked. */
+/* Registers of a multiprocessor: of NVIDIA's, which have 255 a lane at most, and AMD's, 256. */
+static int registers_of(const clb_limits *limits) {
+  return limits->registers > 255 ? 1 << 17 : 1 << 16;
+}
+
+/* Elements of a lane for which there are registers, where a group has so many lanes. Intel's
+   compiler takes 128 registers, or 256 if asked. */
 static int64_t room(const clb_problem *p, const clb_limits *limits, int lanes, bool inputs,
                     bool weights) {
   const bool choice = limits->registers <= 128;
   const int soft = (p->pass == CLB_DOUBLE_BACKWARD ? MORE_REGISTERS : REGISTERS) - OTHER_REGISTERS,
-            all = limits->registers > 255 ? 1 << 17 : 1 << 16,
+            all = registers_of(limits),
             most = choice                            ? p->pass ? 256 : 128
                    : all / lanes < limits->registers ? all / lanes
                                                      : limits->registers,
@@ -78,6 +86,13 @@ static void set_team(int team, clb_schedule *s) {
   s->subgroups = team > s->lanes ? team / s->lanes : 1;
 }
 
+/* That a team accesses at once. Elements that are written one by one start and end within sectors:
+   few of them in a row would be mostly such. */
+static int least_bytes(const clb_problem *p, const clb_norm_plan *plan, int team) {
+  return p->pass == CLB_FORWARD && widest(p, plan, team) == 1 && bytes_of(p) > 2 ? 2 * SECTOR
+                                                                                 : SECTOR;
+}
+
 /* The smallest part of a sub-group whose lanes have few elements, or else the smallest number of
    sub-groups whose registers hold a row, with the weights if that is possible. Returns how many
    lanes they are. */
@@ -89,7 +104,7 @@ static int choose_team(const clb_problem *p, const clb_norm_plan *plan, const cl
   if (most > lanes * lanes) most = lanes * lanes; /* a sub-group adds up the sums of all */
   int team = 1;
   while (team < lanes && (clb_norm_per_lane(plan, team, widest(p, plan, team)) > few ||
-                          team * widest(p, plan, team) * bytes_of(p) < SECTOR))
+                          team * widest(p, plan, team) * bytes_of(p) < least_bytes(p, plan, team)))
     team *= 2;
   if (team > lanes) team = lanes;
   while (2 * team <= most &&
@@ -104,6 +119,30 @@ static bool sums_fit(const clb_problem *p, const clb_norm_plan *plan, const clb_
   const int64_t bytes = p->arithmetic == CLB_F64 ? 8 : 4;
   return p->pass == CLB_FORWARD || subgroups == 1 ||
          subgroups * bytes * clb_norm_partial_columns(&p->rms_norm, plan) <= limits->local_bytes;
+}
+
+/* Groups that a multiprocessor has registers for. Forward there is a group for every rows: it has
+   no sums, and weights are soon read. */
+static int resident(const clb_problem *p, const clb_limits *limits, int64_t held,
+                    const clb_schedule *s) {
+  if (p->pass == CLB_FORWARD) return 0;
+  const int64_t numbers =
+      !s->norm.kept ? 0 : held * numbers_kept(p, !s->norm.through_local, s->norm.weights_kept);
+  const int64_t n = registers_of(limits) / ((numbers + 40) * s->lanes * s->subgroups);
+  return n < 1 ? 1 : n > 16 ? 16 : (int)n;
+}
+
+/* Of a group whose sub-groups have their own rows: as many as there may be, or half of them if more
+   of these are resident. */
+static void choose_subgroups(const clb_problem *p, const clb_norm_plan *plan,
+                             const clb_limits *limits, int64_t held, clb_schedule *s) {
+  while (2 * s->subgroups * s->lanes <= GROUP_LANES && 2 * s->subgroups <= limits->max_subgroups &&
+         sums_fit(p, plan, limits, 2 * s->subgroups))
+    s->subgroups *= 2;
+  clb_schedule half = *s;
+  half.subgroups /= 2;
+  if (half.subgroups && resident(p, limits, held, &half) > 2 * resident(p, limits, held, s))
+    s->subgroups = half.subgroups;
 }
 
 /* Settings that follow from the team. */
@@ -122,12 +161,8 @@ static void complete(const clb_problem *p, const clb_norm_plan *plan, const clb_
   s->norm.large_registers = limits->registers <= 128 && p->pass != CLB_FORWARD;
   if (!s->norm.kept) s->norm.lanes_per_row = 0;
   if (s->norm.kept && !s->norm.subgroups_per_row && limits->subgroups)
-    while (2 * s->subgroups * s->lanes <= GROUP_LANES &&
-           2 * s->subgroups <= limits->max_subgroups && sums_fit(p, plan, limits, 2 * s->subgroups))
-      s->subgroups *= 2;
-  static const int resident[] = {2048, 1024, 512}; /* lanes of a multiprocessor */
-  s->norm.groups_per_unit = resident[p->pass] / (s->lanes * s->subgroups);
-  if (s->norm.groups_per_unit < 1) s->norm.groups_per_unit = 1;
+    choose_subgroups(p, plan, limits, held, s);
+  s->norm.groups_per_unit = resident(p, limits, held, s);
 }
 
 /* Whether weights are worth a place in local memory, where all elements have their own, and fit. */

@@ -4,7 +4,7 @@
 
 #include "kernels/norm/norm.h"
 
-enum { SUBGROUPS = 16, IN_FLIGHT = 4 /* rows */ };
+enum { SUBGROUPS = 32, IN_FLIGHT = 8 /* rows */ };
 
 static clb_status check(const clb_problem *p, const clb_limits *limits, clb_error_sink *error) {
   (void)p, (void)limits, (void)error;
@@ -53,8 +53,10 @@ static ir_val sum_rows(builder *b, const ir_val *component, int n, ir_val mask) 
   row = ir_loop(k, ir_add(k, whole, first), b->rows, clb_i64(k, step));
   add_row(b, row, component, n, mask, sum[0]);
   ir_end(k);
-  return ir_add(k, ir_add(k, ir_get(k, sum[0]), ir_get(k, sum[1])),
-                ir_add(k, ir_get(k, sum[2]), ir_get(k, sum[3])));
+  for (int i = 0; i < IN_FLIGHT; i++) sum[i] = ir_get(k, sum[i]);
+  for (int half = IN_FLIGHT / 2; half; half /= 2)
+    for (int i = 0; i < half; i++) sum[i] = ir_add(k, sum[i], sum[i + half]);
+  return sum[0];
 }
 
 /* `mul` channels with `components` numbers each, `apart` columns apart, a channel's first at `at` +
