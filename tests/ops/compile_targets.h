@@ -10,7 +10,6 @@
 static inline clb_context *open_target(void **state) {
   const char *target = *state;
   clb_context *ctx = NULL;
-  skip_where_sanitized(target);
   if (clb_context_create(target, &ctx)) {
     fprintf(stderr, "skipped: %s\n", clb_error(ctx));
     clb_context_destroy(&ctx);
@@ -24,11 +23,12 @@ static inline int run_on_targets(const char *group, void (*compiles)(void **stat
   enum { TARGETS = sizeof targets / sizeof *targets };
   static struct CMUnitTest tests[TARGETS];
   static char labels[TARGETS][64];
-  for (int t = 0; t < TARGETS; t++) {
+  const int n = SANITIZED ? TARGETS - 1 : TARGETS; /* Intel's compiler does not start there */
+  for (int t = 0; t < n; t++) {
     snprintf(labels[t], sizeof labels[t], "%s_compiles:%s", group, targets[t]);
     tests[t] = (struct CMUnitTest){labels[t], compiles, NULL, NULL, targets[t]};
   }
-  return cmocka_run_group_tests(tests, NULL, NULL);
+  return _cmocka_run_group_tests(group, tests, (size_t)n, NULL, NULL);
 }
 
 #endif
