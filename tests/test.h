@@ -28,6 +28,14 @@ enum { SANITIZED = 0 };
     if (s_) fail_msg("%s: %s", #call, clb_error(ctx));                                             \
   } while (0)
 
+/* A call that must fail with this status, and with a message that has these words. */
+#define NOT_OK(ctx, status, words, call)                                                           \
+  do {                                                                                             \
+    assert_int_equal(call, status);                                                                \
+    if (!strstr(clb_error(ctx), words))                                                            \
+      fail_msg("%s: \"%s\" lacks \"%s\"", #call, clb_error(ctx), words);                           \
+  } while (0)
+
 /* skip() with a reason, which is kept in the log of the run. */
 #define skip_because(...)                                                                          \
   do {                                                                                             \

@@ -142,11 +142,4 @@ static inline double *differences(row_function f, const void *user, const double
   return gradient;
 }
 
-#define REFUSED(ctx, status, word, call)                                                           \
-  do {                                                                                             \
-    assert_int_equal(call, status);                                                                \
-    if (!strstr(clb_error(ctx), word))                                                             \
-      fail_msg("%s: \"%s\" lacks \"%s\"", #call, clb_error(ctx), word);                            \
-  } while (0)
-
 #endif

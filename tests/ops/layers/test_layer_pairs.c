@@ -233,34 +233,34 @@ static void refuses(void **state) {
   clb_repulsion_desc r = zbl;
   table x = random_table(ctx, CLB_F32, 20, 4, true, 1, &seed);
   pairs p = make_pairs(ctx, 4, 4, 9, 0);
-  REFUSED(ctx, CLB_ERROR_ARGUMENT, "radius 1 is -1",
-          clb_radial_pairs_create(ctx, CLB_F32, &desc, &t, false, &op));
+  NOT_OK(ctx, CLB_ERROR_ARGUMENT, "radius 1 is -1",
+         clb_radial_pairs_create(ctx, CLB_F32, &desc, &t, false, &op));
   t.radii = NULL;
-  REFUSED(ctx, CLB_ERROR_ARGUMENT, "the number of its radii",
-          clb_radial_pairs_create(ctx, CLB_F32, &desc, &t, false, &op));
+  NOT_OK(ctx, CLB_ERROR_ARGUMENT, "the number of its radii",
+         clb_radial_pairs_create(ctx, CLB_F32, &desc, &t, false, &op));
   t.radii = radii, t.a = 0;
-  REFUSED(ctx, CLB_ERROR_ARGUMENT, "a must be above 0",
-          clb_radial_pairs_create(ctx, CLB_F32, &desc, &t, false, &op));
+  NOT_OK(ctx, CLB_ERROR_ARGUMENT, "a must be above 0",
+         clb_radial_pairs_create(ctx, CLB_F32, &desc, &t, false, &op));
   t.a = 1, t.q = 65;
-  REFUSED(ctx, CLB_ERROR_ARGUMENT, "q = 65",
-          clb_radial_pairs_create(ctx, CLB_F32, &desc, &t, false, &op));
+  NOT_OK(ctx, CLB_ERROR_ARGUMENT, "q = 65",
+         clb_radial_pairs_create(ctx, CLB_F32, &desc, &t, false, &op));
   t.q = 1;
   OK(ctx, clb_radial_pairs_create(ctx, CLB_F32, &desc, &t, false, &op));
-  REFUSED(ctx, CLB_ERROR_ARGUMENT, "is for pairs",
-          clb_radial_forward(op, 9, rows_of(&x), (clb_rows){0}, rows_of(&x)));
-  REFUSED(ctx, CLB_ERROR_ARGUMENT, "buffer of species is NULL",
-          clb_radial_pairs_forward(op, p.graph, (clb_rows){0}, rows_of(&x), (clb_rows){0},
-                                   rows_of(&x), (clb_rows){0}));
+  NOT_OK(ctx, CLB_ERROR_ARGUMENT, "is for pairs",
+         clb_radial_forward(op, 9, rows_of(&x), (clb_rows){0}, rows_of(&x)));
+  NOT_OK(ctx, CLB_ERROR_ARGUMENT, "buffer of species is NULL",
+         clb_radial_pairs_forward(op, p.graph, (clb_rows){0}, rows_of(&x), (clb_rows){0},
+                                  rows_of(&x), (clb_rows){0}));
   clb_op_destroy(&op);
   r.r_max = 0;
-  REFUSED(ctx, CLB_ERROR_ARGUMENT, "r_max is 0", clb_repulsion_create(ctx, CLB_F32, &r, &op));
+  NOT_OK(ctx, CLB_ERROR_ARGUMENT, "r_max is 0", clb_repulsion_create(ctx, CLB_F32, &r, &op));
   r = zbl, r.p = 0;
-  REFUSED(ctx, CLB_ERROR_ARGUMENT, "p is 0", clb_repulsion_create(ctx, CLB_F32, &r, &op));
+  NOT_OK(ctx, CLB_ERROR_ARGUMENT, "p is 0", clb_repulsion_create(ctx, CLB_F32, &r, &op));
   assert_null(op);
   r = zbl, r.radii = bad;
-  REFUSED(ctx, CLB_ERROR_ARGUMENT, "radius 1 is -1", clb_repulsion_create(ctx, CLB_F32, &r, &op));
+  NOT_OK(ctx, CLB_ERROR_ARGUMENT, "radius 1 is -1", clb_repulsion_create(ctx, CLB_F32, &r, &op));
   r.n_species = 0;
-  REFUSED(ctx, CLB_ERROR_ARGUMENT, "n_species is 0", clb_repulsion_create(ctx, CLB_F32, &r, &op));
+  NOT_OK(ctx, CLB_ERROR_ARGUMENT, "n_species is 0", clb_repulsion_create(ctx, CLB_F32, &r, &op));
   drop(&x.a);
   drop_pairs(&p);
 }

@@ -237,13 +237,6 @@ static void goes_on(void **state) {
   end(&t);
 }
 
-#define REFUSED(ctx, word, call)                                                                   \
-  do {                                                                                             \
-    assert_int_equal(call, CLB_ERROR_ARGUMENT);                                                    \
-    if (!strstr(clb_error(ctx), word))                                                             \
-      fail_msg("%s: \"%s\" lacks \"%s\"", #call, clb_error(ctx), word);                            \
-  } while (0)
-
 static void refuses(void **state) {
   clb_context *ctx = context(state);
   clb_buffer *b;
@@ -254,7 +247,7 @@ static void refuses(void **state) {
   const clb_optimizer_tensor tensor = {
       .rows = 5, .columns = 7, .parameters = {b, 0}, .gradients = {b, 100}};
   const clb_optimizer_desc d = {.tensors = &tensor, .n_tensors = 1, .groups = g, .n_groups = 2};
-#define WRONG(word) REFUSED(ctx, word, clb_optimizer_create(ctx, &d, &o))
+#define WRONG(word) NOT_OK(ctx, CLB_ERROR_ARGUMENT, word, clb_optimizer_create(ctx, &d, &o))
   g[0].muon = (clb_muon)9;
   WRONG("muon of group 0 is 9; it must be CLB_MUON_OPTAX ... CLB_MUON_TORCH_RMS");
   g[0] = good, g[0].nesterov = 1;
@@ -272,9 +265,10 @@ static void refuses(void **state) {
   g[0].lr = 1, g[0].weight_decay = 0.1, g[0].momentum = 0.5;
   OK(ctx, clb_optimizer_set_group(o, 0, g));
   g[0].epsilon = 1;
-  REFUSED(ctx, "epsilon of group 0 was compiled", clb_optimizer_set_group(o, 0, g));
+  NOT_OK(ctx, CLB_ERROR_ARGUMENT, "epsilon of group 0 was compiled",
+         clb_optimizer_set_group(o, 0, g));
   g[0] = good, g[0].muon = CLB_MUON_NEQUIP;
-  REFUSED(ctx, "muon of group 0 was compiled", clb_optimizer_set_group(o, 0, g));
+  NOT_OK(ctx, CLB_ERROR_ARGUMENT, "muon of group 0 was compiled", clb_optimizer_set_group(o, 0, g));
   clb_optimizer_destroy(&o);
   clb_buffer_destroy(&b);
 }

@@ -273,13 +273,6 @@ static void goes_on(void **state) {
   end(&t);
 }
 
-#define REFUSED(ctx, word, call)                                                                   \
-  do {                                                                                             \
-    assert_int_equal(call, CLB_ERROR_ARGUMENT);                                                    \
-    if (!strstr(clb_error(ctx), word))                                                             \
-      fail_msg("%s: \"%s\" lacks \"%s\"", #call, clb_error(ctx), word);                            \
-  } while (0)
-
 static void refuses(void **state) {
   clb_context *ctx = context(state);
   clb_buffer *b;
@@ -290,7 +283,7 @@ static void refuses(void **state) {
   const clb_optimizer_tensor tensor = {
       .rows = 5, .columns = 7, .parameters = {b, 0}, .gradients = {b, 100}};
   const clb_optimizer_desc d = {.tensors = &tensor, .n_tensors = 1, .groups = g, .n_groups = 2};
-#define WRONG(word) REFUSED(ctx, word, clb_optimizer_create(ctx, &d, &o))
+#define WRONG(word) NOT_OK(ctx, CLB_ERROR_ARGUMENT, word, clb_optimizer_create(ctx, &d, &o))
   g[0].refresh_steps = -1;
   WRONG("refresh_steps of group 0 is -1; it must be 0 ... 1000000");
   g[0] = good, g[0].longest_side = 1 << 30;
@@ -306,7 +299,8 @@ static void refuses(void **state) {
   g[0].lr = 1, g[0].beta1 = 0.5, g[0].refresh_steps = 3;
   OK(ctx, clb_optimizer_set_group(o, 0, g));
   g[0].beta2 = 0.5;
-  REFUSED(ctx, "beta2 of group 0 was compiled", clb_optimizer_set_group(o, 0, g));
+  NOT_OK(ctx, CLB_ERROR_ARGUMENT, "beta2 of group 0 was compiled",
+         clb_optimizer_set_group(o, 0, g));
   clb_optimizer_destroy(&o);
   clb_buffer_destroy(&b);
 }
