@@ -107,7 +107,7 @@ typedef struct {
   bool bytes_of_arrays; /* `bench` counts the bytes of each array once, instead of those that the IR
                            accesses */
   double (*growth)(const void *problem); /* growth of f32 rounding errors relative to a small
-                                            problem: >= 1 */
+                                            problem: >= 1; NULL: 1 */
 
   clb_status (*create)(clb_context *ctx, const tool_kernel *kernel, unsigned passes, clb_op **op);
   clb_status (*run)(clb_op *op, clb_pass pass, int64_t rows, const clb_rows *arrays);

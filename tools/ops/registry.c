@@ -60,5 +60,5 @@ double tolerance_of(const tool_op *op, const tool_kernel *kernel) {
   if (kernel->storage == CLB_F32 && kernel->arithmetic == CLB_F64)
     return 2e-7; /* only the rounding of the result */
   return tolerance[kernel->storage] *
-         (kernel->storage == CLB_F32 ? op->growth(kernel->problem) : 1);
+         (kernel->storage == CLB_F32 && op->growth ? op->growth(kernel->problem) : 1);
 }

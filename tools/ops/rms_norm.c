@@ -128,11 +128,6 @@ static int64_t rows(const void *problem, clb_pass pass) {
   return (25 << 20) / reference_norm_measure(problem).x + 1;
 }
 
-static double growth(const void *problem) {
-  (void)problem;
-  return 1;
-}
-
 static clb_status create(clb_context *ctx, const tool_kernel *kernel, unsigned passes,
                          clb_op **op) {
   clb_rms_norm_desc desc = *(const clb_rms_norm_desc *)kernel->problem;
@@ -196,7 +191,6 @@ const tool_op tool_op_rms_norm = {
     .distinct_rows = 64,
     .rows = rows,
     .bytes_of_arrays = true,
-    .growth = growth,
     .create = create,
     .run = run,
 };

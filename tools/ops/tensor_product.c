@@ -314,11 +314,6 @@ static int64_t default_rows(const void *problem, clb_pass pass) {
   return pass >= CLB_DOUBLE_BACKWARD ? 20000 : 50000;
 }
 
-static double growth(const void *problem) {
-  (void)problem;
-  return 1;
-}
-
 /* ---- calls ---- */
 
 static clb_status create(clb_context *ctx, const tool_kernel *kernel, unsigned passes,
@@ -363,7 +358,6 @@ const tool_op tool_op_tensor_product = {
     .distinct_rows = 61,
     .rows = default_rows,
     .bytes_of_arrays = true,
-    .growth = growth,
     .create = create,
     .run = run,
 };
