@@ -1,7 +1,7 @@
 /* src/tuning/peaks.c - peak rates of a device, measured with two generated kernels: a copy, and
    chains of multiply-adds. */
 
-#include "src/runtime/context.h"
+#include "src/runtime/call.h"
 
 enum { IN_FLIGHT = 8, CHAINS = 16, TURNS = 256, SAMPLES = 7 };
 
@@ -149,9 +149,7 @@ static clb_status measure_copy(clb_context *ctx, double *rate) {
   copies c;
   clb_status s = copies_make(&c, ctx, bytes);
   if (!s) {
-    const clb_arg args[] = {{.type = IR_VOID, .memory = &c.from},
-                            {.type = IR_VOID, .memory = &c.to},
-                            {.type = IR_I64, .i64 = 0}};
+    const clb_arg args[] = {clb_memory_arg(&c.from), clb_memory_arg(&c.to), clb_i64_arg(0)};
     const int rows = c.kernel->ir.rows; /* bytes per group of this kernel */
     s = best_rate(&(work){ctx, c.kernel, args, 3}, (int64_t)bytes / rows, rate);
     *rate *= 2.0 * rows;
@@ -166,9 +164,8 @@ static double one_after_the_other(const copies *c, int64_t groups, int n, clb_st
   const int64_t element = d->limits.f64 ? 8 : 4, each = groups * c->kernel->ir.rows / element;
   const double start = clb_seconds_now();
   for (int i = 0; i < n && !*s; i++) {
-    const clb_arg args[] = {{.type = IR_VOID, .memory = &c->from},
-                            {.type = IR_VOID, .memory = &c->to},
-                            {.type = IR_I64, .i64 = i * each}};
+    const clb_arg args[] = {clb_memory_arg(&c->from), clb_memory_arg(&c->to),
+                            clb_i64_arg(i * each)};
     *s = clb_launch(c->ctx, c->kernel, groups, args, 3);
   }
   if (!*s) *s = d->backend->wait(d);
@@ -184,9 +181,7 @@ clb_status clb_measure_copy(clb_context *ctx, uint64_t bytes, double *seconds) {
                     "clb_measure_copy: bytes is %llu, seconds %s; there must be 2 bytes, and a "
                     "place for the seconds",
                     (unsigned long long)bytes, seconds ? "is there" : "is NULL");
-  if (!ctx->device->info.runs)
-    return clb_fail(&ctx->error, CLB_ERROR_UNSUPPORTED, "%s only compiles; nothing runs on it",
-                    ctx->device->info.name);
+  if ((s = clb_check_runs(ctx))) return s;
   const int64_t around = (int64_t)beyond_caches(ctx->device) / 2;
   copies c;
   const int64_t half = (int64_t)(bytes / 2), times = half < around ? around / half : 1;
@@ -214,8 +209,7 @@ static clb_status measure_fma(clb_context *ctx, clb_dtype type, double *rate) {
     s = clb_device_alloc(d, (uint64_t)(groups * kernel->ir.rows * clb_dtype_bytes((int32_t)type)),
                          &to);
   if (!s) {
-    clb_arg args[] = {{.type = IR_VOID, .memory = &to},
-                      {.type = type == CLB_F64 ? IR_F64 : IR_F32}};
+    clb_arg args[] = {clb_memory_arg(&to), {.type = type == CLB_F64 ? IR_F64 : IR_F32}};
     if (type == CLB_F64) args[1].f64 = 1;
     else args[1].f32 = 1;
     s = best_rate(&(work){ctx, kernel, args, 2}, groups, rate);
@@ -233,9 +227,7 @@ clb_status clb_measure_peaks(clb_context *ctx, double *copy, double *f32, double
                     !copy  ? "copy_bytes_per_second"
                     : !f32 ? "f32_per_second"
                            : "f64_per_second");
-  if (!ctx->device->info.runs)
-    return clb_fail(&ctx->error, CLB_ERROR_UNSUPPORTED, "%s only compiles; nothing runs on it",
-                    ctx->device->info.name);
+  if ((s = clb_check_runs(ctx))) return s;
   *copy = *f32 = *f64 = 0;
   s = measure_copy(ctx, copy);
   if (!s) s = measure_fma(ctx, CLB_F32, f32);

@@ -317,9 +317,7 @@ clb_status clb_convolution_run(clb_op *op, clb_pass pass, clb_graph *graph, cons
   if (parts_of(op)->table.knots && !parts_of(op)->table.coefficients)
     return clb_fail(&op->ctx->error, CLB_ERROR_ARGUMENT,
                     "convolution: this op has knots; call clb_convolution_set_table first");
-  if (!op->ctx->device->info.runs)
-    return clb_fail(&op->ctx->error, CLB_ERROR_UNSUPPORTED, "%s only compiles; nothing runs on it",
-                    op->ctx->device->info.name);
+  if ((s = clb_check_runs(op->ctx))) return s;
   clb_op *results = pass == CLB_DOUBLE_BACKWARD ? parts_of(op)->results
                     : pass == CLB_FORWARD       ? op
                                                 : NULL;

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "kernels/grouped/tile.h"
+#include "src/runtime/call.h"
 
 struct clb_grouped {
   clb_op *op;
@@ -197,12 +198,11 @@ void clb_grouped_destroy(clb_grouped **grouped) {
 
 static clb_status check_memory(clb_grouped *g, const clb_memory *in, const clb_memory *out,
                                const clb_memory *gates) {
-  clb_context *ctx = g->op->ctx;
+  clb_context *ctx = g->op->ctx; /* of FAIL */
   const uint64_t bytes = (uint64_t)clb_dtype_bytes(g->op->problem.storage),
                  more = (uint64_t)g->gates * sizeof(int32_t);
-  if (!ctx->device->info.runs)
-    return clb_fail(&ctx->error, CLB_ERROR_UNSUPPORTED, "%s only compiles; nothing runs on it",
-                    ctx->device->info.name);
+  const clb_status s = clb_check_runs(ctx);
+  if (s) return s;
   if (in->bytes / bytes < g->read || out->bytes / bytes < g->written)
     return FAIL("%llu and %llu elements are read and written, the memories have %llu and %llu "
                 "bytes",
@@ -217,11 +217,15 @@ clb_status clb_grouped_run(clb_grouped *g, const clb_memory *in, const clb_memor
                            const clb_memory *gates, int32_t least) {
   clb_status s = check_memory(g, in, out, gates);
   if (s || !g->tiles) return s;
-  const clb_arg args[] = {
-      {.type = IR_VOID, .memory = &g->tile}, {.type = IR_VOID, .memory = &g->product},
-      {.type = IR_VOID, .memory = &g->real}, {.type = IR_VOID, .memory = in},
-      {.type = IR_VOID, .memory = out},      {.type = IR_VOID, .memory = gates},
-      {.type = IR_I32, .i32 = least}};
-  return clb_launch(g->op->ctx, g->op->kernel[CLB_FORWARD], g->tiles, args,
-                    g->op->problem.grouped_product.gated ? 7 : 5);
+  clb_call c = clb_call_start(g->op->ctx);
+  clb_call_memory(&c, &g->tile);
+  clb_call_memory(&c, &g->product);
+  clb_call_memory(&c, &g->real);
+  clb_call_memory(&c, in);
+  clb_call_memory(&c, out);
+  if (g->op->problem.grouped_product.gated) {
+    clb_call_memory(&c, gates);
+    clb_call_i32(&c, least);
+  }
+  return clb_call_launch(&c, g->op->kernel[CLB_FORWARD], g->tiles);
 }
