@@ -46,26 +46,23 @@ static clb_step_key key_of(const clb_model *m, const clb_model_edges *e,
 
 void clb_model_forget_step(clb_model *m) { clb_recording_destroy(&m->step); }
 
-/* false: it cannot be recorded, which is not an error. */
-static bool record(clb_model *m, const clb_model_edges *e, const clb_model_edge_results *r) {
-  clb_context *ctx = m->ctx;
+/* Whether a recording of this step is there, or could be made: no is not an error. */
+static bool recorded(clb_model *m, const clb_model_edges *e, const clb_model_edge_results *r) {
+  if (m->step && !m->step->lost) return true;
   clb_model_forget_step(m);
-  if (ctx->recording || clb_record_begin(ctx)) return false;
+  if (m->ctx->recording || clb_record_begin(m->ctx)) return false;
   run(m, e, r);
-  return clb_record_end(ctx, &m->step) == CLB_OK;
+  return clb_record_end(m->ctx, &m->step) == CLB_OK;
 }
 
 clb_status clb_model_submit(clb_model *m, const clb_model_edges *e,
                             const clb_model_edge_results *r) {
   const clb_step_key key = key_of(m, e, r), last = m->last_step;
-  clb_status s = r->v_atom ? clb_model_reserve_v_atom(m) : CLB_OK;
+  const clb_status s = r->v_atom ? clb_model_reserve_v_atom(m) : CLB_OK;
   const bool again = key.graph && key.graph == last.graph && key.wanted == last.wanted;
   m->last_step = key;
   if (s) return s;
-  if (!again) {
-    clb_model_forget_step(m);
-    return run(m, e, r);
-  }
-  if (!m->step || m->step->lost) return record(m, e, r) ? clb_replay(m->step) : run(m, e, r);
-  return clb_replay(m->step);
+  if (again && recorded(m, e, r)) return clb_replay(m->step);
+  clb_model_forget_step(m);
+  return run(m, e, r);
 }
