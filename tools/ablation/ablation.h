@@ -170,6 +170,9 @@ typedef struct {
   const char *y; /* irreps of the harmonics */
 } ablation_product_desc;
 ablation_product_desc *ablation_describe(work *w, const ablation_case *c);
+/* The forward pass of one path in f32, ir_mul, without normalization. */
+clb_tensor_product_desc ablation_plain(const char *x, const char *y, const char *z,
+                                       const clb_instruction *path);
 /* Widths, terms and channels of the product; y_stride: of rows of y. */
 naive_arguments ablation_naive_product(work *w, const ablation_product_desc *d, int64_t y_stride);
 /* Gives the degrees of its y; returns how many. */

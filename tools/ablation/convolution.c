@@ -156,8 +156,8 @@ static void make_data(piece *p) {
 
 /* ---- ops ---- */
 
-static clb_tensor_product_desc plain(const char *x, const char *y, const char *z,
-                                     const clb_instruction *path) {
+clb_tensor_product_desc ablation_plain(const char *x, const char *y, const char *z,
+                                       const clb_instruction *path) {
   return (clb_tensor_product_desc){.irreps_x = x,
                                    .irreps_y = y,
                                    .irreps_z = z,
@@ -221,7 +221,7 @@ static void add_layer(piece *p, way *y, clb_pass pass) {
   static const clb_instruction path = {0, 0, 0, CLB_UVW, 1, 1};
   char in[32], out[32];
   clb_tensor_product_desc d =
-      plain(scalars(HIDDEN, in), "1x0e", scalars(p->d->sizes.w, out), &path);
+      ablation_plain(scalars(HIDDEN, in), "1x0e", scalars(p->d->sizes.w, out), &path);
   d.shared_weights = 1;
   d.gradients = CLB_OPERAND_X;
   d.passes = CLB_PASS_BIT(pass);
@@ -240,7 +240,8 @@ static void add_sums(piece *p, way *y, clb_graph *graph, clb_rows edges, clb_row
   for (int64_t first = 0, before = 0, n; first < columns; first += n, before = n) {
     char text[32];
     n = columns - first < SUM_COLUMNS ? columns - first : SUM_COLUMNS;
-    const clb_convolution_desc d = {.product = plain(scalars(n, text), "1x0e", text, &path)};
+    const clb_convolution_desc d = {.product =
+                                        ablation_plain(scalars(n, text), "1x0e", text, &path)};
     if (n != before) op = work_convolution(p->w, &d);
     op_call c = {.kind = CALL_CONVOLUTION,
                  .op = op,
@@ -257,7 +258,7 @@ static void add_sums(piece *p, way *y, clb_graph *graph, clb_rows edges, clb_row
 static void add_gather(piece *p, way *y) {
   static const clb_instruction path = {0, 0, 0, CLB_UVU, 0, 1};
   char text[32];
-  clb_tensor_product_desc d = plain(scalars(p->d->sizes.z, text), "1x0e", text, &path);
+  clb_tensor_product_desc d = ablation_plain(scalars(p->d->sizes.z, text), "1x0e", text, &path);
   d.indexed = CLB_OPERAND_X;
   clb_op *op = work_product(p->w, &d);
   clb_rows from = p->results;
@@ -269,7 +270,7 @@ static void add_gather(piece *p, way *y) {
 static void add_by_length(piece *p, way *y) {
   static const clb_instruction path = {0, 0, 0, CLB_UVU, 0, 1};
   static const int degree = 1;
-  clb_tensor_product_desc d = plain("1x0e", "1x1o", "1x1o", &path);
+  clb_tensor_product_desc d = ablation_plain("1x0e", "1x1o", "1x1o", &path);
   d.accumulate = 1;
   const clb_spherical_harmonics_desc s = {.degrees = &degree,
                                           .n_degrees = 1,
@@ -287,7 +288,7 @@ static void add_by_length(piece *p, way *y) {
 static void complete(piece *p, way *y) {
   static const clb_instruction path = {0, 0, 0, CLB_UUW, 0, 1};
   char text[32];
-  const clb_tensor_product_desc d = plain(scalars(HIDDEN, text), text, "1x0e", &path);
+  const clb_tensor_product_desc d = ablation_plain(scalars(HIDDEN, text), text, "1x0e", &path);
   bool has_g_h = y->without == NO_TABLES || y->without == NO_OPTIMISATION;
   if (p->pass == CLB_FORWARD) return;
   y->completes = true;

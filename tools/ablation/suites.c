@@ -136,17 +136,7 @@ void ablation_given(work *w, ablation_case *c) {
 static const clb_instruction one_path = {0, 0, 0, CLB_UVU, 1, 1};
 
 static clb_tensor_product_desc scalars(const char *irreps) {
-  return (clb_tensor_product_desc){.irreps_x = irreps,
-                                   .irreps_y = "1x0e",
-                                   .irreps_z = irreps,
-                                   .instructions = &one_path,
-                                   .n_instructions = 1,
-                                   .path_normalization = CLB_PATH_NONE,
-                                   .layout_x = CLB_IR_MUL,
-                                   .layout_y = CLB_IR_MUL,
-                                   .layout_z = CLB_IR_MUL,
-                                   .storage = CLB_F32,
-                                   .arithmetic = CLB_F32};
+  return ablation_plain(irreps, "1x0e", irreps, &one_path);
 }
 
 /* The rows of each receiver's edges are added up: a convolution in which x and y are 1. */
@@ -158,7 +148,6 @@ void ablation_row_sum(work *w, ablation_case *c) {
     clb_convolution_desc desc = {.product = scalars(c->problem)};
     clb_rows edges = work_rows(w, both.g.n_edges, columns, NULL),
              sums = work_rows(w, both.g.n_nodes, columns, NULL);
-    desc.product.passes = CLB_PASS_BIT(CLB_FORWARD);
     work_output(w, sums, both.g.n_nodes, columns);
     add_convolutions(w, &desc, &both,
                      (op_call){.kind = CALL_CONVOLUTION,

@@ -143,17 +143,9 @@ static clb_status make_set(trial *t, set *u) {
         *places[a] = (clb_place){u->buffer[a][t->scattered ? i : 0], t->scattered ? 0 : at};
     at = place_after(at, tensor[i].rows * tensor[i].columns);
   }
-  const clb_optimizer_desc desc = {.tensors = tensor,
-                                   .n_tensors = l->n,
-                                   .groups = groups,
-                                   .n_groups = muon ? 2 : 1,
-                                   .parameters = w->parameters,
-                                   .gradients = w->gradients,
-                                   .copy = w->copy,
-                                   .clip = w->clip,
-                                   .max_norm = w->max_norm,
-                                   .ema = w->ema,
-                                   .ema_decay = w->ema_decay};
+  clb_optimizer_desc desc = training_desc(w);
+  desc.tensors = tensor, desc.n_tensors = l->n;
+  desc.groups = groups, desc.n_groups = muon ? 2 : 1;
   if (!s) s = clb_optimizer_create(t->ctx, &desc, &u->optimizer);
   free(tensor);
   return s;

@@ -170,17 +170,9 @@ static clb_status create(training *t) {
                                        .gradients = {t->buffer[GRADIENTS], at},
                                        .copy = {t->buffer[COPY], at},
                                        .average = {t->buffer[AVERAGE], at}};
-  const clb_optimizer_desc desc = {.tensors = tensor,
-                                   .n_tensors = TENSORS,
-                                   .groups = &w->group,
-                                   .n_groups = 1,
-                                   .parameters = w->parameters,
-                                   .gradients = w->gradients,
-                                   .copy = w->copy,
-                                   .clip = w->clip,
-                                   .max_norm = w->max_norm,
-                                   .ema = w->ema,
-                                   .ema_decay = w->ema_decay};
+  clb_optimizer_desc desc = training_desc(w);
+  desc.tensors = tensor, desc.n_tensors = TENSORS;
+  desc.groups = &w->group, desc.n_groups = 1;
   return s ? s : clb_optimizer_create(t->ctx, &desc, &t->optimizer);
 }
 

@@ -18,6 +18,17 @@ typedef struct {
   double ema_decay;
 } tool_training;
 
+/* The optimizer of a training, but for tensors and groups. */
+static inline clb_optimizer_desc training_desc(const tool_training *t) {
+  return (clb_optimizer_desc){.parameters = t->parameters,
+                              .gradients = t->gradients,
+                              .copy = t->copy,
+                              .clip = t->clip,
+                              .max_norm = t->max_norm,
+                              .ema = t->ema,
+                              .ema_decay = t->ema_decay};
+}
+
 /* ---- clebsch check ---- */
 
 extern const tool_training optimizer_checks[];
