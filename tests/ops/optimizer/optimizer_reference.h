@@ -181,4 +181,35 @@ static inline int64_t all_elements(void) {
   return n;
 }
 
+/* Gradients x that halves hold exactly, with a mean, so that parameters go somewhere; returns their
+   norm. */
+static inline double write_gradients(clb_context *ctx, const test_array *a, int step, double mean,
+                                     double *x) {
+  uint64_t seed = 1000 + (uint64_t)step;
+  double squares = 0;
+  for (int64_t i = 0, n = all_elements(); i < n; i++) {
+    x[i] = round(64 * (test_random(&seed) + mean)) / 64;
+    squares += x[i] * x[i];
+  }
+  array_write(ctx, a, x);
+  return sqrt(squares);
+}
+
+/* What the array has must be e's parameters or averages: the norm of the error is at most `most` of
+   the norm of how far they have come. x: memory for all elements. */
+static inline void expect_way(clb_context *ctx, const test_array *a, const element *e,
+                              const double *first, bool average, double most, int training,
+                              const char *what, double *x) {
+  double error = 0, way = 0;
+  array_read(ctx, a, x);
+  for (int64_t i = 0, n = all_elements(); i < n; i++) {
+    const double wanted = average ? e[i].average : e[i].p;
+    error += pow(x[i] - wanted, 2);
+    way += pow(wanted - first[i], 2);
+  }
+  if (!(sqrt(error) <= most * sqrt(way)))
+    fail_msg("training %d: %s are off by %g of their way of %g", training, what, sqrt(error / way),
+             sqrt(way));
+}
+
 #endif

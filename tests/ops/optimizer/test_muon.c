@@ -135,14 +135,7 @@ static void end(trainer *t) {
 }
 
 static double new_gradients(trainer *t, int step) {
-  uint64_t seed = 1000 + (uint64_t)step;
-  double squares = 0;
-  for (int64_t i = 0, n = all_elements(); i < n; i++) {
-    t->x[i] = round(64 * (test_random(&seed) + 0.2)) / 64;
-    squares += t->x[i] * t->x[i];
-  }
-  array_write(t->ctx, &t->gradients, t->x);
-  return sqrt(squares);
+  return write_gradients(t->ctx, &t->gradients, step, 0.2, t->x);
 }
 
 static void reference_step(trainer *t, int step, double norm) {
@@ -166,16 +159,8 @@ static void reference_step(trainer *t, int step, double norm) {
 }
 
 static void expect(trainer *t, const test_array *a, bool average, const char *what) {
-  double error = 0, way = 0;
-  array_read(t->ctx, a, t->x);
-  for (int64_t i = 0, n = all_elements(); i < n; i++) {
-    const double wanted = average ? t->e[i].average : t->e[i].p;
-    error += pow(t->x[i] - wanted, 2);
-    way += pow(wanted - t->first[i], 2);
-  }
-  if (!(sqrt(error) <= t->what->error * sqrt(way)))
-    fail_msg("training %d: %s are off by %g of their way of %g", (int)(t->what - trainings), what,
-             sqrt(error / way), sqrt(way));
+  expect_way(t->ctx, a, t->e, t->first, average, t->what->error, (int)(t->what - trainings), what,
+             t->x);
 }
 
 static void trains(void **state) {
