@@ -20,14 +20,18 @@ static const char *full_name(const intel_ins *i, bool floats) {
   return i->name;
 }
 
-/* Conditions belong to cmp, to minima and maxima, and to logic. */
+/* Conditions belong to cmp, to minima and maxima, to logic, and to arithmetic of f and df, whose
+   result they compare with 0. */
 static bool condition_known(const intel_ins *i, const intel_op *op) {
   bool cmp = !strcmp(op->name, "cmp"), extreme = !strcmp(op->name, "sel.extreme"),
        selects = !strcmp(op->name, "sel");
   if (cmp) return i->condition && i->condition != EARLY_OUT && i->flag;
   if (extreme) return (i->condition == GE || i->condition == LT) && !i->predicate;
   if (selects) return i->predicate;
-  return !i->condition || (op->logic && i->flag && (i->condition == EQ || i->condition == NE));
+  if (!i->condition) return true;
+  if (op->logic) return i->flag && (i->condition == EQ || i->condition == NE);
+  return i->flag && i->condition != EARLY_OUT && (op->floats || op->doubles) &&
+         (i->d.type == F || i->d.type == DF);
 }
 
 static bool integers(intel_ins *i, const intel_op *op) {

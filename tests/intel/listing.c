@@ -197,7 +197,7 @@ static bool instruction(const intel_kernel *k, intel_ins *i, char *s) {
   else if (!strcmp(i->name, "goto") || !strcmp(i->name, "join") || !strcmp(i->name, "jmpi"))
     good = flow(i, &w);
   else good = arithmetic(k, i, &w);
-  return good && (!options || braces(i, options));
+  return (!options || braces(i, options)) && good; /* also an unknown instruction waits */
 }
 
 /* The address stands in front, as a comment; other lines are labels. */

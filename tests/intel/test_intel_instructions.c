@@ -128,6 +128,13 @@ static uint32_t clamped(double x, double low, double high) {
     r[0][l] = uf(f(a[2][l]) - f(a[3][l])),                                                         \
     r[1][l] = uf(fmaf(-f(a[2][l]), f(a[3][l]), f(a[2][l]) * f(0x40490FDB))),                       \
     r[2][l] = uf(fmaf(f(a[3][3]), f(a[3][l]), f(a[2][l]))), r[3][l] = uf(truncf(f(a[2][l]))))      \
+  X(conditions, "ff..",                                                                            \
+    "mul (16|M0) (gt)f0.0 r20.0<1>:f r12.0<1;1,0>:f r13.0<1;1,0>:f\n"                              \
+    "(~f0.0) mov (16|M0) r20.0<1>:f 0x3F800000:f\n"                                                \
+    "add (16|M0) (le)f0.1 r21.0<1>:f r12.0<1;1,0>:f r13.0<1;1,0>:f\n"                              \
+    "(f0.1) mov (16|M0) r21.0<1>:f 0x3F800000:f",                                                  \
+    float x = f(a[2][l]) * f(a[3][l]), y = f(a[2][l]) + f(a[3][l]);                                \
+    r[0][l] = uf(x > 0 ? x : 1), r[1][l] = uf(y <= 0 ? 1 : y))                                     \
   X(doubles, "dd",                                                                                 \
     "mad (16|M0) r20.0<1>:df r14.0<1;0>:df r14.0<1;0>:df -r16.0<1>:df\n"                           \
     "add (16|M0) r22.0<1>:df r14.0<1;1,0>:df (abs)r16.0<1;1,0>:df",                                \
