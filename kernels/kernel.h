@@ -34,6 +34,8 @@ typedef struct {
   /* May be NULL: schedules worth timing, without duplicates, that of `schedule` first; returns
      their number, at most CLB_MAX_CANDIDATES. */
   int (*candidates)(const clb_problem *p, const clb_limits *limits, clb_schedule *list);
+  /* May be NULL: makes a schedule fit for sums that are kept in memory. */
+  void (*accumulate_in_memory)(clb_schedule *s);
 } clb_kernel_kind;
 
 enum { CLB_MAX_CANDIDATES = 12 };

@@ -319,6 +319,11 @@ static void print(const clb_problem *p, clb_text *out) {
   clb_kind_tensor_product.print(p, out);
 }
 
+/* Two edges at once would add to one sum. */
+static void accumulate_in_memory(clb_schedule *s) {
+  s->convolution.frame = s->convolution.edges_per_subgroup = 0;
+}
+
 const clb_kernel_kind clb_kind_convolution = {.name = "convolution",
                                               .check = check,
                                               .schedule = schedule,
@@ -326,4 +331,5 @@ const clb_kernel_kind clb_kind_convolution = {.name = "convolution",
                                               .print = print,
                                               .passes = 3,
                                               .settings = CLB_FIELD(convolution),
-                                              .candidates = candidates};
+                                              .candidates = candidates,
+                                              .accumulate_in_memory = accumulate_in_memory};

@@ -22,6 +22,7 @@ static clb_status take(clb_context *ctx, const clb_convolution_desc *given, size
 
 clb_status clb_convolution_create_sized(clb_context *ctx, const clb_convolution_desc *given,
                                         clb_op **op, size_t size, size_t product_size) {
+  clb_tuner tuner;
   clb_convolution_desc desc;
   clb_status s = clb_context_check(ctx, __func__);
   if (op) *op = NULL;
@@ -31,8 +32,9 @@ clb_status clb_convolution_create_sized(clb_context *ctx, const clb_convolution_
                     given ? "op" : "desc");
   s = take(ctx, given, size, product_size, &desc);
   return s ? s
-           : clb_convolution_make(ctx, &desc, desc.product.passes & ~CLB_MEASURE,
-                                  clb_tuner_for(ctx, desc.product.passes), op);
+           : clb_convolution_make(
+                 ctx, &desc, desc.product.passes & ~CLB_MEASURE,
+                 clb_tuner_for(ctx, desc.product.passes, &clb_test_run_of_convolution, &tuner), op);
 }
 
 clb_status clb_convolution_forward(clb_op *op, clb_graph *graph, clb_rows x, clb_rows y, clb_rows w,

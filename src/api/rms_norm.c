@@ -36,11 +36,14 @@ static clb_problem *read_description(clb_context *ctx, const char *call,
 
 clb_status clb_rms_norm_create_sized(clb_context *ctx, const clb_rms_norm_desc *desc, clb_op **op,
                                      size_t size) {
+  clb_tuner tuner;
   unsigned passes = 0;
   clb_status s;
   if (op) *op = NULL;
   clb_problem *p = read_description(ctx, "clb_rms_norm_create", desc, size, op, "op", &passes, &s);
-  if (!s) s = clb_rms_norm_make(ctx, p, passes & ~CLB_MEASURE, clb_tuner_for(ctx, passes), op);
+  if (!s)
+    s = clb_rms_norm_make(ctx, p, passes & ~CLB_MEASURE,
+                          clb_tuner_for(ctx, passes, &clb_test_run_of_norm, &tuner), op);
   free(p);
   return s;
 }

@@ -9,6 +9,7 @@
 clb_status clb_spherical_harmonics_create_sized(clb_context *ctx,
                                                 const clb_spherical_harmonics_desc *given,
                                                 clb_op **op, size_t size) {
+  clb_tuner tuner;
   clb_spherical_harmonics_desc desc;
   clb_status s = clb_context_check(ctx, __func__);
   if (op) *op = NULL;
@@ -36,7 +37,8 @@ clb_status clb_spherical_harmonics_create_sized(clb_context *ctx,
       desc.n_degrees <=
       CLB_MAX_DEGREES; /* otherwise the op's check refuses it, and degrees must not be read */
   for (int i = 0; sensible && i < desc.n_degrees; i++) sh->degrees[i] = desc.degrees[i];
-  s = clb_op_create(ctx, p, desc.passes & ~CLB_MEASURE, clb_tuner_for(ctx, desc.passes), op);
+  s = clb_op_create(ctx, p, desc.passes & ~CLB_MEASURE,
+                    clb_tuner_for(ctx, desc.passes, &clb_test_run_of_rows, &tuner), op);
   free(p);
   return s;
 }

@@ -16,6 +16,7 @@ static clb_status take(clb_context *ctx, const clb_symmetric_contraction_desc *g
 clb_status clb_symmetric_contraction_create_sized(clb_context *ctx,
                                                   const clb_symmetric_contraction_desc *given,
                                                   clb_op **op, size_t size) {
+  clb_tuner tuner;
   clb_symmetric_contraction_desc desc;
   clb_status s = clb_context_check(ctx, __func__);
   if (op) *op = NULL;
@@ -33,8 +34,9 @@ clb_status clb_symmetric_contraction_create_sized(clb_context *ctx,
   p->accumulate = desc.accumulate != 0;
   s = clb_symmetric_contraction_read(&desc, &p->symmetric_contraction, &ctx->error);
   if (!s)
-    s = clb_symmetric_contraction_make(ctx, p, desc.passes & ~CLB_MEASURE,
-                                       clb_tuner_for(ctx, desc.passes), op);
+    s = clb_symmetric_contraction_make(
+        ctx, p, desc.passes & ~CLB_MEASURE,
+        clb_tuner_for(ctx, desc.passes, &clb_test_run_of_contraction, &tuner), op);
   free(p);
   return s;
 }

@@ -16,6 +16,7 @@ static clb_status take(clb_context *ctx, const clb_tensor_product_desc *given, s
 
 clb_status clb_tensor_product_create_sized(clb_context *ctx, const clb_tensor_product_desc *given,
                                            clb_op **op, size_t size) {
+  clb_tuner tuner;
   clb_tensor_product_desc desc;
   clb_status s = clb_context_check(ctx, __func__);
   if (op) *op = NULL;
@@ -36,10 +37,9 @@ clb_status clb_tensor_product_create_sized(clb_context *ctx, const clb_tensor_pr
   p->accumulate = desc.accumulate != 0;
   s = clb_tensor_product_read(&desc, &p->tensor_product, &ctx->error);
   unsigned passes = desc.passes & ~CLB_MEASURE;
-  clb_tuner tune = clb_tuner_for(ctx, desc.passes);
   if (!s)
-    s = (p->tensor_product.shared_weights ? clb_shared_weights_create
-                                          : clb_op_create)(ctx, p, passes, tune, op);
+    s = (p->tensor_product.shared_weights ? clb_shared_weights_create : clb_op_create)(
+        ctx, p, passes, clb_tuner_for(ctx, desc.passes, &clb_test_run_of_rows, &tuner), op);
   free(p);
   return s;
 }

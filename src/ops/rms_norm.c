@@ -113,8 +113,8 @@ static clb_status create_sum(clb_context *ctx, const clb_problem *p, norm_parts 
   return s;
 }
 
-clb_status clb_rms_norm_make(clb_context *ctx, clb_problem *p, unsigned bits, clb_tuner tune,
-                             clb_op **op) {
+clb_status clb_rms_norm_make(clb_context *ctx, clb_problem *p, unsigned bits,
+                             const clb_tuner *tuner, clb_op **op) {
   p->rms_norm.whole = (ctx->disabled & CLB_SPLIT_ROWS) != 0;
   norm_parts *own = calloc(1, sizeof *own);
   if (!own) return clb_fail(&ctx->error, CLB_ERROR_MEMORY, "rms_norm: no memory");
@@ -126,7 +126,7 @@ clb_status clb_rms_norm_make(clb_context *ctx, clb_problem *p, unsigned bits, cl
   (*op)->parts = own;
   (*op)->destroy_parts = destroy_parts;
   if (p->rms_norm.gradients & CLB_OPERAND_W && bits >> CLB_BACKWARD) s = create_sum(ctx, p, own);
-  if (!s && tune) s = tune(*op, NULL, NULL);
+  if (!s && tuner) s = tuner->tune(tuner, *op, NULL, NULL);
   if (s) clb_op_destroy(op);
   return s;
 }

@@ -55,9 +55,9 @@ static int count_weight_outputs(clb_pass pass) {
 }
 
 static clb_status create_summed(clb_context *ctx, const clb_problem *p, unsigned passes,
-                                bool partly, clb_tuner tune, clb_op **op) {
+                                bool partly, const clb_tuner *tuner, clb_op **op) {
   int64_t W = p->tensor_product.n_weights;
-  clb_status s = clb_op_create(ctx, p, passes, tune, op);
+  clb_status s = clb_op_create(ctx, p, passes, tuner, op);
   if (s || !W || !(p->tensor_product.gradients & CLB_OPERAND_W) || !(passes >> CLB_BACKWARD))
     return s;
   int64_t outputs = passes & CLB_PASS_BIT(CLB_TRIPLE_BACKWARD) ? 2 : 1,
@@ -185,28 +185,28 @@ static bool make_rest(const clb_problem *p, clb_problem *rest) {
 }
 
 static clb_status create_parts(clb_context *ctx, const clb_problem *p, unsigned passes,
-                               clb_tuner tune, clb_problem *part, clb_shared_weights *w) {
+                               const clb_tuner *tuner, clb_problem *part, clb_shared_weights *w) {
   clb_status s = CLB_OK;
   int32_t xy = p->tensor_product.gradients & (CLB_OPERAND_X | CLB_OPERAND_Y),
           incoming = p->tensor_product.incoming & (CLB_OPERAND_X | CLB_OPERAND_Y);
   unsigned twice = incoming ? passes & CLB_PASS_BIT(CLB_DOUBLE_BACKWARD) : 0,
            upto = passes & ~CLB_PASS_BIT(CLB_TRIPLE_BACKWARD);
-  if (make_rest(p, part) && upto) s = create_summed(ctx, part, upto, true, tune, &w->rest);
+  if (make_rest(p, part) && upto) s = create_summed(ctx, part, upto, true, tuner, &w->rest);
   if (!s && passes & CLB_PASS_BIT(CLB_TRIPLE_BACKWARD))
-    s = create_summed(ctx, p, CLB_PASS_BIT(CLB_TRIPLE_BACKWARD), false, tune, &w->third);
+    s = create_summed(ctx, p, CLB_PASS_BIT(CLB_TRIPLE_BACKWARD), false, tuner, &w->third);
   if (s || !upto) return s;
   w->n_paths = 0;
   make_pairs(p, part, w);
   part->accumulate = 0;
   part->tensor_product.incoming = incoming;
   part->tensor_product.gradients = CLB_OPERAND_Z;
-  s = clb_op_create(ctx, part, CLB_PASS_BIT(CLB_FORWARD) | twice, tune, &w->pairs);
+  s = clb_op_create(ctx, part, CLB_PASS_BIT(CLB_FORWARD) | twice, tuner, &w->pairs);
   for (int add = 0; add < 2 && !s && xy && upto >> CLB_BACKWARD; add++) {
     unsigned back = CLB_PASS_BIT(CLB_BACKWARD) | twice;
     if (!add && (p->accumulate || w->rest)) continue; /* there is something to add to */
     part->accumulate = add;
     part->tensor_product.gradients = xy;
-    s = clb_op_create(ctx, part, back, tune, &w->back[add]);
+    s = clb_op_create(ctx, part, back, tuner, &w->back[add]);
   }
   if (!s) s = clb_gemm_create(ctx, (clb_dtype)p->arithmetic, &w->product);
   int arrays = upto & CLB_PASS_BIT(CLB_DOUBLE_BACKWARD) ? 4
@@ -220,20 +220,20 @@ static clb_status create_parts(clb_context *ctx, const clb_problem *p, unsigned 
 }
 
 clb_status clb_shared_weights_create(clb_context *ctx, const clb_problem *problem, unsigned passes,
-                                     clb_tuner tune, clb_op **op) {
+                                     const clb_tuner *tuner, clb_op **op) {
   clb_problem *part = malloc(sizeof *part);
   clb_shared_weights *w = calloc(1, sizeof *w);
   clb_status s =
       part && w ? CLB_OK : clb_fail(&ctx->error, CLB_ERROR_MEMORY, "tensor_product: no memory");
   if (!s && (!make_pairs(problem, part, w) || !w->n_paths)) {
-    s = create_summed(ctx, problem, passes, false, tune, op);
+    s = create_summed(ctx, problem, passes, false, tuner, op);
     goto done;
   }
   if (!s && !passes) s = clb_op_check(ctx, problem, passes); /* sets the error */
   if (!s) s = clb_op_new(ctx, problem, op);
   if (s) goto done;
   give_parts(*op, w);
-  s = create_parts(ctx, problem, passes, tune, part, w);
+  s = create_parts(ctx, problem, passes, tuner, part, w);
   for (int pass = 0; pass < CLB_PASSES && !s; pass++) { /* kernels shown by clb_op_source and the
                                                            like */
     const clb_op *shown = pass == CLB_TRIPLE_BACKWARD ? w->third

@@ -6,7 +6,7 @@
 
 /* Instead of clb_op_create, for a problem with shared weights. */
 clb_status clb_shared_weights_create(clb_context *ctx, const clb_problem *problem, unsigned passes,
-                                     clb_tuner tune, clb_op **op);
+                                     const clb_tuner *tuner, clb_op **op);
 /* Operands as for clb_op_run_rows; those of weights are one row. */
 clb_status clb_shared_weights_run(clb_op *op, clb_pass pass, int64_t n, const clb_operand *operands,
                                   int n_operands);

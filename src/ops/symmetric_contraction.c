@@ -84,7 +84,7 @@ static clb_status create_sums(clb_context *ctx, const clb_problem *p, unsigned d
 }
 
 clb_status clb_symmetric_contraction_make(clb_context *ctx, const clb_problem *p, unsigned bits,
-                                          clb_tuner tune, clb_op **op) {
+                                          const clb_tuner *tuner, clb_op **op) {
   const clb_symmetric_contraction_problem *sc = &p->symmetric_contraction;
   clb_status s = clb_op_check(ctx, p, bits);
   if (s) return s;
@@ -104,7 +104,7 @@ clb_status clb_symmetric_contraction_make(clb_context *ctx, const clb_problem *p
   (*op)->parts = own;
   (*op)->destroy_parts = destroy_parts;
   if (derivatives) s = create_sums(ctx, p, derivatives, own);
-  if (!s && tune) s = tune(*op, own->sums, NULL);
+  if (!s && tuner) s = tuner->tune(tuner, *op, own->sums, NULL);
   for (int pass = 0; pass < CLB_PASSES && !s; pass++) /* shown by clb_op_source and the like */
     if (derivatives & ~by_rows & CLB_PASS_BIT(pass)) {
       (*op)->kernel[pass] = own->sums->kernel[pass];

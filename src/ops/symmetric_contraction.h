@@ -14,12 +14,14 @@ typedef struct {
 } clb_symmetric_parts;
 
 clb_status clb_symmetric_contraction_make(clb_context *ctx, const clb_problem *p, unsigned passes,
-                                          clb_tuner tune, clb_op **op);
+                                          const clb_tuner *tuner, clb_op **op);
 /* rows: the operands of a pass in the order of the calls. */
 clb_status clb_symmetric_contraction_run(clb_op *op, clb_pass pass, int64_t n,
                                          const clb_rows *rows);
 /* The same of one of its two kernels alone: that of gradients by weights, or the other. */
 clb_status clb_symmetric_contraction_run_part(clb_op *op, clb_pass pass, int64_t n,
                                               const clb_rows *rows, bool weights);
+
+extern const clb_test_run_kind clb_test_run_of_contraction; /* how the tuner calls it */
 
 #endif

@@ -60,8 +60,7 @@ struct clb_op {
   clb_context *ctx;
   clb_problem problem;               /* the passes differ in `pass` only */
   clb_kernel *kernel[CLB_PASSES];    /* NULL: this pass was not requested */
-  clb_kernel *unaligned[CLB_PASSES]; /* of a convolution, for rows that start anywhere; NULL: not
-                                        asked for so far */
+  clb_kernel *unaligned[CLB_PASSES]; /* for rows that start anywhere; NULL: not asked for so far */
   clb_choice choice[CLB_PASSES];
   clb_text source;           /* of the last clb_op_source */
   clb_text tuning[2];        /* of the last clb_op_tuning */
@@ -113,16 +112,21 @@ static inline void clb_workspace_discard(const clb_context *ctx, const clb_memor
 /* Refuses a call that needs the device immediately while a recording is being made. */
 clb_status clb_not_recording(clb_context *ctx, const char *call);
 
-/* Gives each pass of a newly created op its fastest kernel. For a convolution, `desc` is its
-   description and `part` the op that computes d_g in the double backward pass; for a symmetric
-   contraction, `part` computes gradients by weights. NULL where there is none. */
-typedef clb_status (*clb_tuner)(clb_op *op, clb_op *part, const clb_convolution_desc *desc);
+/* Gives each pass of a newly created op its fastest kernel, and those of `part`, an op that it
+   contains (NULL: none). test_run says how to call ops of its kind on synthetic data, if need be by
+   the op's description; other ops are called on rows (src/tuning/tuning_test_run.h). */
+typedef struct clb_tuner clb_tuner;
+typedef struct clb_test_run_kind clb_test_run_kind;
+struct clb_tuner {
+  clb_status (*tune)(const clb_tuner *tuner, clb_op *op, clb_op *part, const void *desc);
+  const clb_test_run_kind *test_run;
+};
 
-/* Creates an op with the passes of the bit set, tuned if tune is not NULL. _check: only checks
+/* Creates an op with the passes of the bit set, tuned if tuner is not NULL. _check: only checks
    whether it could be created. _new: creates it without kernels. */
 clb_status clb_op_check(clb_context *ctx, const clb_problem *problem, unsigned passes);
 clb_status clb_op_create(clb_context *ctx, const clb_problem *problem, unsigned passes,
-                         clb_tuner tune, clb_op **op);
+                         const clb_tuner *tuner, clb_op **op);
 clb_status clb_op_new(clb_context *ctx, const clb_problem *problem, clb_op **op);
 
 /* Lowers and compiles a pass; the op stays as it is. */

@@ -75,9 +75,7 @@ clb_status clb_op_set_schedule(clb_op *op, clb_pass pass, const clb_schedule *sc
   if (op->ctx->recording) return clb_not_recording(op->ctx, "creating an op");
   own.scalar_access = (op->ctx->disabled & CLB_WIDE_ACCESSES) != 0;
   own.accumulate_in_memory = (op->ctx->disabled & CLB_REGISTER_SUMS) != 0;
-  if (own.accumulate_in_memory)
-    own.convolution.frame = own.convolution.edges_per_subgroup = 0; /* two edges at once would add
-                                                                       to one sum */
+  if (own.accumulate_in_memory && kind->accumulate_in_memory) kind->accumulate_in_memory(&own);
   clb_status s = clb_op_make_kernel(op, pass, &own, &kernel);
   if (s) return s;
   op->reads_tables[pass] = reads;
@@ -134,13 +132,13 @@ clb_status clb_op_new(clb_context *ctx, const clb_problem *problem, clb_op **op)
 }
 
 clb_status clb_op_create(clb_context *ctx, const clb_problem *problem, unsigned passes,
-                         clb_tuner tune, clb_op **op) {
+                         const clb_tuner *tuner, clb_op **op) {
   clb_status s = clb_op_check(ctx, problem, passes);
   if (!s) s = clb_op_new(ctx, problem, op);
   if (s) return s;
   for (int pass = 0; pass < CLB_PASSES && !s; pass++)
     if (passes & CLB_PASS_BIT(pass)) s = compile_pass(*op, (clb_pass)pass);
-  if (!s && tune) s = tune(*op, NULL, NULL);
+  if (!s && tuner) s = tuner->tune(tuner, *op, NULL, NULL);
   if (s) clb_op_destroy(op);
   return s;
 }

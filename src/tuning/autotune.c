@@ -222,12 +222,10 @@ static clb_status measure_pass(measurement *m) {
   return s == CLB_ERROR_MEMORY ? CLB_OK : s; /* then the estimate is kept */
 }
 
-static clb_status measure(clb_op *op, clb_op *of, clb_pass pass, bool results,
-                          const clb_convolution_desc *desc) {
-  static const clb_test_run_kind *const kinds[CLB_KERNEL_KINDS] = {
-      [CLB_SYMMETRIC_CONTRACTION] = &clb_test_run_of_contraction,
-      [CLB_RMS_NORM] = &clb_test_run_of_norm}; /* the others: of rows */
-  const clb_test_run_kind *own = desc ? &clb_test_run_of_convolution : kinds[op->problem.kind];
+/* Tunes the kernel of trial->of, one pass. */
+static clb_status measure(const clb_test_run *trial) {
+  clb_op *op = trial->op, *of = trial->of;
+  const clb_pass pass = trial->pass;
   const clb_kernel_kind *kind = clb_kernel_kinds[of->problem.kind];
   clb_context *ctx = of->ctx;
   clb_schedule list[CLB_MAX_CANDIDATES];
@@ -239,12 +237,7 @@ static clb_status measure(clb_op *op, clb_op *of, clb_pass pass, bool results,
   bool profiles = ctx->profiles;
   ctx->profiles = false;
   of->problem.pass = (int32_t)pass;
-  m->trial = (clb_test_run){.kind = own ? own : &clb_test_run_of_rows,
-                            .op = op,
-                            .of = of,
-                            .pass = pass,
-                            .results = results,
-                            .desc = desc};
+  m->trial = *trial;
   m->n = kind->candidates(&of->problem, &ctx->device->limits, list);
   for (int i = 0; i < m->n; i++) m->c[i].schedule = list[i];
   clb_status s = m->n > 1 ? measure_pass(m) : CLB_OK;
@@ -253,16 +246,25 @@ static clb_status measure(clb_op *op, clb_op *of, clb_pass pass, bool results,
   return s;
 }
 
-static clb_status tune(clb_op *op, clb_op *part, const clb_convolution_desc *desc) {
+static clb_status tune(const clb_tuner *tuner, clb_op *op, clb_op *part, const void *desc) {
+  const clb_test_run_kind *own = tuner->test_run;
   clb_status s = CLB_OK;
   for (int pass = 0; pass < CLB_PASSES && !s; pass++) {
-    bool results = part && desc && pass == CLB_DOUBLE_BACKWARD;
-    s = measure(op, op, (clb_pass)pass, results, desc);
-    if (!s && part) s = measure(op, part, (clb_pass)pass, results, desc);
+    clb_test_run trial = {.kind = own->of == op->problem.kind ? own : &clb_test_run_of_rows,
+                          .op = op,
+                          .part = part,
+                          .of = op,
+                          .pass = (clb_pass)pass,
+                          .desc = desc};
+    s = measure(&trial);
+    trial.of = part;
+    if (!s && part) s = measure(&trial);
   }
   return s;
 }
 
-clb_tuner clb_tuner_for(const clb_context *ctx, unsigned passes) {
-  return passes & CLB_MEASURE && !ctx->disabled ? tune : NULL;
+const clb_tuner *clb_tuner_for(const clb_context *ctx, unsigned passes,
+                               const clb_test_run_kind *test_run, clb_tuner *tuner) {
+  *tuner = (clb_tuner){tune, test_run};
+  return passes & CLB_MEASURE && !ctx->disabled ? tuner : NULL;
 }

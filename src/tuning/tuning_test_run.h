@@ -7,7 +7,8 @@
 typedef struct clb_test_run clb_test_run;
 
 /* What differs from op to op; NULL where there is nothing to do. */
-typedef struct {
+struct clb_test_run_kind {
+  int32_t of;                            /* the kind of its ops */
   int (*operands)(clb_test_run *t);      /* lists the operands; returns how many */
   int64_t first_size;                    /* the first size to try */
   int64_t (*rows)(const clb_operand *o); /* rows of an operand for this `size`, where not all
@@ -18,18 +19,16 @@ typedef struct {
                 double *high);         /* range of the operand's values */
   clb_status (*make)(clb_test_run *t); /* creates what is needed besides the operands */
   clb_status (*run)(clb_test_run *t);
-} clb_test_run_kind;
-extern const clb_test_run_kind clb_test_run_of_rows, clb_test_run_of_convolution,
-    clb_test_run_of_contraction, clb_test_run_of_norm;
+};
+extern const clb_test_run_kind clb_test_run_of_rows; /* of ops on independent rows, any kind */
 
 struct clb_test_run {
   const clb_test_run_kind *kind;
-  clb_op *op, *of; /* op: what is called; of: the op whose kernel is exchanged: op, or a part of
-                      it */
+  clb_op *op, *part; /* what is called, and what it contains; NULL: nothing */
+  clb_op *of;        /* whose kernel is exchanged: one of the two */
   clb_pass pass;
-  bool results;                     /* the double backward pass also computes d_g */
-  const clb_convolution_desc *desc; /* for a convolution */
-  int64_t size;                     /* number of rows, or of nodes */
+  const void *desc; /* the op's description, where its kind needs one */
+  int64_t size;     /* number of rows, or of nodes */
   clb_operand operand[CLB_MAX_OPERANDS];
   int n;
   clb_graph *graph;

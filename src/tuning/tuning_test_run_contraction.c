@@ -35,7 +35,8 @@ static clb_status run(clb_test_run *t) {
   return clb_symmetric_contraction_run_part(t->op, t->pass, t->size, rows, t->of != t->op);
 }
 
-const clb_test_run_kind clb_test_run_of_contraction = {.first_size = 64,
+const clb_test_run_kind clb_test_run_of_contraction = {.of = CLB_SYMMETRIC_CONTRACTION,
+                                                       .first_size = 64,
                                                        .rows = one_each,
                                                        .operands = list_operands,
                                                        .make = make_species,

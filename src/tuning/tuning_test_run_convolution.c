@@ -16,7 +16,7 @@ static int list_operands(clb_test_run *t) {
   static const clb_rows none[CLB_MAX_OPERANDS];
   clb_problem *p = &t->op->problem;
   int gradients = p->tensor_product.gradients;
-  p->tensor_product.gradients |= t->results ? CLB_OPERAND_Z : 0;
+  if (t->part && t->pass == CLB_DOUBLE_BACKWARD) p->tensor_product.gradients |= CLB_OPERAND_Z;
   int n = clb_convolution_operands(p, t->pass, none, t->operand);
   p->tensor_product.gradients = gradients;
   return n;
@@ -32,10 +32,10 @@ static int64_t workspace_bytes(const clb_test_run *t) {
 
 /* Lengths, given or those of vectors, lie within the grid of the splines. */
 static void range(const clb_test_run *t, const clb_operand *o, double *low, double *high) {
-  if (!t->desc->knots) return;
-  if (o->of == CLB_OPERAND_W && o->columns == 1)
-    *low = t->desc->first_knot, *high = t->desc->last_knot;
-  if (o->of == CLB_OPERAND_Y && t->desc->vectors) *high = t->desc->last_knot / 2, *low = -*high;
+  const clb_convolution_desc *desc = t->desc;
+  if (!desc->knots) return;
+  if (o->of == CLB_OPERAND_W && o->columns == 1) *low = desc->first_knot, *high = desc->last_knot;
+  if (o->of == CLB_OPERAND_Y && desc->vectors) *high = desc->last_knot / 2, *low = -*high;
 }
 
 static clb_status make_graph(clb_test_run *t) {
@@ -55,8 +55,8 @@ static clb_status make_graph(clb_test_run *t) {
   return s;
 }
 
-static clb_status make_table(const clb_test_run *t) {
-  const int64_t n = t->desc->knots * (int64_t)t->op->problem.tensor_product.n_weights;
+static clb_status make_table(const clb_test_run *t, int64_t knots) {
+  const int64_t n = knots * (int64_t)t->op->problem.tensor_product.n_weights;
   uint64_t seed = 98;
   double *values = malloc((size_t)(n + 1) * sizeof *values);
   for (int64_t i = 0; values && i < n; i++) values[i] = clb_test_run_next(&seed);
@@ -78,8 +78,9 @@ static clb_status make_workspace(clb_test_run *t) {
 }
 
 static clb_status make_convolution(clb_test_run *t) {
+  const clb_convolution_desc *desc = t->desc;
   clb_status s = make_graph(t);
-  if (!s && t->desc->knots) s = make_table(t);
+  if (!s && desc->knots) s = make_table(t, desc->knots);
   return s ? s : make_workspace(t);
 }
 
@@ -90,7 +91,8 @@ static clb_status run(clb_test_run *t) {
   return s ? s : clb_convolution_run(t->op, t->pass, t->graph, r, t->workspace);
 }
 
-const clb_test_run_kind clb_test_run_of_convolution = {.first_size = 4,
+const clb_test_run_kind clb_test_run_of_convolution = {.of = CLB_CONVOLUTION,
+                                                       .first_size = 4,
                                                        .rows = rows_of_node,
                                                        .operands = list_operands,
                                                        .more_bytes = workspace_bytes,

@@ -17,4 +17,4 @@ static clb_status run(clb_test_run *t) {
 }
 
 const clb_test_run_kind clb_test_run_of_norm = {
-    .first_size = 64, .rows = one_each, .operands = list_operands, .run = run};
+    .of = CLB_RMS_NORM, .first_size = 64, .rows = one_each, .operands = list_operands, .run = run};

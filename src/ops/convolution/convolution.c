@@ -122,7 +122,7 @@ static clb_status create_role_sum(const clb_op *op, int from, int count, clb_op 
   return s;
 }
 
-static clb_status create_parts(clb_op *op, clb_problem *p, unsigned passes, clb_tuner tune,
+static clb_status create_parts(clb_op *op, clb_problem *p, unsigned passes, const clb_tuner *tuner,
                                int gradients) {
   clb_context *ctx = op->ctx;
   const clb_tensor_product_problem *tp = &p->tensor_product;
@@ -130,7 +130,7 @@ static clb_status create_parts(clb_op *op, clb_problem *p, unsigned passes, clb_
   if (!parts) return clb_fail(&ctx->error, CLB_ERROR_MEMORY, "clb_convolution_create: no memory");
   op->destroy_parts = destroy_parts;
   if (!clb_is_channel_wise(tp))
-    return clb_convolution_messages_create(op, passes, tune, &parts->messages);
+    return clb_convolution_messages_create(op, passes, tuner, &parts->messages);
   clb_dtype storage = (clb_dtype)p->storage, arithmetic = (clb_dtype)p->arithmetic;
   bool twice = passes & CLB_PASS_BIT(CLB_DOUBLE_BACKWARD) && gradients & CLB_OPERAND_Z,
        derivatives = passes >> CLB_BACKWARD;
@@ -162,7 +162,7 @@ static clb_status create_op(clb_context *ctx, const clb_problem *p, unsigned pas
 }
 
 clb_status clb_convolution_make(clb_context *ctx, const clb_convolution_desc *desc, unsigned passes,
-                                clb_tuner tune, clb_op **op) {
+                                const clb_tuner *tuner, clb_op **op) {
   clb_problem *p = calloc(1, sizeof *p);
   if (!p) return clb_fail(&ctx->error, CLB_ERROR_MEMORY, "clb_convolution_create: no memory");
   clb_status s = read_description(ctx, desc, p);
@@ -170,15 +170,15 @@ clb_status clb_convolution_make(clb_context *ctx, const clb_convolution_desc *de
   bool channel_wise = clb_is_channel_wise(&p->tensor_product);
   if (channel_wise) p->tensor_product.gradients &= ~CLB_OPERAND_Z;
   if (!s) s = create_op(ctx, p, passes, op);
-  if (!s) s = create_parts(*op, p, passes, tune, gradients);
+  if (!s) s = create_parts(*op, p, passes, tuner, gradients);
   clb_convolution_parts *parts = s ? NULL : parts_of(*op);
   if (!s && desc->vectors)
-    s = clb_convolution_vectors_create(*op, desc, passes, tune, &parts->vectors);
+    s = clb_convolution_vectors_create(*op, desc, passes, tuner, &parts->vectors);
   if (!s)
     parts->table =
         clb_convolution_table_of(desc->knots, desc->first_knot, desc->last_knot, desc->break_at);
-  if (!s && tune && channel_wise) {
-    s = tune(*op, parts->results, desc);
+  if (!s && tuner && channel_wise) {
+    s = tuner->tune(tuner, *op, parts->results, desc);
     clb_buffer_destroy(&parts->table.coefficients); /* which was made up */
   }
   if (s) clb_op_destroy(op);

@@ -13,7 +13,7 @@ static inline int64_t clb_align_256(int64_t bytes) {
 /* Creates an op with the passes of the bit set, tuned if tune is not NULL. desc is not NULL; its
    own `passes` are ignored. */
 clb_status clb_convolution_make(clb_context *ctx, const clb_convolution_desc *desc, unsigned passes,
-                                clb_tuner tune, clb_op **op);
+                                const clb_tuner *tuner, clb_op **op);
 /* What depends on the vectors of edges alone: rows of frames, of harmonics (as irreps_y), and
    lengths, which the convolutions of a model share.  It is the owner's to make them before the
    first pass (clb_convolution_make_frames the frames). */
@@ -53,5 +53,7 @@ typedef struct {
   clb_convolution_needs needs;
   clb_convolution_vector_rows *vectors; /* what is kept of them; NULL: y is given */
 } clb_convolution_call;
+
+extern const clb_test_run_kind clb_test_run_of_convolution; /* how the tuner calls it */
 
 #endif

@@ -55,7 +55,8 @@ static bool converts(const clb_op *op) { return op->problem.storage != op->probl
 
 /* ---- create ---- */
 
-static clb_status create_product(clb_op *op, unsigned passes, clb_tuner tune, clb_op **product) {
+static clb_status create_product(clb_op *op, unsigned passes, const clb_tuner *tuner,
+                                 clb_op **product) {
   clb_problem *p = calloc(1, sizeof *p);
   if (!p) return clb_fail(&op->ctx->error, CLB_ERROR_MEMORY, "clb_convolution_create: no memory");
   p->kind = CLB_TENSOR_PRODUCT;
@@ -67,7 +68,7 @@ static clb_status create_product(clb_op *op, unsigned passes, clb_tuner tune, cl
       (p->tensor_product.x.dim ? CLB_OPERAND_X : 0) | (p->tensor_product.z.dim ? CLB_OPERAND_Z : 0);
   p->tensor_product.edges =
       CLB_OPERAND_X | CLB_OPERAND_Z | (op->problem.convolution.vectors ? CLB_OPERAND_Y : 0);
-  clb_status s = clb_op_create(op->ctx, p, passes, tune, product);
+  clb_status s = clb_op_create(op->ctx, p, passes, tuner, product);
   free(p);
   return s;
 }
@@ -87,11 +88,11 @@ static clb_status create_sums(clb_op *op, unsigned passes, int i, clb_convolutio
              : clb_row_copy_create(op->ctx, arithmetic, storage, arithmetic, columns, &m->copy[i]);
 }
 
-clb_status clb_convolution_messages_create(clb_op *op, unsigned passes, clb_tuner tune,
+clb_status clb_convolution_messages_create(clb_op *op, unsigned passes, const clb_tuner *tuner,
                                            clb_convolution_messages **messages) {
   clb_convolution_messages *m = *messages = calloc(1, sizeof *m);
   if (!m) return clb_fail(&op->ctx->error, CLB_ERROR_MEMORY, "clb_convolution_create: no memory");
-  clb_status s = create_product(op, passes, tune, &m->product);
+  clb_status s = create_product(op, passes, tuner, &m->product);
   for (int i = 0; i < NODES && !s; i++) s = create_sums(op, passes, i, m);
   if (!s && passes >> CLB_BACKWARD && message(op, CLB_BACKWARD, CLB_OPERAND_W))
     s = clb_column_sum_create(op->ctx, (clb_dtype)op->problem.storage,

@@ -9,7 +9,7 @@ typedef struct clb_convolution_messages clb_convolution_messages;
 
 /* op: the convolution, whose problem says which results of nodes and edges there are; it gets the
    kernels of its product, for clb_op_source and the like. */
-clb_status clb_convolution_messages_create(clb_op *op, unsigned passes, clb_tuner tune,
+clb_status clb_convolution_messages_create(clb_op *op, unsigned passes, const clb_tuner *tuner,
                                            clb_convolution_messages **messages);
 void clb_convolution_messages_destroy(clb_convolution_messages **messages);
 
