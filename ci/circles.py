@@ -12,9 +12,9 @@ import sys
 
 PAIRS = {
     ("src_ir_interpreter_interpret", "src_ir_interpreter_interpret_memory"): "the interpreter, and what it does with memory",
-    ("src_ops_convolution_convolution", "src_ops_convolution_vectors"): "a convolution of edge vectors holds "
+    ("kernels_convolution_host_convolution", "kernels_convolution_host_vectors"): "a convolution of edge vectors holds "
     "one without",
-    ("src_ops_convolution_passes", "src_ops_convolution_vector_passes"): "and runs it",
+    ("kernels_convolution_host_passes", "kernels_convolution_host_vector_passes"): "and runs it",
 }
 
 

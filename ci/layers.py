@@ -2,9 +2,11 @@
 """Checks that each folder uses only folders below it: python3 ci/layers.py [--list]
 
 Includes are written from the repository's root.  A folder may include its own files, those of the
-folders that MAY lists for it, and public headers.  Only the command and programs call functions of
-src/api, never the library itself.  All headers have different names, and no folder has more than
-MOST C files.  --list prints MAY, from the lowest folder up, without folders inside others."""
+folders that MAY lists for it, and public headers.  An op is a folder in kernels/: what makes its
+kernel, and in host/ what runs it, which is a layer of its own.  Only the command and programs call
+functions of public*.c, never the library itself.  All headers have different names, and no folder
+has more than MOST C files.  --list prints MAY, from the lowest folder up, without folders inside
+others."""
 import collections
 import pathlib
 import re
@@ -18,13 +20,13 @@ MAY = {  # folder: the folders that it may include, with their subfolders
     "kernels": "src/problem src/ir src/base",
     "backends": "src/codegen src/ir src/base",
     "src/runtime": "kernels backends src/problem src/ir src/base",
-    "src/ops": "src/runtime kernels src/problem src/ir src/base",
-    "src/tuning": "src/ops src/runtime kernels src/problem src/ir src/base",
-    "src/api": "src/tuning src/ops src/runtime src/problem src/base",
-    "models": "src/ops src/runtime src/problem src/base",  # and all folders in it
+    "kernels/host": "src/runtime kernels src/problem src/base",
+    "src/tuning": "kernels/host src/runtime kernels src/problem src/ir src/base",
+    "kernels/*/host": "src/tuning kernels/host src/runtime kernels src/problem src/ir src/base",
+    "models": "kernels/*/host kernels/host src/runtime src/problem src/base",  # and all folders in it
     "models/atoms": "src/problem src/base",
-    "models/ghosts": "src/ops src/runtime",
-    "models/layers": "models/atoms models/ghosts src/ops src/runtime src/problem src/base",
+    "models/ghosts": "kernels/*/host kernels/host src/runtime",
+    "models/layers": "models/atoms models/ghosts kernels/*/host src/runtime src/problem src/base",
     "models/passes": "models/layers",
     "models/file": "models/layers src/base",
     "models/arch": "models/file models/layers",
@@ -33,17 +35,20 @@ MAY = {  # folder: the folders that it may include, with their subfolders
     "bench": "",
 }
 MOST = 20
-ABOVE_API = ("models", "tools", "examples", "bench")
+PROGRAMS = ("models", "tools", "examples", "bench")  # and what is like one
 
 root = pathlib.Path(__file__).resolve().parent.parent
 
 
 def folder_of(path):
-    return next((f for f in sorted(MAY, key=len, reverse=True) if path.startswith(f + "/")), None)
+    parts = re.sub(r"^kernels/\w+/host/", "kernels/*/host/", path)
+    return next((f for f in sorted(MAY, key=len, reverse=True) if parts.startswith(f + "/")), None)
 
 
 def allowed(folder, included):
-    return any(included.startswith(f + "/") for f in [folder] + MAY[folder].split())
+    """Folders inside another one of MAY count as it, but host/ does not count as kernels."""
+    of = folder_of(included)
+    return any(of == f or (of and of.startswith(f + "/") and f != "kernels") for f in [folder] + MAY[folder].split())
 
 
 def sources(folder):
@@ -53,15 +58,15 @@ def sources(folder):
 def main():
     if sys.argv[1:] == ["--list"]:
         for folder, may in MAY.items():
-            if not any(folder.startswith(f + "/") for f in MAY):
+            if not any(folder.startswith(f + "/") for f in MAY if f != "kernels"):
                 print(f"{folder}: {may or 'none'}")
         return
     if sys.argv[1:]:
         sys.exit(__doc__)
     bad, headers, counts, includes = [], collections.defaultdict(list), collections.Counter(), 0
-    of_api = set()
-    for path in sources("src/api"):
-        of_api |= set(re.findall(r"^\w[\w *]*?\b(clb_\w+?)(?:_sized)?\([^;]*?\) \{", path.read_text(), re.M | re.S))
+    public = set()
+    for path in (p for folder in ("src", "kernels") for p in sources(folder) if p.match("public*.c")):
+        public |= set(re.findall(r"^\w[\w *]*?\b(clb_\w+?)(?:_sized)?\([^;]*?\) \{", path.read_text(), re.M | re.S))
     for top in sorted({f.split("/")[0] for f in MAY} | {"tests"}):
         for path in sources(top):
             name = str(path.relative_to(root))
@@ -80,13 +85,13 @@ def main():
                     bad.append(f"{name}:{n}: {found[1]} is no path from the repository's root")
                 elif folder and not allowed(folder, found[1]):
                     bad.append(f"{name}:{n}: {folder} may not include {found[1]}")
-            if folder and not folder.startswith(ABOVE_API) and folder != "src/api":
-                for call in sorted(set(re.findall(r"\b(clb_\w+?)(?:_sized)?\(", text)) & of_api):
-                    bad.append(f"{name}: calls {call}, which src/api defines")
+            if folder and not folder.startswith(PROGRAMS) and not path.match("public*.c"):
+                for call in sorted(set(re.findall(r"\b(clb_\w+?)(?:_sized)?\(", text)) & public):
+                    bad.append(f"{name}: calls {call}, which is for programs")
     bad += [f"header twice: {' '.join(p)}" for p in headers.values() if len(p) > 1]
     bad += [f"{f} has {n} files; at most {MOST}" for f, n in sorted(counts.items()) if n > MOST]
     print("\n".join(bad) if bad else f"layers: {includes} includes in {len(counts)} folders, "
-          f"{len(of_api)} calls of src/api: each folder uses only those below it")
+          f"{len(public)} calls for programs only: each folder uses only those below it")
     sys.exit(bool(bad))
 
 

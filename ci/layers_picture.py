@@ -18,11 +18,11 @@ SAYS = {
     "examples": "programs: to copy, on public headers",
     "bench": "measurements: and the comparison with other libraries",
     "models": "whole networks: files, energies, forces",
-    "src/api": "public calls: arguments checked, descriptions read",
     "src/tuning": "timing of candidates: on the device, when an op is created",
-    "src/ops": "the host side of ops: operands, workspaces, launches",
+    "kernels/*/host": "what runs an op: public calls, operands, workspaces, launches",
+    "kernels/host": "operands of a pass: lists of all ops by kind",
     "src/runtime": "contexts, launches, caches: and buffers, recordings, wisdom",
-    "kernels": "the device side of ops: a problem becomes a kernel",
+    "kernels": "a folder an op: its problem becomes a kernel",
     "backends": "drivers: text becomes a binary, and runs",
     "src/codegen": "text and SPIR-V: of a kernel, in a device's language",
     "src/problem": "irreps: descriptions of ops, Wigner 3j symbols",
@@ -52,7 +52,7 @@ def floors():
 
 def picture():
     """A line for each folder."""
-    return "\n".join(f"    {n if name == names[0] else ' '}  {name:<12} {SAYS[name]}"
+    return "\n".join(f"    {n if name == names[0] else ' '}  {name:<14} {SAYS[name]}"
                      for n, names in floors().items() for name in names)
 
 

@@ -7,7 +7,7 @@
 
 #include "models/atoms/neighbours.h"
 #include "models/layers/network.h"
-#include "src/ops/cell_list.h"
+#include "kernels/graph/host/cell_list.h"
 
 /* Where the edges of the graph come from. */
 typedef enum {

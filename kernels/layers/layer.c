@@ -1,4 +1,4 @@
-/* kernels/layers/layer.c - shared by the kernels of src/ops/layers/layers.h. */
+/* kernels/layers/layer.c - shared by the kernels of kernels/layers/host/layers.h. */
 #include "kernels/layers/layer.h"
 
 enum { SUBGROUPS = 4, UNROLLED = 8 };

@@ -1,4 +1,4 @@
-/* kernels/layers/layer.h - shared by the kernels of src/ops/layers/layers.h. */
+/* kernels/layers/layer.h - shared by the kernels of kernels/layers/host/layers.h. */
 #ifndef CLB_KERNELS_LAYERS_LAYER_H
 #define CLB_KERNELS_LAYERS_LAYER_H
 

@@ -24,7 +24,7 @@
    most the norm may be, partial sums, their number.
 
    Rules of matrices take more launches: GATHER puts what comes of the gradients into `matrices`,
-   products of matrices follow (src/ops/matrices), and UPDATE reads their result. SOAP's second
+   products of matrices follow (kernels/grouped/host), and UPDATE reads their result. SOAP's second
    moments are computed in between, and each of its chunks has a gate. */
 enum {
   CLB_OPTIMIZER_UPDATE,

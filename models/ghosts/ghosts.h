@@ -4,7 +4,7 @@
 
 #include <clebsch/model.h>
 
-#include "src/ops/row_sum.h"
+#include "kernels/graph/host/row_sum.h"
 
 /* Rows that are sent are edges of a graph, from the row that is sent to its atom, by which
    gradients that return are summed. packed: rows as they travel, [0] of `send`, [1] of `receive`.

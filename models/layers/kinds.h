@@ -4,7 +4,7 @@
 #define CLB_MODELS_LAYERS_KINDS_H
 
 #include "models/layers/network.h"
-#include "src/ops/convolution/convolution.h"
+#include "kernels/convolution/host/convolution.h"
 
 enum { CLB_RADIAL_MATRICES = 16 };
 

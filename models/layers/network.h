@@ -12,8 +12,8 @@
 
 #include "models/atoms/elements.h"
 #include "models/ghosts/ghosts.h"
-#include "src/ops/layers/layers.h"
-#include "src/ops/matmul.h"
+#include "kernels/layers/host/layers.h"
+#include "kernels/linear/host/matmul.h"
 #include "src/problem/irreps.h"
 #include "src/runtime/context.h"
 

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 
 #include "models/layers/kinds.h"
-#include "src/ops/rms_norm.h"
+#include "kernels/norm/host/rms_norm.h"
 
 static clb_status build(clb_network *n, clb_layer *y) {
   clb_norm *p = y->parameters;

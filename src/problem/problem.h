@@ -115,7 +115,7 @@ typedef struct {
   int32_t unused;
 } clb_cell_list_problem;
 
-/* ---- of src/ops/layers/layers.h ---- */
+/* ---- of kernels/layers/host/layers.h ---- */
 
 enum { CLB_POINTWISE_COMBINE, CLB_POINTWISE_GATHER, CLB_POINTWISE_ACTIVATION };
 typedef struct {

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/ops/public_op.h"
+#include "kernels/host/operand_lists.h"
 #include "src/runtime/wisdom.h"
 #include "src/tuning/tuning_test_run.h"
 

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "src/ir/interpreter/interpret_values.h"
-#include "src/ops/public_op.h"
+#include "kernels/host/operand_lists.h"
 #include "src/tuning/tuning_test_run.h"
 
 double clb_test_run_next(uint64_t *seed) {

@@ -1,8 +1,8 @@
 /* tests/backends/test_cpu_memory.c - what the interpreter's device knows of its memory: reads by
    the host, by matrix products and by kernels of what nothing has written are errors that say
    where; memory that the caller brings, or whose address he has, counts as written. */
-#include "src/ops/graph.h"
-#include "src/ops/matmul.h"
+#include "kernels/graph/host/graph.h"
+#include "kernels/linear/host/matmul.h"
 #include "tests/test.h"
 
 static clb_context *interpreter(void) {

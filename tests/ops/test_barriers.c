@@ -5,11 +5,11 @@
 #include "tests/ops/convolution/convolution_problems.h"
 #include "tests/ops/mutants.h"
 
-#include "src/ops/cell_list.h"
-#include "src/ops/layers/layers.h"
-#include "src/ops/matmul.h"
-#include "src/ops/matrices/grouped.h"
-#include "src/ops/rms_norm.h"
+#include "kernels/graph/host/cell_list.h"
+#include "kernels/layers/host/layers.h"
+#include "kernels/linear/host/matmul.h"
+#include "kernels/grouped/host/grouped.h"
+#include "kernels/norm/host/rms_norm.h"
 
 static const int places[] = {LIMITS_NVIDIA,           LIMITS_AMD,
                              LIMITS_TWO_SUBGROUPS,    LIMITS_NO_SUBGROUPS,

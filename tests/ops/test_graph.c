@@ -4,7 +4,7 @@
 
 #include <clebsch/clebsch.h>
 
-#include "src/ops/graph.h"
+#include "kernels/graph/host/graph.h"
 
 enum { MAX_DEVICES = 32 };
 

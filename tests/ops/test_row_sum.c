@@ -2,7 +2,7 @@
    on every device that runs here, and on the interpreter with a GPU's limits. */
 #include "tests/fakes/simulated_devices.h"
 
-#include "src/ops/row_sum.h"
+#include "kernels/graph/host/row_sum.h"
 
 /* ---- graphs ---- */
 

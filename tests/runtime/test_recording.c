@@ -2,7 +2,7 @@
    themselves: ops of one launch and of many, products, buffers replaced, work before, between and
    after; on every device that runs here, or $CLB_DEVICE. */
 #include "backends/opencl/opencl.h"
-#include "src/ops/matmul.h"
+#include "kernels/linear/host/matmul.h"
 #include "tests/fakes/device_limits.h"
 #include "tests/ops/tensor_product/product_arrays.h"
 

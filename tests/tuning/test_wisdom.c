@@ -7,7 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "src/ops/symmetric_contraction.h"
+#include "kernels/symmetric_contraction/host/symmetric_contraction.h"
 #include "src/runtime/context.h"
 #include "src/runtime/wisdom.h"
 

@@ -1,7 +1,7 @@
 /* tests/ops/convolution/test_convolution_vectors.c - graph convolutions that compute y from edge
    vectors, against plain sums with the reference's harmonics; what is refused. */
 #include "kernels/convolution/frame.h"
-#include "src/ops/convolution/frames.h"
+#include "kernels/convolution/host/frames.h"
 #include "tests/ops/convolution/convolution_vectored.h"
 
 static const manner plain = {DENSE, MAX}, loose = {APART, MAX};

@@ -1,11 +1,11 @@
-/* tests/ops/layers/layer_rows.h - for tests of src/ops/layers/layers.h: rows of numbers with guard
-   elements around them, and comparisons. */
+/* tests/ops/layers/layer_rows.h - for tests of kernels/layers/host/layers.h: rows of numbers with
+   guard elements around them, and comparisons. */
 #ifndef CLB_TESTS_OPS_LAYERS_LAYER_ROWS_H
 #define CLB_TESTS_OPS_LAYERS_LAYER_ROWS_H
 
 #include "tests/fakes/simulated_devices.h"
 
-#include "src/ops/layers/layers.h"
+#include "kernels/layers/host/layers.h"
 
 /* ---- rows ---- */
 

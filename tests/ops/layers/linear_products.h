@@ -7,7 +7,7 @@
 #include <math.h>
 
 #include "src/ir/interpreter/interpret_values.h"
-#include "src/ops/matmul.h"
+#include "kernels/linear/host/matmul.h"
 
 /* ---- numbers in the device's memory ---- */
 

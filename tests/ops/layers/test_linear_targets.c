@@ -2,7 +2,7 @@
    that only compile. */
 #include "tests/ops/compile_targets.h"
 
-#include "src/ops/matmul.h"
+#include "kernels/linear/host/matmul.h"
 
 static void compiles(void **state) {
   clb_context *ctx = open_target(state);

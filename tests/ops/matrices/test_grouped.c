@@ -2,7 +2,7 @@
    double precision, on every device that runs here, and with the limits of GPUs. */
 #include "tests/fakes/simulated_devices.h"
 
-#include "src/ops/matrices/grouped.h"
+#include "kernels/grouped/host/grouped.h"
 
 enum { MOST = 24 };
 

@@ -3,7 +3,7 @@
 #include "tests/fakes/simulated_devices.h"
 #include "tests/ops/matrices/matrices_reference.h"
 
-#include "src/ops/matrices/newton_schulz.h"
+#include "kernels/grouped/host/newton_schulz.h"
 
 static const struct {
   int64_t rows, columns;

@@ -1,6 +1,6 @@
 /* tests/ops/optimizer/test_optimizer.c - a hundred steps of each rule against float64, on every
    device that runs here, and on the interpreter with a GPU's limits. */
-#include "src/ops/optimizer/optimizer.h"
+#include "kernels/optimizer/host/optimizer.h"
 #include "tests/ops/optimizer/optimizer_reference.h"
 
 enum { STEPS = 100 };

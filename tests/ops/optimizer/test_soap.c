@@ -3,7 +3,7 @@
 #include "tests/fakes/simulated_devices.h"
 #include "tests/ops/optimizer/soap_reference.h"
 
-#include "src/ops/optimizer/optimizer.h"
+#include "kernels/optimizer/host/optimizer.h"
 
 enum { STEPS = 100, LONGEST = 30, TENSORS = 9 };
 

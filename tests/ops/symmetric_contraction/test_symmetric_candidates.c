@@ -4,7 +4,7 @@
 #include "tests/fakes/device_limits.h"
 #include "tests/ops/symmetric_contraction/contraction_arrays.h"
 
-#include "src/ops/symmetric_contraction.h"
+#include "kernels/symmetric_contraction/host/symmetric_contraction.h"
 
 static const int degrees[] = {1, 0, 2};
 

@@ -1,0 +1,35 @@
+/* kernels/convolution/host/frames.h - the frames of a convolution's edges
+   (kernels/convolution/frame.h), from their vectors, and gradients of vectors from torques. */
+#ifndef CLB_KERNELS_CONVOLUTION_HOST_FRAMES_H
+#define CLB_KERNELS_CONVOLUTION_HOST_FRAMES_H
+
+#include "src/runtime/context.h"
+
+typedef struct clb_convolution_frames clb_convolution_frames;
+
+/* For the convolution's passes that work in the frame (schedules say so); NULL if there are none.
+   adds: gradients of vectors are added to. */
+clb_status clb_convolution_frames_create(const clb_op *convolution, bool adds,
+                                         clb_convolution_frames **frames);
+void clb_convolution_frames_destroy(clb_convolution_frames **frames);
+
+/* Whether this pass of a convolution works in the frame. */
+bool clb_convolution_in_frame(const clb_op *convolution, clb_pass pass);
+
+/* Elements of an edge's row, of arithmetic precision. */
+int64_t clb_convolution_frames_columns(const clb_convolution_frames *f);
+/* Makes the rows of n edges. */
+clb_status clb_convolution_frames_run(const clb_convolution_frames *f, int64_t n,
+                                      const clb_rows *vectors, const clb_rows *out);
+/* Makes the rows of tangents of these vectors, of CLB_TANGENT_SIZE elements. */
+clb_status clb_convolution_frames_tangents(const clb_convolution_frames *f, int64_t n,
+                                           const clb_rows *vectors, const clb_rows *tangents,
+                                           const clb_rows *out);
+/* Gradients of the vectors of edges e0 ... e1 - 1, from `columns` numbers that each of `roles`
+   roles left of each from element `at` of `shares` on. */
+clb_status clb_convolution_frames_torques(const clb_convolution_frames *f, int64_t e0, int64_t e1,
+                                          const clb_rows *vectors, const clb_memory *shares,
+                                          int64_t at, int32_t roles, int32_t columns,
+                                          const clb_rows *gradient);
+
+#endif

@@ -1,0 +1,213 @@
+/* kernels/graph/host/cell_list.c - pairs of atoms within a radius: memory and launches. */
+#include "kernels/graph/host/cell_list.h"
+
+#include <stdlib.h>
+
+enum { GRID, PLACES, WRAPS, COUNTS, SUMS, BUFFERS };
+
+struct clb_cell_list {
+  clb_context *ctx;
+  clb_kernel *kernel[CLB_CELL_STEPS];
+  clb_graph *atoms; /* its edges are the atoms, its receivers the slots */
+  clb_memory memory[BUFFERS];
+  int64_t capacity; /* atoms */
+  int32_t *sums;    /* [capacity / CLB_CELL_ROW]: edges of a row of atoms, then before it */
+  int64_t n;        /* atoms counted last */
+  const clb_buffer *positions; /* of them */
+};
+
+static clb_status no_memory(clb_context *ctx) {
+  return clb_fail(&ctx->error, CLB_ERROR_MEMORY, "cell_list: no memory");
+}
+
+/* ---- create, destroy ---- */
+
+static clb_status compile(clb_cell_list *l) {
+  const clb_kernel_kind *kind = clb_kernel_kinds[CLB_CELL_LIST];
+  clb_problem *p = calloc(1, sizeof *p);
+  clb_status s = p ? CLB_OK : no_memory(l->ctx);
+  for (int step = 0; step < CLB_CELL_STEPS && !s; step++) {
+    clb_schedule schedule;
+    ir_kernel k;
+    p->kind = CLB_CELL_LIST;
+    p->cell_list.step = step;
+    s = kind->check(p, &l->ctx->device->limits, &l->ctx->error);
+    if (s) break;
+    kind->schedule(p, &l->ctx->device->limits, &schedule);
+    kind->lower(p, &schedule, &k);
+    s = clb_kernel_get(l->ctx, &k, &l->kernel[step]);
+  }
+  free(p);
+  return s;
+}
+
+clb_status clb_cell_list_create(clb_context *ctx, clb_cell_list **list) {
+  clb_cell_list *l = *list = calloc(1, sizeof *l);
+  if (!l) return no_memory(ctx);
+  l->ctx = clb_context_hold(ctx);
+  clb_status s = compile(l);
+  if (!s) s = clb_graph_create(ctx, 0, 0, &l->atoms);
+  if (!s && ctx->device->info.runs)
+    s = clb_device_alloc(ctx->device, CLB_CELL_NUMBERS * sizeof(double), &l->memory[GRID]);
+  if (s) clb_cell_list_destroy(list);
+  return s;
+}
+
+static void release(clb_cell_list *l, int i) {
+  if (l->memory[i].handle) clb_memory_free(l->ctx, &l->memory[i]);
+  l->memory[i] = (clb_memory){0};
+}
+
+void clb_cell_list_destroy(clb_cell_list **list) {
+  if (!list || !*list) return;
+  clb_cell_list *l = *list;
+  clb_context *ctx = l->ctx;
+  clb_graph_destroy(&l->atoms);
+  for (int i = 0; i < BUFFERS; i++) release(l, i);
+  free(l->sums);
+  free(l);
+  *list = NULL;
+  clb_context_release(ctx);
+}
+
+uint64_t clb_cell_list_bytes(const clb_cell_list *l) {
+  uint64_t n = 0;
+  for (int i = 0; i < BUFFERS; i++) n += l->memory[i].bytes;
+  for (int i = 0; i < CLB_GRAPH_BUFFERS; i++) n += l->atoms->buffer[i].memory.bytes;
+  return n;
+}
+
+/* ---- memory ---- */
+
+static int64_t rows_of(int64_t n) { return (n + CLB_CELL_ROW - 1) / CLB_CELL_ROW; }
+
+static clb_status grow(clb_cell_list *l, int64_t n) {
+  if (n <= l->capacity) return CLB_OK;
+  const int64_t all = n + n / 8, rows = rows_of(all);
+  const uint64_t bytes[BUFFERS] = {[PLACES] = (uint64_t)all * 24,
+                                   [WRAPS] = (uint64_t)all * 12,
+                                   [COUNTS] = (uint64_t)rows * CLB_CELL_ROW * 4,
+                                   [SUMS] = (uint64_t)rows * 4};
+  clb_device *d = l->ctx->device;
+  clb_status s = d->backend->wait(d); /* submitted work may still use the memory */
+  l->capacity = 0;
+  for (int i = PLACES; i < BUFFERS && !s; i++) {
+    release(l, i);
+    s = clb_device_alloc(d, bytes[i], &l->memory[i]);
+  }
+  free(l->sums);
+  l->sums = s ? NULL : malloc((size_t)rows * sizeof *l->sums);
+  if (!s && !l->sums) s = no_memory(l->ctx);
+  if (!s) l->capacity = all;
+  return s;
+}
+
+/* The kernels' form of a grid; false: numbers beyond int32. */
+static bool describe(const clb_cell_grid *g, double radius, double *to) {
+  const int64_t most = INT32_MAX / 2;
+  for (int d = 0; d < 3; d++) {
+    const int64_t folds = g->folds[d] ? g->folds[d] : 1,
+                  turns = (g->reach[d] + g->slots[d] - 1) / g->slots[d],
+                  images = (turns + folds - 1) / folds;
+    if (g->bins[d] + (turns + 1) * g->slots[d] + g->reach[d] > most ||
+        turns + (images + 1) * folds + g->bins[d] / g->slots[d] > most)
+      return false;
+    for (int k = 0; k < 3; k++) {
+      to[CLB_CELL_CELL + 3 * d + k] = g->cell[d][k];
+      to[CLB_CELL_RECIPROCAL + 3 * d + k] = g->reciprocal[d][k];
+    }
+    to[CLB_CELL_LOW + d] = g->low[d];
+    to[CLB_CELL_PER_UNIT + d] = g->per_unit[d];
+    to[CLB_CELL_BINS + d] = g->bins[d];
+    to[CLB_CELL_REACH + d] = g->reach[d];
+    to[CLB_CELL_SLOTS_OF + d] = g->slots[d];
+    to[CLB_CELL_FOLDS + d] = (double)folds;
+    to[CLB_CELL_PERIODIC + d] = g->folds[d] != 0;
+    to[CLB_CELL_TURNS + d] = (double)turns;
+    to[CLB_CELL_IMAGES + d] = (double)images;
+  }
+  to[CLB_CELL_SQUARED] = radius * radius;
+  return clb_cell_grid_slots(g) < INT32_MAX;
+}
+
+/* ---- launches ---- */
+
+/* Launches a step on so many units: its first arguments, then the memory; NULL: counts. */
+static clb_status launch(clb_cell_list *l, int step, int64_t units, const clb_memory *const *memory,
+                         int n_memory, int64_t counts) {
+  const clb_kernel *kernel = l->kernel[step];
+  clb_call c = clb_call_start(l->ctx);
+  clb_call_i64(&c, units);
+  clb_call_i64(&c, l->n);
+  clb_call_buffer(&c, l->positions);
+  clb_call_memory(&c, &l->memory[GRID]);
+  for (int i = 0; i < n_memory; i++)
+    clb_call_argument(&c, memory[i] ? clb_memory_arg(memory[i]) : clb_i64_arg(counts));
+  return clb_call_launch(&c, kernel, clb_divide_up(units, kernel->ir.rows));
+}
+
+static int64_t chunks(const clb_cell_list *l, int step, int64_t n) {
+  const int64_t lanes = l->kernel[step]->ir.lanes;
+  return (n + lanes - 1) / lanes;
+}
+
+/* The atoms in the order of their slots, and how many neighbours each has. */
+static clb_status count(clb_cell_list *l, int64_t n_slots) {
+  const clb_buffer *b = l->atoms->buffer;
+  const int64_t counts = rows_of(l->n) * CLB_CELL_ROW;
+  const clb_memory *slots[] = {&b[CLB_GRAPH_RECEIVERS].memory}, *order = &b[CLB_GRAPH_EDGE].memory,
+                   *starts = &b[CLB_GRAPH_ROW_START].memory, *places = &l->memory[PLACES],
+                   *wraps = &l->memory[WRAPS], *numbers = &l->memory[COUNTS];
+  clb_status s = clb_graph_reserve(l->atoms, 0, n_slots, l->n);
+  for (int i = PLACES; i < BUFFERS; i++) clb_memory_discard(&l->memory[i]);
+  if (!s) s = launch(l, CLB_CELL_SLOTS, chunks(l, CLB_CELL_SLOTS, l->n), slots, 1, 0);
+  if (!s) s = clb_graph_sort(l->atoms, 0, n_slots, l->n);
+  if (!s)
+    s = launch(l, CLB_CELL_SORTED, chunks(l, CLB_CELL_SORTED, counts),
+               (const clb_memory *[]){order, places, wraps, NULL, numbers}, 5, counts);
+  if (!s)
+    s = launch(l, CLB_CELL_COUNT, l->n,
+               (const clb_memory *[]){order, places, wraps, starts, numbers}, 5, 0);
+  clb_call c = clb_call_start(l->ctx);
+  clb_call_memory(&c, numbers);
+  clb_call_i64(&c, CLB_CELL_ROW);
+  clb_call_memory(&c, &l->memory[SUMS]);
+  return s ? s : clb_call_launch(&c, l->atoms->kernel[CLB_GRAPH_SCAN], rows_of(l->n));
+}
+
+clb_status clb_cell_list_count(clb_cell_list *l, const clb_cell_grid *grid, double radius,
+                               int64_t n, const clb_buffer *positions, int64_t *n_edges) {
+  double numbers[CLB_CELL_NUMBERS];
+  clb_device *d = l->ctx->device;
+  const int64_t rows = rows_of(n);
+  int64_t all = 0;
+  *n_edges = -1;
+  if (!describe(grid, radius, numbers)) return CLB_OK;
+  clb_status s = grow(l, n);
+  l->n = n;
+  l->positions = positions;
+  if (!s) s = d->backend->write(d, &l->memory[GRID], 0, numbers, sizeof numbers);
+  if (!s) s = count(l, clb_cell_grid_slots(grid));
+  if (!s) s = d->backend->read(d, &l->memory[SUMS], 0, l->sums, (uint64_t)rows * 4);
+  for (int64_t i = 0; i < rows && !s; i++) {
+    const int32_t here = l->sums[i];
+    if (here < 0 || here > CLB_CELL_ROW * CLB_CELL_MAX_NEIGHBOURS || all >= INT32_MAX - here)
+      return CLB_OK;
+    l->sums[i] = (int32_t)all;
+    all += here;
+  }
+  if (!s) s = d->backend->write(d, &l->memory[SUMS], 0, l->sums, (uint64_t)rows * 4);
+  if (!s) *n_edges = all;
+  return s;
+}
+
+clb_status clb_cell_list_fill(clb_cell_list *l, const clb_memory *senders,
+                              const clb_memory *receivers, const clb_memory *shifts) {
+  const clb_buffer *b = l->atoms->buffer;
+  return launch(l, CLB_CELL_FILL, l->n,
+                (const clb_memory *[]){&b[CLB_GRAPH_EDGE].memory, &l->memory[PLACES],
+                                       &l->memory[WRAPS], &b[CLB_GRAPH_ROW_START].memory,
+                                       &l->memory[COUNTS], &l->memory[SUMS], senders, receivers,
+                                       shifts},
+                9, 0);
+}

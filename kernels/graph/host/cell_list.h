@@ -1,0 +1,32 @@
+/* kernels/graph/host/cell_list.h - pairs of atoms within a radius, found by kernels
+   (kernels/graph/cell_search.h): the list of models/atoms/neighbours.h, number by number. */
+#ifndef CLB_KERNELS_GRAPH_HOST_CELL_LIST_H
+#define CLB_KERNELS_GRAPH_HOST_CELL_LIST_H
+
+#include "kernels/graph/cell_search.h"
+#include "kernels/graph/host/graph.h"
+#include "src/problem/cell_grid.h"
+
+typedef struct clb_cell_list clb_cell_list;
+
+/* Compiles the kernels. CLB_ERROR_UNSUPPORTED: the device has no f64. */
+clb_status clb_cell_list_create(clb_context *ctx, clb_cell_list **list);
+void clb_cell_list_destroy(clb_cell_list **list); /* NULL is fine */
+
+/* Counts the directed edges of atoms closer than the radius, and waits for their number. -1: the
+   device leaves them to the host, because an atom has over CLB_CELL_MAX_NEIGHBOURS neighbours or
+   over CLB_CELL_LOOKED_AT atoms in the slots around it, two are at one place, an image is over 511
+   cells away, a position is not finite, or the grid or the number of edges is beyond int32.
+   positions: f64 [n][3] from the buffer's start; they must stay until `fill` is done, which was
+   submitted for the same atoms.  n >= 1; the grid has slots. Memory grows with some headroom. */
+clb_status clb_cell_list_count(clb_cell_list *list, const clb_cell_grid *grid, double radius,
+                               int64_t n, const clb_buffer *positions, int64_t *n_edges);
+
+/* Submits the writing of the edges that were counted: int32 senders, receivers (ascending) and
+   clb_edge_shift. Equal atoms give equal lists. */
+clb_status clb_cell_list_fill(clb_cell_list *list, const clb_memory *senders,
+                              const clb_memory *receivers, const clb_memory *shifts);
+
+uint64_t clb_cell_list_bytes(const clb_cell_list *list); /* of device memory */
+
+#endif

@@ -1,0 +1,53 @@
+/* kernels/graph/host/graph.h - what stands behind clb_graph. */
+#ifndef CLB_KERNELS_GRAPH_HOST_GRAPH_H
+#define CLB_KERNELS_GRAPH_HOST_GRAPH_H
+
+#include "kernels/graph/sort.h"
+#include "src/runtime/call.h"
+
+/* Buffers. Those of a direction (clb_graph_order) d are CLB_GRAPH_ROW_START + d and so on. */
+enum {
+  CLB_GRAPH_RECEIVERS,
+  CLB_GRAPH_SENDERS, /* as given */
+  CLB_GRAPH_ROW_START,
+  CLB_GRAPH_EDGE = CLB_GRAPH_ROW_START + 2,
+  CLB_GRAPH_OTHER = CLB_GRAPH_EDGE + 2,
+  CLB_GRAPH_SEGMENTS = CLB_GRAPH_OTHER + 2,
+  CLB_GRAPH_SPLIT_SEGMENTS = CLB_GRAPH_SEGMENTS + 2,
+  CLB_GRAPH_SPLIT_ROWS = CLB_GRAPH_SPLIT_SEGMENTS + 2, /* segment lists of rows, of splits, of split
+                                                          rows (kernels/graph/sort.h) */
+  CLB_GRAPH_PAIRS = CLB_GRAPH_SPLIT_ROWS + 2, /* two, between which the sort alternates; also
+                                                 receive lists from the host */
+  CLB_GRAPH_TABLE = CLB_GRAPH_PAIRS + 2,
+  CLB_GRAPH_SUMS,
+  CLB_GRAPH_FOUND, /* counts by digit and group, sums by digit, first bad edges by group */
+  CLB_GRAPH_BUFFERS
+};
+
+struct clb_graph {
+  clb_context *ctx;
+  clb_kernel *kernel[CLB_GRAPH_STEPS];
+  clb_schedule schedule[CLB_GRAPH_STEPS];
+  clb_buffer buffer[CLB_GRAPH_BUFFERS];
+  int64_t nodes, edges;       /* capacities */
+  int64_t n_rows[2], n_edges; /* by direction: n_receivers, n_senders */
+  int64_t groups;             /* maximum number of groups that share a list */
+  bool whole;                 /* rows are not split, however long they are */
+};
+
+/* For edges that kernels write: reserve makes room (as clb_graph_update does) and leaves the graph
+   empty; the edges go into the buffers CLB_GRAPH_SENDERS and CLB_GRAPH_RECEIVERS, and are not
+   checked; sort sorts them. With n_senders 0 edges have no senders, and are sorted by receiver
+   alone. */
+clb_status clb_graph_reserve(clb_graph *g, int64_t n_senders, int64_t n_receivers, int64_t n_edges);
+clb_status clb_graph_sort(clb_graph *g, int64_t n_senders, int64_t n_receivers, int64_t n_edges);
+
+/* Number of split indices, including unused ones; _used_: 0 if rows are not split. */
+static inline int64_t clb_graph_splits(int64_t n_edges) {
+  return n_edges > 0 ? (n_edges - 1) / CLB_GRAPH_SPLIT : 0;
+}
+static inline int64_t clb_graph_used_splits(const clb_graph *g) {
+  return g->whole ? 0 : clb_graph_splits(g->n_edges);
+}
+
+#endif

@@ -1,0 +1,260 @@
+/* kernels/layers/host/layers.h - what networks need besides convolutions, harmonics and matrix
+   products: gate, radial basis, energies, forces, ...; each with its gradient by its inputs (not by
+   its parameters).
+
+   `type` is CLB_F64 or CLB_F32: storage and arithmetic of all rows, unless said otherwise.  Rows of
+   irreps lie in layout ir_mul: each term [2l+1][mul].  clb_rows as in clebsch.h (offset and stride
+   in elements, CLB_DENSE); its index is NULL unless said otherwise. species: clb_rows whose buffer
+   holds int32 numbers 0 ... S - 1 (not checked), one per row: `offset` counts numbers, `stride` is
+   ignored. n may be 0. Outputs are overwritten without being read; with `add` they are added to.
+   Outputs may not overlap inputs unless said.
+
+   Create functions compile all kernels and allocate what the op needs; clb_op_destroy(&op) frees
+   it. All other functions only submit: they allocate nothing and wait for nothing. Equal calls on
+   one device give equal bits. Errors name the op and the operand. */
+#ifndef CLB_KERNELS_LAYERS_HOST_LAYERS_H
+#define CLB_KERNELS_LAYERS_HOST_LAYERS_H
+
+#include "kernels/convolution/host/table.h"
+#include "kernels/graph/host/graph.h"
+
+/* The type in which energies, forces and virials are summed and stored: CLB_F64 where the device
+   has it, else CLB_F32. */
+clb_dtype clb_sum_type(const clb_context *ctx);
+
+/* ---- pointwise ---- */
+
+/* out[n][columns] = a x[n][columns] + b y[n][columns]; y.buffer NULL: a x.  out may be x or y. */
+clb_status clb_combine_create(clb_context *ctx, clb_dtype type, clb_op **op);
+clb_status clb_combine_run(clb_op *op, int64_t n, int64_t columns, double a, clb_rows x, double b,
+                           clb_rows y, clb_rows out);
+
+/* out[i][columns] = table[table.index[i]][columns]: the index is a buffer of at least n int32 row
+   numbers.  E.g. species embeddings. */
+clb_status clb_gather_create(clb_context *ctx, clb_dtype type, clb_op **op);
+clb_status clb_gather_run(clb_op *op, int64_t n, int64_t columns, clb_rows table, clb_rows out);
+
+/* h[n][columns] = factor silu(scale a[n][columns]), silu(x) = x / (1 + exp(-x)); h may be a (but
+   backward needs a). backward: g_a[n][columns] = g_h factor scale silu'(scale a); g_a may be a or
+   g_h. */
+clb_status clb_silu_create(clb_context *ctx, clb_dtype type, double scale, double factor,
+                           clb_op **op);
+clb_status clb_silu_forward(clb_op *op, int64_t n, int64_t columns, clb_rows a, clb_rows h);
+clb_status clb_silu_backward(clb_op *op, int64_t n, int64_t columns, clb_rows a, clb_rows g_h,
+                             clb_rows g_a);
+
+/* ---- gate ---- */
+
+typedef enum { CLB_SILU, CLB_TANH, CLB_ABS, CLB_IDENTITY } clb_activation;
+
+/* Irreps as text, as in docs/model-format.md: the channels of each irrep of irreps_in are used, all
+   of them, first for irreps_scalars, then for irreps_gates, then for irreps_gated; there are as
+   many gates as gated channels; gates and gated may be "" or NULL. Each irrep occurs once in
+   irreps_in. */
+typedef struct {
+  const char *irreps_in, *irreps_scalars, *irreps_gates, *irreps_gated;
+  clb_activation even, odd, gate;           /* of scalars by their parity, and of all gates */
+  double scale_even, scale_odd, scale_gate; /* factors of the activations' values */
+} clb_gate_desc;
+
+/* out[n][terms of scalars, then of gated] from in[n][irreps_in]: scale activation(scalar), and
+   scale activation(gate) times the gated channel. A gate's parity is ignored. backward:
+   g_in[n][irreps_in] (all of it) from in and g_out. */
+clb_status clb_gate_create(clb_context *ctx, clb_dtype type, const clb_gate_desc *desc,
+                           clb_op **op);
+clb_status clb_gate_forward(clb_op *op, int64_t n, clb_rows in, clb_rows out);
+clb_status clb_gate_backward(clb_op *op, int64_t n, clb_rows in, clb_rows g_out, clb_rows g_in);
+
+/* ---- vectors of edges ---- */
+
+/* v[e][3] of `type` = x[sender] - x[receiver] + shift . cell for the graph's edges as they were
+   given; computed in double, rounded as clb_neighbours_vectors does.  positions[n][3]: double, of
+   all senders and receivers.  shifts: numbers as species, clb_edge_shift of each edge.
+   CLB_ERROR_UNSUPPORTED where the device has no f64. */
+clb_status clb_edge_vectors_create(clb_context *ctx, clb_dtype type, clb_op **op);
+clb_status clb_edge_vectors_run(clb_op *op, const clb_graph *graph, clb_rows positions,
+                                clb_rows shifts, const double cell[3][3], clb_rows v);
+/* Three shifts in one number; -1: one is not -512 ... 511. */
+static inline int32_t clb_edge_shift(const int32_t shift[3]) {
+  int32_t packed = 0;
+  for (int d = 2; d >= 0; d--) {
+    if (shift[d] < -CLB_EDGE_SHIFTS / 2 || shift[d] >= CLB_EDGE_SHIFTS / 2) return -1;
+    packed = packed * CLB_EDGE_SHIFTS + shift[d] + CLB_EDGE_SHIFTS / 2;
+  }
+  return packed;
+}
+
+/* ---- radial basis ---- */
+
+/* b_k = (2 / r_max) sin(w_k u) / r f(u), u = r / r_max; f, the cutoff, is 0 from r_max on:
+     polynomial: f = 1 - (p+1)(p+2)/2 u^p + p(p+2) u^(p+1) - p(p+1)/2 u^(p+2);
+     XPLOR (p = 0): 1 up to r_on, then (R^2 - r^2)^2 (R^2 + 2 r^2 - 3 r_on^2) / (R^2 - r_on^2)^3,
+     R = r_max.
+   Below r = 1e-6 r_max b_k is constant; at v = 0 gradients are 0. */
+typedef struct {
+  double r_max;              /* unit of v */
+  int p, n_basis;            /* p: 1 ... 64, or 0: XPLOR; n_basis: 0 ... CLB_MAX_BASIS (64) */
+  const double *frequencies; /* [n_basis]: w; copied */
+  double r_on;               /* XPLOR only: 0 <= r_on < r_max */
+} clb_radial_desc;
+
+/* forward: r[n][1] and basis[n][n_basis] from v[n][3]; r.buffer or basis.buffer NULL: not wanted.
+   backward: g_v[n][3] (= or +=) sum_k g_basis[n][k] db_k/dv.
+   backward_distance: g_v[n][3] (= or +=) g_r[n][1] v / r, for callers that look tables up by r. */
+clb_status clb_radial_create(clb_context *ctx, clb_dtype type, const clb_radial_desc *desc,
+                             clb_op **op);
+clb_status clb_radial_forward(clb_op *op, int64_t n, clb_rows v, clb_rows r, clb_rows basis);
+clb_status clb_radial_backward(clb_op *op, int64_t n, clb_rows v, clb_rows g_basis, clb_rows g_v,
+                               bool add);
+clb_status clb_radial_backward_distance(clb_op *op, int64_t n, clb_rows v, clb_rows g_r,
+                                        clb_rows g_v, bool add);
+
+/* Agnesi's transform of distances. In b_k, not in f, d stands for r: d = 1 / (1 + a t^q / (1 +
+   t^(q-p))), t = r / r_0, r_0 the mean radius of the edge's two atoms; beyond r_max d is that of
+   r_max. */
+typedef struct {
+  double a, p, q; /* a > 0; exponents of at most 64 */
+  int64_t n_species;
+  const double *radii; /* [n_species]: above 0; copied */
+} clb_agnesi;
+
+/* The same for all edges of a graph as they were given, with a transform (NULL: none), or with f
+   `apart`: b_k without f, which is a result of its own.  species: of all receivers and senders (not
+   read without a transform); f[n][1] and g_f[n][1]: not without `apart`. backward takes the
+   gradients of both results; clb_radial_backward_distance is for these ops, too. */
+clb_status clb_radial_pairs_create(clb_context *ctx, clb_dtype type, const clb_radial_desc *desc,
+                                   const clb_agnesi *transform, bool apart, clb_op **op);
+clb_status clb_radial_pairs_forward(clb_op *op, const clb_graph *graph, clb_rows species,
+                                    clb_rows v, clb_rows r, clb_rows basis, clb_rows f);
+clb_status clb_radial_pairs_backward(clb_op *op, const clb_graph *graph, clb_rows species,
+                                     clb_rows v, clb_rows g_basis, clb_rows g_f, clb_rows g_v,
+                                     bool add);
+
+/* Lengths alone, without a basis; storage and arithmetic as in clebsch.h. Below 1e-12 v / r is v *
+ / 1e-12. */
+clb_status clb_lengths_create(clb_context *ctx, clb_dtype storage, clb_dtype arithmetic,
+                              clb_op **op);
+/* Double backward of lengths: q[n][1] = h . v / r, and g_v[n][3] += the gradient by v of sum g_r h
+   . v / r, 0 below 1e-12.  h[n][3], g_r[n][1]. */
+clb_status clb_lengths_along_create(clb_context *ctx, clb_dtype storage, clb_dtype arithmetic,
+                                    clb_op **op);
+clb_status clb_lengths_along_run(clb_op *op, int64_t n, clb_rows v, clb_rows h, clb_rows g_r,
+                                 clb_rows q, clb_rows g_v);
+
+/* ---- densities, and rows times numbers ---- */
+
+/* rho[i][1] of the graph's receivers = sum over the edges that i receives of factor tanh(q^2), q =
+   sum_k basis[n][k] D_k; factor[n][1]: rows of edges if `weighted`, else 1 (and not read). weights:
+   host array D[n_basis], 1 ... CLB_MAX_BASIS; copied.  backward: g_basis[n][n_basis] and
+   g_factor[n][1] (both = or +=) from g_rho. Rows of edges in the graph's order as it was given. */
+clb_status clb_density_create(clb_context *ctx, clb_dtype type, int n_basis, const double *weights,
+                              bool weighted, clb_op **op);
+clb_status clb_density_forward(clb_op *op, const clb_graph *graph, clb_rows basis, clb_rows factor,
+                               clb_rows rho);
+clb_status clb_density_backward(clb_op *op, const clb_graph *graph, clb_rows basis, clb_rows factor,
+                                clb_rows g_rho, clb_rows g_basis, clb_rows g_factor, bool add);
+
+/* y[n][columns] = x[n][columns] s, s = t[n][1], or, `reciprocal`, 1 / (1 + t); y may be x (but
+   backward needs x).  backward: g_x[n][columns] from g_y, which it may be, and g_t[n][1] (= or
+   +=). */
+clb_status clb_row_scale_create(clb_context *ctx, clb_dtype type, int64_t columns, bool reciprocal,
+                                clb_op **op);
+clb_status clb_row_scale_forward(clb_op *op, int64_t n, clb_rows x, clb_rows t, clb_rows y);
+clb_status clb_row_scale_backward(clb_op *op, int64_t n, clb_rows x, clb_rows t, clb_rows g_y,
+                                  clb_rows g_x, clb_rows g_t, bool add);
+
+/* ---- tables by pairs of species ---- */
+
+/* Splines W(r) on one grid (knots, first, last, break), in `type`: those of all pairs follow each
+   other in `spline.coefficients`. */
+typedef struct {
+  clb_convolution_table spline;
+  clb_buffer *table_of; /* int32 [n_species][n_species]: the number of a pair's table */
+} clb_pair_tables;
+
+/* forward: w[n_edges][columns] = W(|v|) from v[n_edges][3] of the graph's edges as they were given
+   and the species of all receivers and senders; each pair that occurs has a table (not checked).
+   backward: g_v[n][3] (= or +=) sum g_w dW/dv.  W is constant beyond the grid's ends. */
+clb_status clb_pair_table_create(clb_context *ctx, clb_dtype type, int64_t n_species,
+                                 int64_t columns, const clb_convolution_table *grid, clb_op **op);
+clb_status clb_pair_table_forward(clb_op *op, const clb_pair_tables *t, const clb_graph *graph,
+                                  clb_rows species, clb_rows v, clb_rows w);
+clb_status clb_pair_table_backward(clb_op *op, const clb_pair_tables *t, const clb_graph *graph,
+                                   clb_rows species, clb_rows v, clb_rows g_w, clb_rows g_v,
+                                   bool add);
+/* The bytes of a pair's table; its contents from coefficients[rows][columns] of its splines. */
+int64_t clb_pair_table_bytes(const clb_op *op);
+void clb_pair_table_pack(const clb_op *op, const double *coefficients, void *table);
+
+/* ---- repulsion of nuclei ---- */
+
+/* V_i = sum over the edges that i receives of 7.1998 Z_i Z_j phi((q_i + q_j) r) f(r / (R_i + R_j))
+   / r (eV, Angstrom): phi(x) = c_0 exp(-3.2 x) + c_1 exp(-0.9423 x) + c_2 exp(-0.4028 x) + c_3
+   exp(-0.2016 x), f the polynomial cutoff; from r_max on it is 0, too, by a step if R_i + R_j is
+   more. Below 1e-6 (R_i + R_j) r is that; at v = 0 gradients are 0. */
+typedef struct {
+  int64_t n_species;
+  const double *charges, *screening, *radii; /* [n_species]: Z, q, R; R above 0; copied */
+  double coefficients[4];                    /* c */
+  int p;                                     /* of the cutoff: 1 ... 64 */
+  double r_max;                              /* above 0 */
+} clb_repulsion_desc;
+
+/* forward: out[i][1] (= or +=) V_i of the graph's receivers, from v[n][3] of its edges as they were
+   given and the species of all receivers and senders. backward: g_v[n][3] (= or +=) from
+   g_out[i][1]. */
+clb_status clb_repulsion_create(clb_context *ctx, clb_dtype type, const clb_repulsion_desc *desc,
+                                clb_op **op);
+clb_status clb_repulsion_forward(clb_op *op, const clb_graph *graph, clb_rows species, clb_rows v,
+                                 clb_rows out, bool add);
+clb_status clb_repulsion_backward(clb_op *op, const clb_graph *graph, clb_rows species, clb_rows v,
+                                  clb_rows g_out, clb_rows g_v, bool add);
+
+/* ---- linear, with weights by species ---- */
+
+/* out[n][irreps_out] (= or +=) x[n][irreps_in] W: out_T[c][v] = sum_u x_T[c][u] W_T[u][species][v]
+   for each irrep that both have; terms of irreps_out that irreps_in lacks are 0 (or left
+   unchanged); there is no other factor (scale the weights). An irrep occurs at most once in each.
+   weights: host array of blocks [m_in][n_species][m_out], one per irrep that both have, in the
+   order of irreps_in; copied. backward: g_x[n][irreps_in] (= or +=) from g_out[n][irreps_out]. */
+clb_status clb_species_linear_create(clb_context *ctx, clb_dtype type, const char *irreps_in,
+                                     const char *irreps_out, int64_t n_species,
+                                     const double *weights, clb_op **op);
+clb_status clb_species_linear_forward(clb_op *op, int64_t n, clb_rows species, clb_rows x,
+                                      clb_rows out, bool add);
+clb_status clb_species_linear_backward(clb_op *op, int64_t n, clb_rows species, clb_rows g_out,
+                                       clb_rows g_x, bool add);
+
+/* ---- energies, forces, virial ---- */
+
+/* e[i] = scale[species] x[i] + shift[species].  scale, shift: host arrays of n_species
+   (energy_scale times those of docs/model-format.md); copied, in clb_sum_type. forward:
+   e_atom[n][1] of clb_sum_type (buffer NULL: not wanted) from x[n][1] of `type`, and total (below).
+   backward: g_x[n][1] of `type` = dE/dx = scale[species]. */
+clb_status clb_energy_create(clb_context *ctx, clb_dtype type, int64_t n_species,
+                             const double *scale, const double *shift, clb_op **op);
+clb_status clb_energy_forward(clb_op *op, int64_t n, clb_rows species, clb_rows x, clb_rows e_atom,
+                              clb_rows total);
+clb_status clb_energy_backward(clb_op *op, int64_t n, clb_rows species, clb_rows g_x);
+
+/* virial[a][b] = sum over n edges of v[n][a] g_v[n][b]; not symmetrised. */
+clb_status clb_virial_create(clb_context *ctx, clb_dtype type, clb_op **op);
+clb_status clb_virial_run(clb_op *op, int64_t n, clb_rows v, clb_rows g_v, clb_rows total);
+
+/* The number of rows of total[rows][1] (energy) or [rows][9] (virial) of clb_sum_type; the sum of
+   the rows is the result. clb_totals_add sums contiguous rows in double on the host. */
+int64_t clb_totals_rows(const clb_op *op);
+void clb_totals_add(const clb_op *op, const void *rows, double *total);
+
+/* force[i][3] of clb_sum_type = sum over edges that i receives of g_v - sum over edges that i sends
+   of g_v (v = sender - receiver: minus the gradient by positions), for i up to the larger of the
+   graph's n_receivers and n_senders.  g_v[n_edges][3] of `type`, in the graph's order of edges as
+   it was given. */
+clb_status clb_forces_create(clb_context *ctx, clb_dtype type, clb_op **op);
+clb_status clb_forces_run(clb_op *op, const clb_graph *graph, clb_rows g_v, clb_rows force);
+/* out[i][3][3] of clb_sum_type = sum over edges that i receives of v (x) g_v, by the same op, for i
+   up to the graph's n_receivers. */
+clb_status clb_atom_virials_run(clb_op *op, const clb_graph *graph, clb_rows v, clb_rows g_v,
+                                clb_rows out);
+
+#endif

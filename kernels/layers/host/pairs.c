@@ -1,0 +1,173 @@
+/* kernels/layers/host/pairs.c - sums over the edges of atoms, densities and repulsion, and rows
+   times numbers: the calls. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/layers/host/layer_call.h"
+#include "kernels/layers/host/layers.h"
+
+enum { FORWARD, BACKWARD };
+
+/* Rows of the graph's receivers, among arguments of its edges, or the other way round. */
+static void call_others(clb_call *c, const char *name, int64_t n, int64_t columns, clb_rows rows,
+                        clb_role role) {
+  const int64_t before = c->n;
+  c->n = n;
+  clb_call_rows(c, name, (clb_dtype)c->op->problem.storage, columns, rows, role);
+  c->n = before;
+}
+
+/* ---- densities ---- */
+
+clb_status clb_density_create(clb_context *ctx, clb_dtype type, int n_basis, const double *weights,
+                              bool weighted, clb_op **op) {
+  *op = NULL;
+  if (n_basis < 1 || n_basis > CLB_MAX_BASIS || !weights)
+    return clb_fail(&ctx->error, CLB_ERROR_ARGUMENT,
+                    "density: n_basis is %d; it must be 1 ... %d, the number of weights", n_basis,
+                    CLB_MAX_BASIS);
+  clb_problem *p = clb_layer_problem(ctx, CLB_DENSITY, type, type);
+  if (p)
+    p->density =
+        (clb_density_problem){.n_basis = n_basis, .weighted = weighted, .activation = CLB_TANH};
+  clb_status s = clb_layer_create(ctx, p, 3, op);
+  return s ? s : clb_layer_upload(op, type, weights, n_basis, &(*op)->reals);
+}
+
+clb_status clb_density_forward(clb_op *op, const clb_graph *graph, clb_rows basis, clb_rows factor,
+                               clb_rows rho) {
+  if (!op || !graph) return CLB_ERROR_ARGUMENT;
+  clb_call c = clb_call_begin(op, CLB_DENSITY, graph->n_edges, graph->n_rows[CLB_BY_RECEIVER]);
+  if (c.status) return c.status;
+  const clb_dtype type = (clb_dtype)op->problem.storage;
+  clb_call_received(&c, graph);
+  clb_call_rows(&c, "basis", type, op->problem.density.n_basis, basis, CLB_IN);
+  if (op->problem.density.weighted) clb_call_rows(&c, "factor", type, 1, factor, CLB_IN);
+  clb_call_memory(&c, &op->reals);
+  call_others(&c, "rho", graph->n_rows[CLB_BY_RECEIVER], 1, rho, CLB_OUT);
+  return clb_call_run(&c, FORWARD);
+}
+
+clb_status clb_density_backward(clb_op *op, const clb_graph *graph, clb_rows basis, clb_rows factor,
+                                clb_rows g_rho, clb_rows g_basis, clb_rows g_factor, bool add) {
+  if (!op || !graph) return CLB_ERROR_ARGUMENT;
+  clb_call c = clb_call_begin(op, CLB_DENSITY, graph->n_edges, graph->n_edges);
+  if (c.status) return c.status;
+  const clb_dtype type = (clb_dtype)op->problem.storage;
+  const int64_t columns = op->problem.density.n_basis;
+  clb_call_rows(&c, "basis", type, columns, basis, CLB_IN);
+  if (op->problem.density.weighted) clb_call_rows(&c, "factor", type, 1, factor, CLB_IN);
+  clb_call_memory(&c, &graph->buffer[CLB_GRAPH_RECEIVERS].memory);
+  clb_call_memory(&c, &op->reals);
+  call_others(&c, "g_rho", graph->n_edges ? graph->n_rows[CLB_BY_RECEIVER] : 0, 1, g_rho, CLB_IN);
+  clb_call_rows(&c, "g_basis", type, columns, g_basis, CLB_OUT);
+  if (op->problem.density.weighted) clb_call_rows(&c, "g_factor", type, 1, g_factor, CLB_OUT);
+  clb_call_i32(&c, add);
+  return clb_call_run(&c, BACKWARD);
+}
+
+/* ---- rows times numbers ---- */
+
+clb_status clb_row_scale_create(clb_context *ctx, clb_dtype type, int64_t columns, bool reciprocal,
+                                clb_op **op) {
+  *op = NULL;
+  if (columns < 1 || columns > INT32_MAX)
+    return clb_fail(&ctx->error, CLB_ERROR_ARGUMENT,
+                    "row_scale: columns is %lld; it must be 1 ... %d", (long long)columns,
+                    INT32_MAX);
+  clb_problem *p = clb_layer_problem(ctx, CLB_ROW_SCALE, type, type);
+  if (p) p->row_scale = (clb_row_scale_problem){.columns = columns, .reciprocal = reciprocal};
+  return clb_layer_create(ctx, p, 3, op);
+}
+
+clb_status clb_row_scale_forward(clb_op *op, int64_t n, clb_rows x, clb_rows t, clb_rows y) {
+  clb_call c = clb_call_begin(op, CLB_ROW_SCALE, n, n);
+  if (c.status) return c.status;
+  const clb_dtype type = (clb_dtype)op->problem.storage;
+  clb_call_rows(&c, "x", type, op->problem.row_scale.columns, x, CLB_IN);
+  clb_call_rows(&c, "t", type, 1, t, CLB_IN);
+  clb_call_rows(&c, "y", type, op->problem.row_scale.columns, y, CLB_OUT);
+  return clb_call_run(&c, FORWARD);
+}
+
+clb_status clb_row_scale_backward(clb_op *op, int64_t n, clb_rows x, clb_rows t, clb_rows g_y,
+                                  clb_rows g_x, clb_rows g_t, bool add) {
+  clb_call c = clb_call_begin(op, CLB_ROW_SCALE, n, n);
+  if (c.status) return c.status;
+  const clb_dtype type = (clb_dtype)op->problem.storage;
+  clb_call_rows(&c, "x", type, op->problem.row_scale.columns, x, CLB_IN);
+  clb_call_rows(&c, "t", type, 1, t, CLB_IN);
+  clb_call_rows(&c, "g_y", type, op->problem.row_scale.columns, g_y, CLB_IN);
+  clb_call_rows(&c, "g_x", type, op->problem.row_scale.columns, g_x, CLB_OUT);
+  clb_call_rows(&c, "g_t", type, 1, g_t, CLB_OUT);
+  clb_call_i32(&c, add);
+  return clb_call_run(&c, BACKWARD);
+}
+
+/* ---- repulsion ---- */
+
+static clb_status check_species(clb_context *ctx, const clb_repulsion_desc *desc) {
+  if (desc->n_species < 1 || desc->n_species > INT32_MAX || !desc->charges || !desc->screening ||
+      !desc->radii)
+    return clb_fail(&ctx->error, CLB_ERROR_ARGUMENT,
+                    "repulsion: n_species is %lld, not the number of charges, screening and radii",
+                    (long long)desc->n_species);
+  for (int64_t i = 0; i < desc->n_species; i++)
+    if (!(desc->radii[i] > 0))
+      return clb_fail(&ctx->error, CLB_ERROR_ARGUMENT,
+                      "repulsion: radius %lld is %g; it must be above 0", (long long)i,
+                      desc->radii[i]);
+  return CLB_OK;
+}
+
+clb_status clb_repulsion_create(clb_context *ctx, clb_dtype type, const clb_repulsion_desc *desc,
+                                clb_op **op) {
+  *op = NULL;
+  clb_status s = check_species(ctx, desc);
+  if (s) return s;
+  const size_t n = (size_t)desc->n_species;
+  double *tables = malloc(3 * n * sizeof *tables);
+  clb_problem *p = clb_layer_problem(ctx, CLB_REPULSION, type, type);
+  if (!tables && p) s = clb_fail(&ctx->error, CLB_ERROR_MEMORY, "repulsion: no memory");
+  if (s || !p) free(p);
+  else {
+    const double *const each[] = {desc->charges, desc->screening, desc->radii};
+    for (size_t i = 0; i < 3; i++) memcpy(tables + i * n, each[i], n * sizeof *tables);
+    p->repulsion =
+        (clb_repulsion_problem){.p = desc->p, .n_species = (int32_t)n, .r_max = desc->r_max};
+    memcpy(p->repulsion.coefficient, desc->coefficients, sizeof p->repulsion.coefficient);
+    s = clb_layer_create(ctx, p, 3, op);
+    if (!s) s = clb_layer_upload(op, type, tables, (int64_t)(3 * n), &(*op)->reals);
+  }
+  free(tables);
+  return s ? s : *op ? CLB_OK : CLB_ERROR_MEMORY;
+}
+
+clb_status clb_repulsion_forward(clb_op *op, const clb_graph *graph, clb_rows species, clb_rows v,
+                                 clb_rows out, bool add) {
+  if (!op || !graph) return CLB_ERROR_ARGUMENT;
+  clb_call c = clb_call_begin(op, CLB_REPULSION, graph->n_edges, graph->n_rows[CLB_BY_RECEIVER]);
+  if (c.status) return c.status;
+  clb_call_received(&c, graph);
+  clb_call_rows(&c, "v", (clb_dtype)op->problem.storage, 3, v, CLB_IN);
+  clb_call_species(&c, graph, species);
+  clb_call_memory(&c, &op->reals);
+  call_others(&c, "out", graph->n_rows[CLB_BY_RECEIVER], 1, out, CLB_OUT);
+  clb_call_i32(&c, add);
+  return clb_call_run(&c, FORWARD);
+}
+
+clb_status clb_repulsion_backward(clb_op *op, const clb_graph *graph, clb_rows species, clb_rows v,
+                                  clb_rows g_out, clb_rows g_v, bool add) {
+  if (!op || !graph) return CLB_ERROR_ARGUMENT;
+  clb_call c = clb_call_begin(op, CLB_REPULSION, graph->n_edges, graph->n_edges);
+  if (c.status) return c.status;
+  const clb_dtype type = (clb_dtype)op->problem.storage;
+  clb_call_rows(&c, "v", type, 3, v, CLB_IN);
+  clb_call_ends(&c, graph, species);
+  clb_call_memory(&c, &op->reals);
+  call_others(&c, "g_out", graph->n_edges ? graph->n_rows[CLB_BY_RECEIVER] : 0, 1, g_out, CLB_IN);
+  clb_call_rows(&c, "g_v", type, 3, g_v, CLB_OUT);
+  clb_call_i32(&c, add);
+  return clb_call_run(&c, BACKWARD);
+}
