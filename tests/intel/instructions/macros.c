@@ -2,15 +2,24 @@
    (math.invm, math.rsqtm), then madm, whose operands .mmeK keep more bits than their type. */
 #include "tests/intel/registers.h"
 
-enum { F_BITS = 26, DF_BITS = 58, QUAD_BITS = 113 };
+enum { F_BITS = 26, DF_BITS = 58, QUAD_BITS = 113, QUAD_SPECIAL = 0x7fff };
+__extension__ typedef unsigned __int128 quad_bits;
 
-/* To nearest, to that many bits (by Veltkamp). */
+static quad_bits bits_of(intel_quad x) {
+  quad_bits bits;
+  memcpy(&bits, &x, sizeof bits);
+  return bits;
+}
+
+/* To nearest even, to that many bits: a carry out of the fraction goes into the exponent, as it
+   should. */
 static intel_quad rounded(intel_quad x, int bits) {
-  int exponent = 0;
-  intel_quad scale = 1;
-  for (; exponent < QUAD_BITS - bits; exponent++) scale *= 2;
-  intel_quad c = x * (scale + 1);
-  return c - (c - x);
+  quad_bits all = bits_of(x);
+  int drop = QUAD_BITS - bits;
+  all += ((quad_bits)1 << (drop - 1)) - 1 + (all >> drop & 1);
+  all = all >> drop << drop;
+  memcpy(&x, &all, sizeof x);
+  return x;
 }
 
 static intel_quad plain(intel_thread *t, const intel_operand *o, int lane) {
@@ -52,7 +61,9 @@ static void put(intel_thread *t, const intel_ins *i, int lane, intel_quad x) {
   }
 }
 
-static bool finite_number(intel_quad x) { return x - x == 0; }
+static bool finite_number(intel_quad x) {
+  return (bits_of(x) >> (QUAD_BITS - 1) & QUAD_SPECIAL) != QUAD_SPECIAL;
+}
 
 static void madm(intel_thread *t, const intel_ins *i) {
   uint32_t lanes = intel_mask(t, i);
