@@ -6,13 +6,11 @@ whose sizes programs tell, behind all bytes that the struct had, its padding, to
 has grown ends without padding, as what lies in it is not always 0.  --write: begins a new ABI, of
 this version; members of a version that has not been released may still be moved."""
 import pathlib
-import re
 import subprocess
 import sys
 import tempfile
 
-import fortran_header
-import python_header
+from headers import ROOT, Headers
 
 RECORD = pathlib.Path(__file__).with_suffix(".txt")
 POINTED_TO = {"clb_tensor_product_desc", "clb_model_exchange", "clb_optimizer_tensor", "clb_optimizer_group"}  # by those that are told
@@ -20,29 +18,26 @@ WITHIN = {"clb_convolution_desc": "clb_tensor_product_desc"}  # its first member
 CALLED_BACK = {"clb_device_info", "clb_profile_entry"}  # the library's own, in callbacks
 
 
-def growing(text):
+def growing(headers):
     """The structs whose sizes a program tells, and those that it only reads."""
-    found = set(POINTED_TO | CALLED_BACK)
-    for arguments in re.findall(r"^CLB_API[^;(]*?_sized\((.*?)\);", text, flags=re.S | re.M):
-        sizes = set(re.findall(r"size_t (\w+)_size", arguments))
-        found |= {kind for kind, name in re.findall(r"(clb_\w+) \*(\w+)", arguments) if name in sizes}
-    return found
+    told = {struct for function in headers.functions.values() for struct in function.sizes}
+    return told | POINTED_TO | CALLED_BACK
 
 
-def layout(text):
+def layout(headers):
     """Lines "struct size" and "struct.member offset size", in order, and "ENUMERATOR value"."""
     lines = ["#include <clebsch/model.h>", "#include <stdio.h>", "#include <stddef.h>", "int main(void) {"]
-    for struct, members in python_header.members(text).items():
-        name = f"clb_{struct}"
+    for name, parts in headers.structs.items():
         start = f"sizeof({WITHIN[name]})" if name in WITHIN else "0"
+        members = [m.name for m in sum(parts, [])][name in WITHIN:]
         lines.append(f'printf("{name} %zu\\n", sizeof({name}) - {start});')
         lines += [f'printf("{name}.{m} %zu %zu\\n", offsetof({name}, {m}) - {start}, sizeof((({name} *)0)->{m}));'
-                  for m in members[name in WITHIN:]]
-    lines += [f'printf("{name} %d\\n", (int){name});' for name in fortran_header.header()[1]]
+                  for m in members]
+    lines += [f'printf("{name} %d\\n", (int){name});' for name in headers.constants]
     with tempfile.TemporaryDirectory() as folder:
         source, program = pathlib.Path(folder, "abi.c"), pathlib.Path(folder, "abi")
         source.write_text("\n".join(lines + ["return 0; }"]))
-        subprocess.run(["cc", "-std=c11", "-w", f"-I{python_header.ROOT / 'include'}", source, "-o", program], check=True)
+        subprocess.run(["cc", "-std=c11", "-w", f"-I{ROOT / 'include'}", source, "-o", program], check=True)
         return subprocess.run([program], check=True, capture_output=True, text=True).stdout.splitlines()
 
 
@@ -68,17 +63,17 @@ def differences(then, now, may_grow):
 
 
 def main():
-    text = fortran_header.text()
-    version, now = re.search(r'#define CLB_VERSION "(\d+\.\d+)', text)[1], layout(text)
+    headers = Headers()
+    version, now = headers.version.rpartition(".")[0], layout(headers)
     if sys.argv[1:] == ["--write"]:
         RECORD.write_text("\n".join([f"version {version.replace('.', ' ')}", *now, ""]))
         return
     first, *then = RECORD.read_text().splitlines()
     if first.split()[1:] != version.split("."):
         sys.exit(f"{RECORD.name} is of another ABI than {version}: python3 ci/abi.py --write")
-    wrong = list(differences(table(then), table(now), growing(text)))
-    if len(then) < 200 or len(growing(text)) < 15:
-        wrong.append(f"found only {len(then)} lines and {len(growing(text))} structs that grow")
+    wrong = list(differences(table(then), table(now), growing(headers)))
+    if len(then) < 200 or len(growing(headers)) < 15:
+        wrong.append(f"found only {len(then)} lines and {len(growing(headers))} structs that grow")
     print("\n".join(wrong), end="\n" if wrong else "")
     sys.exit(bool(wrong))
 
