@@ -12,7 +12,7 @@ import sys
 
 PAGE = pathlib.Path(__file__).resolve().parent.parent / "docs" / "cli.md"
 # Subcommands with more than one --help text, and the first arguments of the others.
-MORE = {"bench": ["launches", "optimizer", "--suite standard"]}
+MORE = {"bench": ["launches", "optimizer", "--suite standard", "--without each"]}
 HEAD = """# The command `clebsch`
 
 <!-- Written by ci/cli_docs.py from the programs' --help; a test compares. -->

@@ -298,7 +298,7 @@ CLB_API clb_status clb_wisdom_import(clb_context *ctx, const char *path);
 CLB_API clb_status clb_wisdom_forget(clb_context *ctx);
 
 /* Bit set of optimisations to disable in ops and graphs that the context creates from now on, for
-   ablation (`clebsch ablation`); 0 (the default) disables none. Results are the same up to
+   ablation (`clebsch bench --without`); 0 (the default) disables none. Results are the same up to
    rounding. While any is disabled, CLB_MEASURE does nothing. */
 enum {
   CLB_WIDE_ACCESSES = 1, /* vector loads and stores of adjacent elements; else element by element */

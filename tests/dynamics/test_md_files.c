@@ -162,7 +162,7 @@ static void outputs_are_files_of_their_own(void **state) {
       {"compare run.json --html here/run.json", 1, "here/run.json: is a file to compare, too"},
       {"compare run.json --html /nowhere/f", 1, "/nowhere/f: No such file"},
       {"bench --suite quick --device cpu --out /nowhere/f", 1, "/nowhere/f: No such file"},
-      {"ablation --device cpu --out /nowhere/f", 1, "/nowhere/f: No such file"},
+      {"bench --without each --device cpu --out /nowhere/f", 1, "/nowhere/f: No such file"},
       {"tune spherical_harmonics --lmax 1 --import run.json --export here/run.json", 1,
        "here/run.json: is the wisdom to import (--import), too"},
       {"tune spherical_harmonics --lmax 1 --export /nowhere/f", 1, "/nowhere/f: No such file"},

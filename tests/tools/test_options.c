@@ -130,7 +130,7 @@ static void options_mean_one_thing(void **state) {
                                       "bench --suite quick",
                                       "compare",
                                       "tune",
-                                      "ablation",
+                                      "bench --without each",
                                       "convert",
                                       "energy",
                                       "md",

@@ -1,9 +1,10 @@
-/* tools/ablation/ablation.h - `clebsch ablation`: a task, and the ways to run it: with all
+/* tools/ablation/ablation.h - `clebsch bench --without`: a task, and the ways to run it: with all
    optimisations, and without one or all of them. */
 #ifndef CLB_TOOLS_ABLATION_ABLATION_H
 #define CLB_TOOLS_ABLATION_ABLATION_H
 
 #include "tools/ablation/naive.h"
+#include "tools/ops/graphs.h"
 #include "tools/ops/op.h"
 
 typedef enum {
@@ -18,38 +19,31 @@ typedef enum {
   ABLATIONS,   /* all optimisations are on */
   NAIVE_KERNEL /* a kernel that is not the library's */
 } ablation;
-extern const char *const ablation_names[ABLATIONS];
+/* Their names: in results, and as --without has them. */
+extern const char *const ablation_names[ABLATIONS], *const ablation_words[ABLATIONS];
+
+/* Whether the arguments of `bench` have --without. */
+bool ablation_asked(int argc, char **argv);
+int ablation_main(int argc, char **argv);
 
 /* ---- ways: lists of calls ---- */
 
-typedef enum {
-  CALL_HARMONICS,
-  CALL_PRODUCT,
-  CALL_CONVOLUTION,
-  CALL_CONTRACTION,
-  CALL_NORM,
-  CALL_OPTIMIZER,
-  CALL_NAIVE
-} call_kind;
-enum {
-  MAX_CALLS = 160,
-  MAX_WAYS = ABLATIONS + 2,
-  MAX_THINGS = 96,
-  CALL_ROWS = 11,
-  MAX_OUTPUTS = 7
-};
+enum { MAX_CALLS = 160, MAX_WAYS = ABLATIONS + 2, MAX_THINGS = 96, MAX_OUTPUTS = 7 };
+/* A step of an optimizer, a naive kernel, a test run, a convolution or a pass of an op: the first
+   of `optimizer`, `naive`, `set`, `graph` and `tool` that is not NULL says which. */
 typedef struct {
-  call_kind kind;
-  clb_op *op;
-  clb_pass pass;
-  int64_t n; /* number of rows, if there is no graph */
+  clb_optimizer *optimizer;
+  naive *naive;
+  naive_kernel kernel; /* of naive, with arguments */
+  naive_arguments arguments;
+  void *set; /* of tool->test_run */
   clb_graph *graph;
   clb_buffer *workspace;
-  clb_rows rows[CALL_ROWS]; /* operands in the order of the call */
-  clb_optimizer *optimizer;
-  naive *device; /* of CALL_NAIVE, with the next two */
-  naive_kernel kernel;
-  naive_arguments arguments;
+  const tool_op *tool;
+  clb_op *op;
+  clb_pass pass;
+  int64_t n;                 /* number of rows, if there is no graph */
+  clb_rows rows[MAX_ARRAYS]; /* operands in the order of the call */
 } op_call;
 
 typedef struct {
@@ -78,12 +72,16 @@ typedef struct {
   clb_pass pass;
   int64_t rows; /* without a graph; otherwise the number of edges, set when the graph is made */
   const char *suite; /* NULL: none, and no naive kernel */
+  const tool_op *op; /* with its problem; NULL: the kind says which */
+  const void *of_op;
 } ablation_case;
 
 /* Everything a case needs on one device. After the first failure nothing more is created. */
 typedef struct {
   clb_context *ctx;
-  naive *naive; /* NULL: the case is timed without naive kernels */
+  unsigned wanted; /* a bit for each ablation */
+  naive *naive;    /* NULL: the case is timed without naive kernels */
+  double tolerance;
   clb_status status;
   char trouble[NAIVE_MESSAGE]; /* the message of a failure that is not in the context */
   clb_op *op[MAX_THINGS];
@@ -94,18 +92,21 @@ typedef struct {
   way way[MAX_WAYS];
   output output[MAX_OUTPUTS];
   float *first; /* what output 0 holds before the results of ways are compared; NULL: nothing */
+  const tool_test_run *made_by; /* of test_run: then results are compared with its reference */
+  void *test_run;
+  tool_kernel kernel; /* which it reads */
 } work;
 
 enum { ALL_OF_CONTEXT = CLB_WIDE_ACCESSES | CLB_REGISTER_SUMS | CLB_SPLIT_ROWS };
 
+bool work_wants(const work *w, ablation without);
 /* Disables optimisations in ops and graphs created from now on. */
 void work_disable(work *w, unsigned optimisations);
+clb_op *work_op(work *w, const tool_op *tool, const tool_kernel *kernel, clb_pass pass);
 clb_op *work_product(work *w, const clb_tensor_product_desc *desc);
 clb_op *work_harmonics(work *w, const clb_spherical_harmonics_desc *desc);
 clb_op *work_convolution(work *w, const clb_convolution_desc *desc);
-clb_op *work_norm(work *w, const clb_rms_norm_desc *desc);
 clb_optimizer *work_optimizer(work *w, const clb_optimizer_desc *desc);
-clb_op *work_contraction(work *w, const tool_kernel *kernel, unsigned passes);
 clb_graph *work_graph(work *w, int64_t n_senders, int64_t n_receivers, int64_t n_edges,
                       const int32_t *senders, const int32_t *receivers);
 /* Contiguous rows of f32: these values, or (NULL) random ones. */
@@ -144,23 +145,31 @@ int ablation_cases(bool suites, bool quick, bool cpu, const char *const *problem
 void ablation_fill(work *w, ablation_case *c);
 
 void ablation_convolution(work *w, ablation_case *c);
-void ablation_product(work *w, ablation_case *c);
 void ablation_sequence(work *w, ablation_case *c);
-void ablation_contraction(work *w, ablation_case *c);
+void ablation_rows(work *w, ablation_case *c);
+void ablation_test_run(work *w, ablation_case *c); /* of an op that makes its own data */
 /* Of the suites: */
 void ablation_given(work *w, ablation_case *c);
 void ablation_row_sum(work *w, ablation_case *c);
-void ablation_weight_gradient(work *w, ablation_case *c);
-void ablation_norm(work *w, ablation_case *c);
 void ablation_optimizer(work *w, ablation_case *c);
 
-/* Ways without one or all of the optimisations that a context can disable. */
+/* Ways without each and all of the optimisations that a context can disable, after the one with all
+   of them. */
 typedef struct {
   ablation way;
   unsigned without;
 } ablation_switch;
-enum { SWITCHES = 4, SUITE_SWITCHES = 5 };
-extern const ablation_switch ablation_switches[SWITCHES], suite_switches[SUITE_SWITCHES];
+enum { SWITCHES = 5 };
+extern const ablation_switch ablation_switches[SWITCHES];
+
+/* A graph, and the same with its edges reversed; whole: with rows that are not split, NULL where
+   none is long. */
+typedef struct {
+  tool_graph g;
+  clb_graph *graph, *whole, *reverse, *reverse_whole;
+} ablation_graphs;
+/* The case's graph, whose edges are its rows; the caller frees `g`, whatever the status. */
+void ablation_make_graphs(work *w, ablation_case *c, bool reversed, ablation_graphs *all);
 
 /* A named product in f32 in the case's layout; the caller frees it. */
 typedef struct {
@@ -174,7 +183,7 @@ ablation_product_desc *ablation_describe(work *w, const ablation_case *c);
 clb_tensor_product_desc ablation_plain(const char *x, const char *y, const char *z,
                                        const clb_instruction *path);
 /* Widths, terms and channels of the product; y_stride: of rows of y. */
-naive_arguments ablation_naive_product(work *w, const ablation_product_desc *d, int64_t y_stride);
+naive_arguments ablation_naive_product(work *w, const clb_tensor_product_desc *d, int64_t y_stride);
 /* Gives the degrees of its y; returns how many. */
 int ablation_degrees(const ablation_product_desc *d, int *degrees);
 

@@ -1,4 +1,4 @@
-/* tools/ablation/cases.c - the cases of `clebsch ablation`. */
+/* tools/ablation/cases.c - the cases of `clebsch bench --without`. */
 #include <string.h>
 
 #include "tools/ablation/ablation.h"
@@ -106,8 +106,13 @@ int ablation_cases(bool suites, bool quick, bool cpu, const char *const *problem
     if (!asked_for(e, problems, n_problems) || !(graph || rows)) continue;
     for (int pass = 0; pass < PASSES; pass++)
       if (e->passes >> pass & 1 && (strcmp(e->kind, "sequence") || pass == CLB_BACKWARD))
-        cases[n++] =
-            (ablation_case){e->kind, e->problem, e->layout, graph, (clb_pass)pass, rows, e->suite};
+        cases[n++] = (ablation_case){.kind = e->kind,
+                                     .problem = e->problem,
+                                     .layout = e->layout,
+                                     .graph = graph,
+                                     .pass = (clb_pass)pass,
+                                     .rows = rows,
+                                     .suite = e->suite};
   }
   return n;
 }
@@ -118,18 +123,22 @@ void ablation_fill(work *w, ablation_case *c) {
     void (*fill)(work *w, ablation_case *c);
   } kinds[] = {
       {"convolution", ablation_convolution},
-      {"tensor_product", ablation_product},
-      {"symmetric_contraction", ablation_contraction},
+      {"tensor_product", ablation_rows},
+      {"symmetric_contraction", ablation_rows},
       {"sequence", ablation_sequence},
       {"convolution_given", ablation_given},
       {"row_sum", ablation_row_sum},
-      {"weight_gradient", ablation_weight_gradient},
-      {"norm", ablation_norm},
+      {"weight_gradient", ablation_rows},
+      {"norm", ablation_rows},
       {"adam", ablation_optimizer},
       {"momentum", ablation_optimizer},
   };
   size_t i = 0;
+  if (c->op) {
+    (c->op->test_run ? ablation_test_run : ablation_rows)(w, c);
+    return;
+  }
   while (i < sizeof kinds / sizeof *kinds && strcmp(kinds[i].kind, c->kind)) i++;
-  if (i == sizeof kinds / sizeof *kinds) fatal("ablation: there is no kind '%s'", c->kind);
+  if (i == sizeof kinds / sizeof *kinds) fatal("bench: there is no kind '%s'", c->kind);
   kinds[i].fill(w, c);
 }

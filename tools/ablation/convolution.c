@@ -10,27 +10,21 @@
 #include <string.h>
 
 #include "tools/ablation/ablation.h"
-#include "tools/ops/graphs.h"
 #include "tools/ops/convolution_tool.h"
 #include "tools/reference/reference_spline.h"
 
-enum {
-  HIDDEN = 64,
-  SUM_COLUMNS = 1024,
-  LONG_ROW = 256
-}; /* LONG_ROW: graphs split rows with more edges than this */
+enum { HIDDEN = 64, SUM_COLUMNS = 1024 };
 
 /* Everything the ways share. */
 typedef struct {
   work *w;
   ablation_product_desc *d;
   clb_pass pass;
-  tool_graph g;
+  ablation_graphs e;
   int degrees[16], n_degrees;
   int64_t y_stride;
-  clb_graph *graph, *whole, *reverse,
-      *reverse_whole;      /* whole: rows not split; reverse: by sender; NULL: not needed */
   double *splines, *table; /* of reference_spline_make; weights at the knots */
+  clb_op *normal, *given;  /* with the table; with weights of edges */
   clb_buffer *senders, *receivers;
   clb_rows x, v, r, h, slope, y, unit, matrix, weights, message, results, g_x, g_v, g_x_edge, g_y,
       g_r, g_w, g_h;
@@ -73,14 +67,14 @@ static void make_matrix(piece *p) {
 }
 
 static void make_edges(piece *p) {
-  int64_t n = p->g.n_edges;
+  int64_t n = p->e.g.n_edges;
   float *v = allocate((size_t)n * 3, sizeof *v), *r = allocate((size_t)n, sizeof *r),
         *h = allocate((size_t)n * HIDDEN, sizeof *h),
         *slope = allocate((size_t)n * HIDDEN, sizeof *slope);
   for (int64_t e = 0; e < n; e++) {
     double squares = 0;
     for (int i = 0; i < 3; i++)
-      v[3 * e + i] = (float)p->g.vectors[3 * e + i],
+      v[3 * e + i] = (float)p->e.g.vectors[3 * e + i],
                 squares += (double)v[3 * e + i] * (double)v[3 * e + i];
     r[e] = (float)sqrt(squares);
     const reference_position at = reference_position_at(&grid, (double)r[e]);
@@ -97,38 +91,11 @@ static void make_edges(piece *p) {
   free(v), free(r), free(h), free(slope);
 }
 
-static bool has_long_rows(const tool_graph *g) {
-  int32_t *degree = allocate(2 * (size_t)g->n_nodes, sizeof *degree), max = 0;
-  for (int64_t e = 0; e < g->n_edges; e++) {
-    int32_t a = ++degree[g->receivers[e]], b = ++degree[g->n_nodes + g->senders[e]];
-    max = a > max ? a : max;
-    max = b > max ? b : max;
-  }
-  free(degree);
-  return max > LONG_ROW;
-}
-
-static void make_graphs(piece *p) {
-  const tool_graph *g = &p->g;
-  bool splits = has_long_rows(g);
-  for (int whole = 0; whole <= (splits ? 1 : 0); whole++) {
-    work_disable(p->w, whole ? CLB_SPLIT_ROWS : 0);
-    *(whole ? &p->whole : &p->graph) =
-        work_graph(p->w, g->n_nodes, g->n_nodes, g->n_edges, g->senders, g->receivers);
-    if (p->pass != CLB_FORWARD)
-      *(whole ? &p->reverse_whole : &p->reverse) =
-          work_graph(p->w, g->n_nodes, g->n_nodes, g->n_edges, g->receivers, g->senders);
-  }
-  work_disable(p->w, 0);
-  if (!p->w->status) p->w->status = clb_graph_lists(p->graph, &p->senders, &p->receivers);
-}
-
 static void make_data(piece *p) {
   work *w = p->w;
   const clb_tensor_product_sizes *s = &p->d->sizes;
-  int64_t n = p->g.n_edges, nodes = p->g.n_nodes;
+  int64_t n = p->e.g.n_edges, nodes = p->e.g.n_nodes;
   p->y_stride = (s->y + 3) / 4 * 4;
-  make_graphs(p);
   make_matrix(p);
   make_edges(p);
   p->x = work_rows(w, nodes, s->x, NULL);
@@ -187,18 +154,16 @@ static clb_op *convolution(piece *p, bool vectors, bool splines) {
   return op;
 }
 
-static void call(piece *p, way *y, call_kind kind, clb_op *op, clb_pass pass, const clb_rows *rows,
-                 int n) {
-  op_call c = {.kind = kind,
-               .op = op,
-               .pass = pass,
-               .n = p->g.n_edges,
-               .graph = kind == CALL_CONVOLUTION ? p->graph : NULL};
+/* tool: NULL for a convolution */
+static void call(piece *p, way *y, const tool_op *tool, clb_op *op, clb_pass pass,
+                 const clb_rows *rows, int n) {
+  op_call c = {
+      .tool = tool, .op = op, .pass = pass, .n = p->e.g.n_edges, .graph = tool ? NULL : p->e.graph};
   memcpy(c.rows, rows, (size_t)n * sizeof *rows);
   way_add(p->w, y, c);
 }
-#define CALL(p, y, kind, op, pass, ...)                                                            \
-  call(p, y, kind, op, pass, (const clb_rows[]){__VA_ARGS__},                                      \
+#define CALL(p, y, tool, op, pass, ...)                                                            \
+  call(p, y, tool, op, pass, (const clb_rows[]){__VA_ARGS__},                                      \
        (int)(sizeof(const clb_rows[]){__VA_ARGS__} / sizeof(clb_rows)))
 
 static const clb_rows nothing;
@@ -212,8 +177,8 @@ static void add_harmonics(piece *p, way *y, clb_pass pass) {
                                           .arithmetic = CLB_F32,
                                           .passes = CLB_PASS_BIT(pass)};
   clb_op *op = work_harmonics(p->w, &d);
-  if (pass == CLB_FORWARD) CALL(p, y, CALL_HARMONICS, op, pass, p->v, p->y);
-  else CALL(p, y, CALL_HARMONICS, op, pass, p->v, p->g_y, p->g_v);
+  if (pass == CLB_FORWARD) CALL(p, y, &tool_op_spherical_harmonics, op, pass, p->v, p->y);
+  else CALL(p, y, &tool_op_spherical_harmonics, op, pass, p->v, p->g_y, p->g_v);
 }
 
 /* Weights of edges from h, or gradients by h. */
@@ -227,8 +192,11 @@ static void add_layer(piece *p, way *y, clb_pass pass) {
   d.passes = CLB_PASS_BIT(pass);
   clb_op *op = work_product(p->w, &d);
   clb_rows one = work_ones(p->w, 1);
-  if (pass == CLB_FORWARD) CALL(p, y, CALL_PRODUCT, op, pass, p->h, one, p->matrix, p->weights);
-  else CALL(p, y, CALL_PRODUCT, op, pass, p->h, one, p->matrix, p->g_w, p->g_h, nothing, nothing);
+  if (pass == CLB_FORWARD)
+    CALL(p, y, &tool_op_tensor_product, op, pass, p->h, one, p->matrix, p->weights);
+  else
+    CALL(p, y, &tool_op_tensor_product, op, pass, p->h, one, p->matrix, p->g_w, p->g_h, nothing,
+         nothing);
 }
 
 /* Sums over the edges of each row, in blocks of columns that fit a group. */
@@ -243,11 +211,7 @@ static void add_sums(piece *p, way *y, clb_graph *graph, clb_rows edges, clb_row
     const clb_convolution_desc d = {.product =
                                         ablation_plain(scalars(n, text), "1x0e", text, &path)};
     if (n != before) op = work_convolution(p->w, &d);
-    op_call c = {.kind = CALL_CONVOLUTION,
-                 .op = op,
-                 .pass = CLB_FORWARD,
-                 .graph = graph,
-                 .rows = {ones, one, edges, sums}};
+    op_call c = {.op = op, .pass = CLB_FORWARD, .graph = graph, .rows = {ones, one, edges, sums}};
     c.rows[2].stride = c.rows[3].stride = columns;
     c.rows[2].offset = c.rows[3].offset = first;
     way_add(p->w, y, c);
@@ -263,7 +227,8 @@ static void add_gather(piece *p, way *y) {
   clb_op *op = work_product(p->w, &d);
   clb_rows from = p->results;
   from.index = p->receivers;
-  CALL(p, y, CALL_PRODUCT, op, CLB_FORWARD, from, work_ones(p->w, 1), nothing, p->message);
+  CALL(p, y, &tool_op_tensor_product, op, CLB_FORWARD, from, work_ones(p->w, 1), nothing,
+       p->message);
 }
 
 /* g_v += g_r v / |v| */
@@ -279,8 +244,9 @@ static void add_by_length(piece *p, way *y) {
                                           .storage = CLB_F32,
                                           .arithmetic = CLB_F32,
                                           .passes = CLB_PASS_BIT(CLB_FORWARD)};
-  CALL(p, y, CALL_HARMONICS, work_harmonics(p->w, &s), CLB_FORWARD, p->v, p->unit);
-  CALL(p, y, CALL_PRODUCT, work_product(p->w, &d), CLB_FORWARD, p->g_r, p->unit, nothing, p->g_v);
+  CALL(p, y, &tool_op_spherical_harmonics, work_harmonics(p->w, &s), CLB_FORWARD, p->v, p->unit);
+  CALL(p, y, &tool_op_tensor_product, work_product(p->w, &d), CLB_FORWARD, p->g_r, p->unit, nothing,
+       p->g_v);
 }
 
 /* The contribution of the gradient by weights to that by vectors, which a table gives directly: g_r
@@ -293,7 +259,8 @@ static void complete(piece *p, way *y) {
   if (p->pass == CLB_FORWARD) return;
   y->completes = true;
   if (!has_g_h) add_layer(p, y, CLB_BACKWARD);
-  CALL(p, y, CALL_PRODUCT, work_product(p->w, &d), CLB_FORWARD, p->g_h, p->slope, nothing, p->g_r);
+  CALL(p, y, &tool_op_tensor_product, work_product(p->w, &d), CLB_FORWARD, p->g_h, p->slope,
+       nothing, p->g_r);
   add_by_length(p, y);
 }
 
@@ -303,8 +270,8 @@ static void add_convolution(piece *p, way *y, clb_op *op, clb_graph *graph, bool
                             bool splines) {
   clb_rows in = vectors ? p->v : p->y, w = splines ? (vectors ? nothing : p->r) : p->weights,
            g_y = vectors ? p->g_v : p->g_y, g_w = splines ? (vectors ? nothing : p->g_r) : p->g_w;
-  if (p->pass == CLB_FORWARD) CALL(p, y, CALL_CONVOLUTION, op, p->pass, p->x, in, w, p->results);
-  else CALL(p, y, CALL_CONVOLUTION, op, p->pass, p->x, in, w, p->results, p->g_x, g_y, g_w);
+  if (p->pass == CLB_FORWARD) CALL(p, y, NULL, op, p->pass, p->x, in, w, p->results);
+  else CALL(p, y, NULL, op, p->pass, p->x, in, w, p->results, p->g_x, g_y, g_w);
   y->call[y->n - 1].graph = graph;
 }
 
@@ -317,57 +284,92 @@ static void one_by_edge(piece *p, way *y, bool whole) {
   x.index = p->senders;
   add_harmonics(p, y, CLB_FORWARD);
   if (p->pass == CLB_FORWARD) {
-    CALL(p, y, CALL_PRODUCT, work_product(p->w, &d), p->pass, x, p->y, p->weights, p->message);
-    add_sums(p, y, whole && p->whole ? p->whole : p->graph, p->message, p->results, p->d->sizes.z);
+    CALL(p, y, &tool_op_tensor_product, work_product(p->w, &d), p->pass, x, p->y, p->weights,
+         p->message);
+    add_sums(p, y, whole && p->e.whole ? p->e.whole : p->e.graph, p->message, p->results,
+             p->d->sizes.z);
     return;
   }
   add_gather(p, y);
-  CALL(p, y, CALL_PRODUCT, work_product(p->w, &d), p->pass, x, p->y, p->weights, p->message,
-       p->g_x_edge, p->g_y, p->g_w);
+  CALL(p, y, &tool_op_tensor_product, work_product(p->w, &d), p->pass, x, p->y, p->weights,
+       p->message, p->g_x_edge, p->g_y, p->g_w);
   add_harmonics(p, y, CLB_BACKWARD);
-  add_sums(p, y, whole && p->reverse_whole ? p->reverse_whole : p->reverse, p->g_x_edge, p->g_x,
-           p->d->sizes.x);
+  add_sums(p, y, whole && p->e.reverse_whole ? p->e.reverse_whole : p->e.reverse, p->g_x_edge,
+           p->g_x, p->d->sizes.x);
 }
 
-enum { NORMAL, GIVEN_WEIGHTS };
+static void add_normal(piece *p, way *y) {
+  add_convolution(p, y, p->normal, p->e.graph, true, true);
+}
 
-static void make_ways(piece *p) {
-  work *w = p->w;
-  clb_op *normal = convolution(p, true, true), *given = convolution(p, true, false);
-  add_convolution(p, work_way(w, ABLATIONS, NORMAL, true), normal, p->graph, true, true);
-  way *y = work_way(w, ABLATIONS, GIVEN_WEIGHTS, true);
-  add_convolution(p, y, given, p->graph, true, false);
+static void add_given(piece *p, way *y) {
+  add_convolution(p, y, p->given, p->e.graph, true, false);
   complete(p, y);
-  for (int off = CLB_WIDE_ACCESSES; off <= CLB_REGISTER_SUMS; off *= 2) {
-    work_disable(w, (unsigned)off);
-    add_convolution(
-        p,
-        work_way(w, off == CLB_WIDE_ACCESSES ? NO_WIDE_ACCESSES : NO_REGISTER_SUMS, NORMAL, true),
-        convolution(p, true, true), p->graph, true, true);
-  }
-  work_disable(w, 0);
-  if (p->whole)
-    add_convolution(p, work_way(w, NO_SPLIT_ROWS, NORMAL, true), normal, p->whole, true, true);
-  y = work_way(w, NO_OWNERSHIP, GIVEN_WEIGHTS, true);
+}
+
+static void add_new(piece *p, way *y) {
+  add_convolution(p, y, convolution(p, true, true), p->e.graph, true, true);
+}
+
+static void add_whole(piece *p, way *y) {
+  add_convolution(p, y, p->normal, p->e.whole, true, true);
+}
+
+static void add_by_edge(piece *p, way *y) {
   one_by_edge(p, y, false);
   complete(p, y);
-  y = work_way(w, NO_FUSED_HARMONICS, NORMAL, true);
+}
+
+static void add_apart(piece *p, way *y) {
   add_harmonics(p, y, CLB_FORWARD);
-  add_convolution(p, y, convolution(p, false, true), p->graph, false, true);
+  add_convolution(p, y, convolution(p, false, true), p->e.graph, false, true);
   if (p->pass != CLB_FORWARD) add_harmonics(p, y, CLB_BACKWARD), add_by_length(p, y);
-  y = work_way(w, NO_TABLES, NORMAL, true);
+}
+
+static void add_radial(piece *p, way *y) {
   if (p->pass == CLB_FORWARD) add_layer(p, y, CLB_FORWARD);
-  add_convolution(p, y, given, p->graph, true, false);
+  add_convolution(p, y, p->given, p->e.graph, true, false);
   if (p->pass != CLB_FORWARD) add_layer(p, y, CLB_BACKWARD);
   complete(p, y);
-  add_convolution(p, work_way(w, NO_REPLAY, NORMAL, false), normal, p->graph, true, true);
-  work_disable(w, ALL_OF_CONTEXT);
-  y = work_way(w, NO_OPTIMISATION, NORMAL, false);
+}
+
+static void add_without_any(piece *p, way *y) {
   if (p->pass == CLB_FORWARD) add_layer(p, y, CLB_FORWARD);
   one_by_edge(p, y, true);
   if (p->pass != CLB_FORWARD) add_layer(p, y, CLB_BACKWARD);
   complete(p, y);
-  work_disable(w, 0);
+}
+
+/* Ways are compared with one of the first two. */
+enum { NORMAL, GIVEN_WEIGHTS };
+static const struct {
+  ablation without;
+  int against;
+  bool once; /* its launches are not replayed */
+  unsigned disabled;
+  void (*add)(piece *p, way *y);
+} ways[] = {{ABLATIONS, NORMAL, false, 0, add_normal},
+            {ABLATIONS, GIVEN_WEIGHTS, false, 0, add_given},
+            {NO_WIDE_ACCESSES, NORMAL, false, CLB_WIDE_ACCESSES, add_new},
+            {NO_REGISTER_SUMS, NORMAL, false, CLB_REGISTER_SUMS, add_new},
+            {NO_SPLIT_ROWS, NORMAL, false, 0, add_whole},
+            {NO_OWNERSHIP, GIVEN_WEIGHTS, false, 0, add_by_edge},
+            {NO_FUSED_HARMONICS, NORMAL, false, 0, add_apart},
+            {NO_TABLES, NORMAL, false, 0, add_radial},
+            {NO_REPLAY, NORMAL, true, 0, add_normal},
+            {NO_OPTIMISATION, NORMAL, true, ALL_OF_CONTEXT, add_without_any}};
+
+static void make_ways(piece *p) {
+  work *w = p->w;
+  p->normal = convolution(p, true, true);
+  p->given = convolution(p, true, false);
+  for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+    const ablation without = ways[i].without;
+    if (!work_wants(w, without) || (without == NO_SPLIT_ROWS && !p->e.whole)) continue;
+    work_disable(w, ways[i].disabled);
+    ways[i].add(p, work_way(w, without, ways[i].against, !ways[i].once));
+    work_disable(w, 0);
+  }
 }
 
 /* Computes the weights of edges before anything is timed. */
@@ -380,16 +382,15 @@ static void make_weights(piece *p) {
 
 void ablation_convolution(work *w, ablation_case *c) {
   piece p = {.w = w, .pass = c->pass, .d = ablation_describe(w, c)};
-  if (!w->status && !graph_make(c->graph, &p.g, w->trouble, sizeof w->trouble))
-    w->status = CLB_ERROR_UNSUPPORTED;
+  ablation_make_graphs(w, c, c->pass != CLB_FORWARD, &p.e);
+  if (!w->status) w->status = clb_graph_lists(p.e.graph, &p.senders, &p.receivers);
   if (!w->status) {
-    c->rows = p.g.n_edges;
     p.n_degrees = ablation_degrees(p.d, p.degrees);
     make_data(&p);
     make_weights(&p);
     make_ways(&p);
   }
-  graph_free(&p.g);
+  graph_free(&p.e.g);
   free(p.splines), free(p.table);
   free(p.d);
 }

@@ -5,10 +5,12 @@
 #include "tools/ablation/ablation.h"
 #include "tools/reference/reference_tensor_product.h"
 
-naive_arguments ablation_naive_product(work *w, const ablation_product_desc *d, int64_t y_stride) {
-  reference_product *r = reference_product_create(&d->desc);
-  if (!r) fatal("ablation: no memory, or a product that the reference does not take");
-  naive_arguments a = {.X = d->sizes.x, .Y = y_stride, .W = d->sizes.w, .Z = d->sizes.z};
+naive_arguments ablation_naive_product(work *w, const clb_tensor_product_desc *d,
+                                       int64_t y_stride) {
+  reference_product *r = reference_product_create(d);
+  if (!r) fatal("bench: no memory, or a product that the reference does not take");
+  const clb_tensor_product_sizes sizes = reference_product_sizes(r);
+  naive_arguments a = {.X = sizes.x, .Y = y_stride, .W = sizes.w, .Z = sizes.z};
   int n = reference_product_terms(r, NULL);
   reference_term *terms = allocate((size_t)n, sizeof *terms);
   int32_t *numbers = allocate(7 * (size_t)n, sizeof *numbers);

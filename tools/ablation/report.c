@@ -1,82 +1,13 @@
-/* tools/ablation/report.c - the file and the table of `clebsch ablation`. */
+/* tools/ablation/report.c - the results of `clebsch bench --without`: in the file, and tables. */
 #include "tools/ablation/report.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
-
-#include "tools/common/output.h"
-
-static const char format_name[] = "clebsch ablation 1";
 
 /* ---- the file ---- */
 
-static void start(ablation_file *f, bool suites, bool quick) {
-  f->root = json_object();
-  json_add(f->root, "format", json_text(format_name));
-  json_add(f->root, "clebsch", json_text(CLB_VERSION));
-  json_add(f->root, "suites", json_boolean(suites));
-  json_add(f->root, "quick", json_boolean(quick));
-  json_add(f->root, "devices", json_array());
-  json_add(f->root, "results", json_array());
-}
-
-static const char *text(const json_t *o, const char *key) {
-  const char *s = json_string_value(json_object_get(o, key));
-  return s ? s : "";
-}
-
-static bool is_set(const ablation_file *f, const char *key) {
-  return json_is_true(json_object_get(f->root, key));
-}
-
-bool ablation_file_open(ablation_file *f, const char *path, bool suites, bool quick, bool force) {
-  json_error_t error;
-  *f = (ablation_file){.path = path};
-  if (!outputs_ready(&(named_file){"the file of results (--out)", path, FILE_WHOLE}, 1))
-    return false;
-  if (path && !force && !access(path, F_OK)) f->root = json_load_file(path, 0, &error);
-  else start(f, suites, quick);
-  f->devices = json_object_get(f->root, "devices");
-  f->results = json_object_get(f->root, "results");
-  bool good = !strcmp(text(f->root, "format"), format_name) &&
-              !strcmp(text(f->root, "clebsch"), CLB_VERSION) && is_set(f, "quick") == quick &&
-              is_set(f, "suites") == suites && json_is_array(f->devices) &&
-              json_is_array(f->results);
-  if (good) return true;
-  warn("%s: not a file of %s`clebsch ablation%s` of this version: name another --out, or "
-       "--force overwrites it",
-       path, quick ? "a quick " : "", suites ? " --suites" : "");
-  ablation_file_close(f);
-  return false;
-}
-
-void ablation_file_close(ablation_file *f) {
-  json_decref(f->root);
-  *f = (ablation_file){0};
-}
-
-bool ablation_file_device(ablation_file *f, const clb_device_info *info) {
-  size_t i;
-  json_t *d;
-  json_array_foreach(f->devices, i, d) {
-    if (strcmp(text(d, "name"), info->name)) continue;
-    if (!strcmp(text(d, "description"), info->description) &&
-        !strcmp(text(d, "driver"), info->driver))
-      return true;
-    warn("%s: its %s is another device or driver: name another --out, or --force overwrites it",
-         f->path, info->name);
-    return false;
-  }
-  d = json_array_add(f->devices, json_object());
-  json_add(d, "name", json_text(info->name));
-  json_add(d, "description", json_text(info->description));
-  json_add(d, "driver", json_text(info->driver));
-  return true;
-}
-
-static json_t *head_of(const char *device, const ablation_case *c) {
+json_t *ablation_head(const char *device, const ablation_case *c) {
   json_t *head = json_object();
   json_add(head, "device", json_text(device));
   json_add(head, "work", json_text(c->kind));
@@ -85,38 +16,13 @@ static json_t *head_of(const char *device, const ablation_case *c) {
   json_add(head, "graph", c->graph ? json_text(c->graph) : json_null());
   json_add(head, "pass",
            json_text(strcmp(c->kind, "sequence") ? pass_names[c->pass] : "forward, backward"));
-  if (!c->graph) json_add(head, "rows", json_count(c->rows));
+  if (!c->graph && c->rows) json_add(head, "rows", json_count(c->rows));
   if (c->suite) json_add(head, "suite", json_text(c->suite));
   return head;
 }
 
-bool ablation_file_has(const ablation_file *f, const char *device, const ablation_case *c) {
-  json_t *head = head_of(device, c), *row;
-  bool found = false;
-  size_t i;
-  json_array_foreach(f->results, i, row) {
-    const char *key;
-    json_t *value;
-    bool same = true;
-    json_object_foreach(head, key, value) same &= json_equal(value, json_object_get(row, key));
-    found |= same;
-  }
-  json_decref(head);
-  return found;
-}
-
-static bool write_file(FILE *out, const void *user) {
-  const ablation_file *f = user;
-  fprintf(out, "{\"format\": \"%s\", \"clebsch\": \"%s\", \"suites\": %s, \"quick\": %s",
-          format_name, CLB_VERSION, is_set(f, "suites") ? "true" : "false",
-          is_set(f, "quick") ? "true" : "false");
-  return json_write_list(out, "devices", f->devices, 6) &&
-         json_write_list(out, "results", f->results, 6) && fputs("}\n", out) >= 0;
-}
-
-bool ablation_file_add(ablation_file *f, const char *device, const ablation_case *c,
-                       const work *w) {
-  json_t *row = json_array_add(f->results, head_of(device, c)), *ways = json_array();
+bool ablation_add(results_file *f, json_t *head, const ablation_case *c, const work *w) {
+  json_t *row = json_array_add(f->results, head), *ways = json_array();
   json_add(row, "rows", json_count(c->rows));
   json_add(row, "seconds", json_number(w->way[0].seconds));
   json_add(row, "seconds_min", json_number(w->way[0].seconds_min));
@@ -138,5 +44,153 @@ bool ablation_file_add(ablation_file *f, const char *device, const ablation_case
     json_add(one, "error", json_number(y->error));
   }
   json_add(row, "ways", ways);
-  return !f->path || file_replace(f->path, write_file, f);
+  return results_write(f);
+}
+
+static const char *text(const json_t *o, const char *key) {
+  const char *s = json_string_value(json_object_get(o, key));
+  return s ? s : "";
+}
+
+static double number(const json_t *o, const char *key) {
+  return json_number_value(json_object_get(o, key));
+}
+
+/* The time without an optimisation divided by that with it; 0: it changes nothing in this case. */
+static double ratio_of(const json_t *row, ablation without) {
+  size_t i;
+  json_t *one;
+  json_array_foreach(
+      json_object_get(row, "ways"), i,
+      one) if (!strcmp(text(one, "without"), ablation_names[without])) return number(one, "ratio");
+  return 0;
+}
+
+/* ---- tables: a line for each of some names, a column for each device or suite ---- */
+
+enum { CELL = 160, MAX_CELLS = MAX_COLUMNS - 1 };
+typedef struct {
+  const char *corner;
+  int n, n_lines;
+  struct {
+    const char *device, *suite; /* NULL: all cases */
+  } column[MAX_CELLS];
+  struct {
+    const char *name;
+    ablation without;
+  } line[ABLATIONS];
+} grid;
+
+/* Over a naive kernel in a suite: there a case without the way is as it is with all on. */
+static void mean_of(const results_file *f, const grid *g, int c, int line, char out[CELL]) {
+  const char *suite = g->column[c].suite;
+  const ablation without = g->line[line].without;
+  double logarithms = 0;
+  int n = 0;
+  size_t i;
+  json_t *row;
+  json_array_foreach(f->results, i, row) {
+    if (strcmp(text(row, "device"), g->column[c].device)) continue;
+    if (suite && strcmp(text(row, "suite"), suite)) continue;
+    double ratio = without < ABLATIONS ? ratio_of(row, without) : 1;
+    if (!(ratio > 0) && !suite) continue;
+    if (suite)
+      ratio =
+          number(row, "naive_seconds_min") / number(row, "seconds_min") / (ratio > 0 ? ratio : 1);
+    logarithms += log(ratio);
+    n++;
+  }
+  if (n) snprintf(out, CELL, "%.2f (%d)", exp(logarithms / n), n);
+  else snprintf(out, CELL, "-");
+}
+
+static void print_grid(const results_file *f, const grid *g) {
+  char cells[ABLATIONS][MAX_COLUMNS][CELL], titles[MAX_COLUMNS][CELL];
+  table t = {.n = g->n + 1};
+  if (!json_array_size(f->results)) return;
+  for (int c = 0; c <= g->n; c++) {
+    if (!c) snprintf(titles[c], CELL, "%s", g->corner);
+    else if (!g->column[c - 1].suite) snprintf(titles[c], CELL, ">%s", g->column[c - 1].device);
+    else if (json_array_size(f->devices) == 1)
+      snprintf(titles[c], CELL, ">%s", g->column[c - 1].suite);
+    else snprintf(titles[c], CELL, ">%s: %s", g->column[c - 1].device, g->column[c - 1].suite);
+    t.titles[c] = titles[c];
+    for (int i = 0; i < g->n_lines; i++) {
+      if (c) mean_of(f, g, c - 1, i, cells[i][c]);
+      else snprintf(cells[i][c], CELL, "%s", g->line[i].name);
+      table_fit(&t, c, cells[i][c]);
+    }
+  }
+  table_titles(&t);
+  for (int i = 0; i < g->n_lines; i++) {
+    const char *line[MAX_COLUMNS];
+    for (int c = 0; c <= g->n; c++) line[c] = cells[i][c];
+    table_line(&t, line);
+  }
+}
+
+static void add_column(grid *g, const char *device, const char *suite) {
+  for (int i = 0; i < g->n; i++)
+    if (!strcmp(g->column[i].device, device) && (!suite || !strcmp(g->column[i].suite, suite)))
+      return;
+  if (g->n == MAX_CELLS) return;
+  g->column[g->n].device = device;
+  g->column[g->n++].suite = suite;
+}
+
+void ablation_print_means(const results_file *f, unsigned wanted) {
+  grid g = {.corner = "time without / with"};
+  size_t i;
+  json_t *row;
+  json_array_foreach(f->results, i, row) add_column(&g, text(row, "device"), NULL);
+  for (int a = 0; a < ABLATIONS; a++) {
+    if (!(wanted >> a & 1)) continue;
+    g.line[g.n_lines].name = ablation_names[a];
+    g.line[g.n_lines++].without = (ablation)a;
+  }
+  print_grid(f, &g);
+}
+
+void ablation_print_suites(const results_file *f) {
+  grid g = {.corner = "speed over a naive kernel",
+            .n_lines = 5,
+            .line = {{"all on", ABLATIONS},
+                     {"without wide accesses", NO_WIDE_ACCESSES},
+                     {"without persistent reductions", NO_REGISTER_SUMS},
+                     {"without split reductions", NO_SPLIT_ROWS},
+                     {"without any", NO_OPTIMISATION}}};
+  size_t i;
+  json_t *row;
+  json_array_foreach(f->results, i, row) add_column(&g, text(row, "device"), text(row, "suite"));
+  print_grid(f, &g);
+}
+
+void ablation_print_cases(const results_file *f, unsigned wanted) {
+  char titles[ABLATIONS][24], made[3 + ABLATIONS][CELL];
+  table t = {.n = 4, .titles = {"device", "pass", ">rows", ">ms"}};
+  size_t i;
+  json_t *row;
+  for (int a = 0; a < ABLATIONS; a++) {
+    if (!(wanted >> a & 1)) continue;
+    snprintf(titles[a], sizeof titles[a], ">no %s", ablation_words[a]);
+    t.titles[t.n++] = titles[a];
+  }
+  table_fit(&t, 1, pass_names[CLB_DOUBLE_BACKWARD]);
+  table_fit(&t, 2, "1000000"), table_fit(&t, 3, "123.4567");
+  json_array_foreach(f->results, i, row) table_fit(&t, 0, text(row, "device"));
+  json_array_foreach(f->results, i, row) {
+    const char *cells[MAX_COLUMNS] = {text(row, "device"), text(row, "pass")};
+    int n = 0;
+    if (!i) print_text("%s %s", text(row, "work"), text(row, "problem")), table_titles(&t);
+    snprintf(made[n++], CELL, "%.0f", number(row, "rows"));
+    snprintf(made[n++], CELL, "%.4f", number(row, "seconds_min") * 1e3);
+    for (int a = 0; a < ABLATIONS; a++) {
+      const double ratio = ratio_of(row, (ablation)a);
+      if (!(wanted >> a & 1)) continue;
+      if (ratio > 0) snprintf(made[n++], CELL, "x %.2f", ratio);
+      else snprintf(made[n++], CELL, "the same");
+    }
+    for (int k = 0; k < n; k++) cells[2 + k] = made[k];
+    table_line(&t, cells);
+  }
 }

@@ -60,12 +60,13 @@ static void add_ways(work *w, const parameter_list *l, bool adam, clb_rows param
                                    .n_groups = 1,
                                    .parameters = CLB_F32,
                                    .gradients = CLB_F32};
-  for (int i = 0; i < SUITE_SWITCHES; i++) { /* nothing is summed in a step */
-    if (suite_switches[i].without && !(suite_switches[i].without & CLB_WIDE_ACCESSES)) continue;
-    work_disable(w, suite_switches[i].without);
-    const op_call call = {.kind = CALL_OPTIMIZER, .optimizer = work_optimizer(w, &desc)};
+  for (int i = 0; i < SWITCHES; i++) { /* nothing is summed in a step */
+    const ablation_switch *off = &ablation_switches[i];
+    if (!work_wants(w, off->way) || (off->without && !(off->without & CLB_WIDE_ACCESSES))) continue;
+    work_disable(w, off->without);
+    const op_call call = {.optimizer = work_optimizer(w, &desc)};
     work_disable(w, 0);
-    way_add(w, work_way(w, suite_switches[i].way, 0, false), call);
+    way_add(w, work_way(w, off->way, 0, false), call);
   }
   free(tensors);
 }

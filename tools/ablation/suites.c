@@ -1,52 +1,56 @@
-/* tools/ablation/suites.c - cases of the suites that have a graph or sum over rows: convolutions
-   whose y and w are given, sums over the rows of a graph, and the gradient of weights that all rows
-   share. */
+/* tools/ablation/suites.c - cases of the suites that have a graph: convolutions whose y and w are
+   given, and sums over the rows of a graph. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "tools/ablation/ablation.h"
-#include "tools/ops/graphs.h"
 
-static const clb_rows nothing;
+/* Whether a row by sender or receiver has more edges than a graph leaves in one piece. */
+static bool has_long_rows(const tool_graph *g) {
+  enum { LONG_ROW = 256 };
+  int32_t *degree = allocate(2 * (size_t)g->n_nodes, sizeof *degree), max = 0;
+  for (int64_t e = 0; e < g->n_edges; e++) {
+    int32_t a = ++degree[g->receivers[e]], b = ++degree[g->n_nodes + g->senders[e]];
+    max = a > max ? a : max;
+    max = b > max ? b : max;
+  }
+  free(degree);
+  return max > LONG_ROW;
+}
 
-/* One graph, and the same whose rows are not split. */
-typedef struct {
-  tool_graph g;
-  clb_graph *graph, *whole;
-} graphs;
-
-static void make_graphs(work *w, ablation_case *c, graphs *both) {
-  tool_graph *g = &both->g;
-  *both = (graphs){0};
+void ablation_make_graphs(work *w, ablation_case *c, bool reversed, ablation_graphs *all) {
+  tool_graph *g = &all->g;
+  *all = (ablation_graphs){0};
   if (w->status) return;
   if (!graph_make(c->graph, g, w->trouble, sizeof w->trouble)) {
     w->status = CLB_ERROR_UNSUPPORTED;
     return;
   }
   c->rows = g->n_edges;
-  both->graph = work_graph(w, g->n_nodes, g->n_nodes, g->n_edges, g->senders, g->receivers);
-  work_disable(w, CLB_SPLIT_ROWS);
-  both->whole = work_graph(w, g->n_nodes, g->n_nodes, g->n_edges, g->senders, g->receivers);
+  for (int whole = 0; whole <= has_long_rows(g); whole++) {
+    work_disable(w, whole ? CLB_SPLIT_ROWS : 0);
+    *(whole ? &all->whole : &all->graph) =
+        work_graph(w, g->n_nodes, g->n_nodes, g->n_edges, g->senders, g->receivers);
+    if (reversed)
+      *(whole ? &all->reverse_whole : &all->reverse) =
+          work_graph(w, g->n_nodes, g->n_nodes, g->n_edges, g->receivers, g->senders);
+  }
   work_disable(w, 0);
 }
 
-const ablation_switch suite_switches[SUITE_SWITCHES] = {{ABLATIONS, 0},
-                                                        {NO_WIDE_ACCESSES, CLB_WIDE_ACCESSES},
-                                                        {NO_REGISTER_SUMS, CLB_REGISTER_SUMS},
-                                                        {NO_SPLIT_ROWS, CLB_SPLIT_ROWS},
-                                                        {NO_OPTIMISATION, ALL_OF_CONTEXT}};
-
 /* A convolution with each of the optimisations that a context can disable; `call` lacks op and
    graph. A split belongs to the graph. */
-static void add_convolutions(work *w, const clb_convolution_desc *desc, const graphs *both,
+static void add_convolutions(work *w, const clb_convolution_desc *desc, const ablation_graphs *both,
                              op_call call) {
-  for (int i = 0; i < SUITE_SWITCHES; i++) {
-    work_disable(w, suite_switches[i].without);
+  for (int i = 0; i < SWITCHES; i++) {
+    const ablation_switch *off = &ablation_switches[i];
+    if (!work_wants(w, off->way)) continue;
+    work_disable(w, off->without);
     call.op = work_convolution(w, desc);
     work_disable(w, 0);
-    call.graph = suite_switches[i].without & CLB_SPLIT_ROWS ? both->whole : both->graph;
-    way_add(w, work_way(w, suite_switches[i].way, 0, false), call);
+    call.graph = off->without & CLB_SPLIT_ROWS && both->whole ? both->whole : both->graph;
+    way_add(w, work_way(w, off->way, 0, false), call);
   }
 }
 
@@ -69,11 +73,11 @@ typedef struct {
   clb_rows x, y, w, z, g_x, g_y, g_w; /* z: backward g */
 } operands;
 
-static void add_naive_convolution(work *w, const ablation_product_desc *d, const graphs *both,
-                                  const operands *o, clb_pass pass) {
+static void add_naive_convolution(work *w, const ablation_product_desc *d,
+                                  const ablation_graphs *both, const operands *o, clb_pass pass) {
   const int64_t nodes = both->g.n_nodes, edges = both->g.n_edges, y_stride = o->y.stride;
   way *y = work_naive(w);
-  naive_arguments a = ablation_naive_product(w, d, y_stride);
+  naive_arguments a = ablation_naive_product(w, &d->desc, y_stride);
   set_edges(w, both->graph, pass == CLB_FORWARD ? CLB_BY_RECEIVER : CLB_BY_SENDER, &a);
   a.x = work_address(w, o->x.buffer), a.y = work_address(w, o->y.buffer);
   a.w = work_address(w, o->w.buffer), a.g = work_address(w, o->z.buffer);
@@ -92,7 +96,7 @@ static clb_rows padded(work *w, int64_t n, int64_t stride) {
   return rows;
 }
 
-static void make_operands(work *w, const ablation_product_desc *d, const graphs *both,
+static void make_operands(work *w, const ablation_product_desc *d, const ablation_graphs *both,
                           clb_pass pass, operands *o) {
   const clb_tensor_product_sizes *s = &d->sizes;
   const int64_t nodes = both->g.n_nodes, edges = both->g.n_edges, y = (s->y + 3) / 4 * 4;
@@ -114,17 +118,15 @@ static void make_operands(work *w, const ablation_product_desc *d, const graphs 
 
 void ablation_given(work *w, ablation_case *c) {
   ablation_product_desc *d = ablation_describe(w, c);
-  graphs both;
+  ablation_graphs both;
   operands o;
-  make_graphs(w, c, &both);
+  ablation_make_graphs(w, c, false, &both);
   if (!w->status) {
     clb_convolution_desc desc = {.product = d->desc};
     desc.product.passes = CLB_PASS_BIT(c->pass);
     make_operands(w, d, &both, c->pass, &o);
     add_convolutions(w, &desc, &both,
-                     (op_call){.kind = CALL_CONVOLUTION,
-                               .pass = c->pass,
-                               .rows = {o.x, o.y, o.w, o.z, o.g_x, o.g_y, o.g_w}});
+                     (op_call){.pass = c->pass, .rows = {o.x, o.y, o.w, o.z, o.g_x, o.g_y, o.g_w}});
     if (w->naive) add_naive_convolution(w, d, &both, &o, c->pass);
   }
   graph_free(&both.g);
@@ -133,25 +135,19 @@ void ablation_given(work *w, ablation_case *c) {
 
 /* ---- sums ---- */
 
-static const clb_instruction one_path = {0, 0, 0, CLB_UVU, 1, 1};
-
-static clb_tensor_product_desc scalars(const char *irreps) {
-  return ablation_plain(irreps, "1x0e", irreps, &one_path);
-}
-
 /* The rows of each receiver's edges are added up: a convolution in which x and y are 1. */
 void ablation_row_sum(work *w, ablation_case *c) {
+  static const clb_instruction path = {0, 0, 0, CLB_UVU, 1, 1};
   const int64_t columns = atoi(c->problem);
-  graphs both;
-  make_graphs(w, c, &both);
+  ablation_graphs both;
+  ablation_make_graphs(w, c, false, &both);
   if (!w->status) {
-    clb_convolution_desc desc = {.product = scalars(c->problem)};
+    clb_convolution_desc desc = {.product = ablation_plain(c->problem, "1x0e", c->problem, &path)};
     clb_rows edges = work_rows(w, both.g.n_edges, columns, NULL),
              sums = work_rows(w, both.g.n_nodes, columns, NULL);
     work_output(w, sums, both.g.n_nodes, columns);
     add_convolutions(w, &desc, &both,
-                     (op_call){.kind = CALL_CONVOLUTION,
-                               .pass = CLB_FORWARD,
+                     (op_call){.pass = CLB_FORWARD,
                                .rows = {work_ones(w, columns), work_ones(w, 1), edges, sums}});
     if (w->naive) {
       naive_arguments a = {.x = work_address(w, edges.buffer),
@@ -163,37 +159,4 @@ void ablation_row_sum(work *w, ablation_case *c) {
     }
   }
   graph_free(&both.g);
-}
-
-/* g_w = sum over rows of x g, element by element: the gradient of one row of weights for all. */
-void ablation_weight_gradient(work *w, ablation_case *c) {
-  const int64_t columns = atoi(c->problem);
-  clb_tensor_product_desc desc = scalars(c->problem);
-  desc.shared_weights = 1;
-  desc.gradients = CLB_OPERAND_W;
-  desc.passes = CLB_PASS_BIT(CLB_BACKWARD);
-  clb_rows x = work_rows(w, c->rows, columns, NULL), g = work_rows(w, c->rows, columns, NULL),
-           g_w = work_rows(w, 1, columns, NULL);
-  op_call call = {
-      .kind = CALL_PRODUCT,
-      .pass = CLB_BACKWARD,
-      .n = c->rows,
-      .rows = {x, work_ones(w, 1), work_rows(w, 1, columns, NULL), g, nothing, nothing, g_w}};
-  work_output(w, g_w, 1, columns);
-  for (int i = 0; i < SUITE_SWITCHES; i++) {
-    work_disable(w, suite_switches[i].without);
-    call.op = work_product(w, &desc);
-    work_disable(w, 0);
-    way *y = work_way(w, suite_switches[i].way, 0, false);
-    y->apart = suite_switches[i].without & CLB_SPLIT_ROWS;
-    way_add(w, y, call);
-  }
-  if (w->naive)
-    way_add_naive(w, work_naive(w), NAIVE_weight_gradient,
-                  &(naive_arguments){.x = work_address(w, x.buffer),
-                                     .g = work_address(w, g.buffer),
-                                     .out = work_address(w, g_w.buffer),
-                                     .n = columns,
-                                     .rows = c->rows,
-                                     .X = columns});
 }

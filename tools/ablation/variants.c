@@ -1,5 +1,5 @@
-/* tools/ablation/variants.c - creates ops and data of `clebsch ablation` on a device, runs,
- compares and times them. */
+/* tools/ablation/variants.c - creates ops and data of `clebsch bench --without` on a device, runs,
+   compares and times them. */
 #include "tools/ablation/ablation.h"
 
 #include <math.h>
@@ -17,11 +17,22 @@ const char *const ablation_names[ABLATIONS] = {[NO_WIDE_ACCESSES] = "wide aligne
                                                [NO_TABLES] = "radial tables",
                                                [NO_REPLAY] = "record and replay",
                                                [NO_OPTIMISATION] = "all of them"};
+const char *const ablation_words[ABLATIONS] = {"wide",      "registers", "split",  "ownership",
+                                               "harmonics", "tables",    "replay", "all"};
+const ablation_switch ablation_switches[SWITCHES] = {{ABLATIONS, 0},
+                                                     {NO_WIDE_ACCESSES, CLB_WIDE_ACCESSES},
+                                                     {NO_REGISTER_SUMS, CLB_REGISTER_SUMS},
+                                                     {NO_SPLIT_ROWS, CLB_SPLIT_ROWS},
+                                                     {NO_OPTIMISATION, ALL_OF_CONTEXT}};
 
 /* ---- ops and data ---- */
 
+bool work_wants(const work *w, ablation without) {
+  return without >= ABLATIONS || w->wanted >> without & 1;
+}
+
 static bool may(work *w, int n) {
-  if (!w->status && n == MAX_THINGS) fatal("ablation: more than %d things in a case", MAX_THINGS);
+  if (!w->status && n == MAX_THINGS) fatal("bench: more than %d things in a case", MAX_THINGS);
   return !w->status;
 }
 
@@ -29,40 +40,36 @@ void work_disable(work *w, unsigned optimisations) {
   if (!w->status) w->status = clb_context_disable(w->ctx, optimisations);
 }
 
+static clb_op **next_op(work *w) { return may(w, w->n_ops) ? &w->op[w->n_ops++] : NULL; }
+
+clb_op *work_op(work *w, const tool_op *tool, const tool_kernel *kernel, clb_pass pass) {
+  clb_op **op = next_op(w);
+  if (op) w->status = tool->create(w->ctx, kernel, CLB_PASS_BIT(pass), op);
+  return op ? *op : NULL;
+}
+
 clb_op *work_product(work *w, const clb_tensor_product_desc *desc) {
-  if (!may(w, w->n_ops)) return NULL;
-  w->status = clb_tensor_product_create(w->ctx, desc, &w->op[w->n_ops]);
-  return w->op[w->n_ops++];
+  clb_op **op = next_op(w);
+  if (op) w->status = clb_tensor_product_create(w->ctx, desc, op);
+  return op ? *op : NULL;
 }
 
 clb_op *work_harmonics(work *w, const clb_spherical_harmonics_desc *desc) {
-  if (!may(w, w->n_ops)) return NULL;
-  w->status = clb_spherical_harmonics_create(w->ctx, desc, &w->op[w->n_ops]);
-  return w->op[w->n_ops++];
+  clb_op **op = next_op(w);
+  if (op) w->status = clb_spherical_harmonics_create(w->ctx, desc, op);
+  return op ? *op : NULL;
 }
 
 clb_op *work_convolution(work *w, const clb_convolution_desc *desc) {
-  if (!may(w, w->n_ops)) return NULL;
-  w->status = clb_convolution_create(w->ctx, desc, &w->op[w->n_ops]);
-  return w->op[w->n_ops++];
-}
-
-clb_op *work_norm(work *w, const clb_rms_norm_desc *desc) {
-  if (!may(w, w->n_ops)) return NULL;
-  w->status = clb_rms_norm_create(w->ctx, desc, &w->op[w->n_ops]);
-  return w->op[w->n_ops++];
+  clb_op **op = next_op(w);
+  if (op) w->status = clb_convolution_create(w->ctx, desc, op);
+  return op ? *op : NULL;
 }
 
 clb_optimizer *work_optimizer(work *w, const clb_optimizer_desc *desc) {
   if (w->status || w->n_optimizers == MAX_WAYS) return NULL;
   w->status = clb_optimizer_create(w->ctx, desc, &w->optimizer[w->n_optimizers]);
   return w->optimizer[w->n_optimizers++];
-}
-
-clb_op *work_contraction(work *w, const tool_kernel *kernel, unsigned passes) {
-  if (!may(w, w->n_ops)) return NULL;
-  w->status = tool_op_symmetric_contraction.create(w->ctx, kernel, passes, &w->op[w->n_ops]);
-  return w->op[w->n_ops++];
 }
 
 clb_graph *work_graph(work *w, int64_t n_senders, int64_t n_receivers, int64_t n_edges,
@@ -140,10 +147,10 @@ way *work_way(work *w, ablation without, int against, bool replayed) {
 
 void way_add(work *w, way *y, op_call call) {
   uint64_t min, max = 0;
-  if (!w->status && call.kind == CALL_CONVOLUTION)
+  if (!w->status && call.graph)
     w->status = clb_convolution_workspace(call.op, call.pass, call.graph, &min, &max);
   if (max) call.workspace = make_buffer(w, max);
-  if (y->n == MAX_CALLS) fatal("ablation: more than %d calls in a way", MAX_CALLS);
+  if (y->n == MAX_CALLS) fatal("bench: more than %d calls in a way", MAX_CALLS);
   y->call[y->n++] = call;
   if (!y->completes) y->n_timed = y->n;
 }
@@ -151,9 +158,7 @@ void way_add(work *w, way *y, op_call call) {
 way *work_naive(work *w) { return work_way(w, NAIVE_KERNEL, 0, false); }
 
 void way_add_naive(work *w, way *y, naive_kernel kernel, const naive_arguments *arguments) {
-  way_add(
-      w, y,
-      (op_call){.kind = CALL_NAIVE, .device = w->naive, .kernel = kernel, .arguments = *arguments});
+  way_add(w, y, (op_call){.naive = w->naive, .kernel = kernel, .arguments = *arguments});
 }
 
 void way_add_naive_sum(work *w, way *y, naive_kernel kernel, naive_arguments a, clb_rows rows,
@@ -167,7 +172,11 @@ void way_add_naive_sum(work *w, way *y, naive_kernel kernel, naive_arguments a, 
 
 void work_free(work *w) {
   if (w->ctx) clb_context_disable(w->ctx, 0);
-  for (int i = 0; i < w->n_ways; i++) clb_recording_destroy(&w->way[i].recording);
+  for (int i = 0; i < w->n_ways; i++) {
+    clb_recording_destroy(&w->way[i].recording);
+    if (w->made_by && w->way[i].n) w->made_by->set_free(w->way[i].call[0].set);
+  }
+  if (w->test_run) w->made_by->free(w->test_run);
   for (int i = 0; i < w->n_ops; i++) clb_op_destroy(&w->op[i]);
   for (int i = 0; i < w->n_optimizers; i++) clb_optimizer_destroy(&w->optimizer[i]);
   for (int i = 0; i < w->n_graphs; i++) clb_graph_destroy(&w->graph[i]);
@@ -177,16 +186,6 @@ void work_free(work *w) {
 
 /* ---- calls ---- */
 
-static clb_status run_harmonics(const op_call *c) {
-  const clb_rows *a = c->rows;
-  return c->pass == CLB_FORWARD ? clb_spherical_harmonics_forward(c->op, c->n, a[0], a[1])
-                                : clb_spherical_harmonics_backward(c->op, c->n, a[0], a[1], a[2]);
-}
-
-static clb_status run_product(const op_call *c) {
-  return tool_op_tensor_product.run(c->op, c->pass, c->n, c->rows);
-}
-
 static clb_status run_convolution(const op_call *c) {
   const clb_rows *a = c->rows;
   return c->pass == CLB_FORWARD
@@ -195,33 +194,24 @@ static clb_status run_convolution(const op_call *c) {
                                         c->workspace);
 }
 
-static clb_status run_contraction(const op_call *c) {
-  return tool_op_symmetric_contraction.run(c->op, c->pass, c->n, c->rows);
-}
-
-static clb_status run_norm(const op_call *c) {
-  return tool_op_rms_norm.run(c->op, c->pass, c->n, c->rows);
-}
-
-static clb_status run_optimizer(const op_call *c) { return clb_optimizer_step(c->optimizer); }
-
 static clb_status run_naive(const op_call *c) {
   char message[NAIVE_MESSAGE];
-  if (naive_run(c->device, c->kernel, &c->arguments, message)) return CLB_OK;
+  if (naive_run(c->naive, c->kernel, &c->arguments, message)) return CLB_OK;
   warn("%s", message);
   return CLB_ERROR_DRIVER;
 }
 
+static clb_status run_call(const op_call *c) {
+  if (c->optimizer) return clb_optimizer_step(c->optimizer);
+  if (c->naive) return run_naive(c);
+  if (c->set) return c->tool->test_run->run(c->set);
+  if (c->graph) return run_convolution(c);
+  return c->tool->run(c->op, c->pass, c->n, c->rows);
+}
+
 static clb_status run_calls(const way *y, int first, int last) {
-  static clb_status (*const run[])(const op_call *) = {[CALL_HARMONICS] = run_harmonics,
-                                                       [CALL_PRODUCT] = run_product,
-                                                       [CALL_CONVOLUTION] = run_convolution,
-                                                       [CALL_CONTRACTION] = run_contraction,
-                                                       [CALL_NORM] = run_norm,
-                                                       [CALL_OPTIMIZER] = run_optimizer,
-                                                       [CALL_NAIVE] = run_naive};
   clb_status status = CLB_OK;
-  for (int i = first; i < last && !status; i++) status = run[y->call[i].kind](&y->call[i]);
+  for (int i = first; i < last && !status; i++) status = run_call(&y->call[i]);
   return status;
 }
 
@@ -238,10 +228,10 @@ static clb_status wait_for(const work *w, const way *y) {
 static bool same_kernel(const op_call *a, const op_call *b) {
   const char *text[2];
   size_t n[2];
-  if (a->kind != b->kind || a->graph != b->graph) return false;
-  if (a->kind == CALL_OPTIMIZER) return false;
+  if (a->tool != b->tool || a->graph != b->graph || a->optimizer) return false;
   if (a->op == b->op) return true;
-  if (a->kind == CALL_CONTRACTION && a->pass) return false; /* only one of its kernels is shown */
+  if (a->tool == &tool_op_symmetric_contraction && a->pass)
+    return false; /* only one of its kernels is shown */
   if (clb_op_source(a->op, a->pass, &text[0], &n[0]) ||
       clb_op_source(b->op, b->pass, &text[1], &n[1]))
     return false;
@@ -261,6 +251,7 @@ static void leave_out_same(work *w) {
   for (int i = 1; i < w->n_ways; i++)
     if (w->way[i].without >= ABLATIONS || !same(&w->way[i], &w->way[w->way[i].against]))
       w->way[n++] = w->way[i];
+    else if (w->made_by) w->made_by->set_free(w->way[i].call[0].set);
   w->n_ways = n;
 }
 
@@ -337,7 +328,7 @@ static clb_status run_once(work *w, way *y) {
 }
 
 static clb_status compare_ways(work *w, const char *label) {
-  int64_t n = 0;
+  int64_t n = 1;
   for (int i = 0; i < w->n_outputs; i++) n += compared_rows(&w->output[i]) * w->output[i].width;
   float *wanted = allocate((size_t)n, sizeof *wanted), *found = allocate((size_t)n, sizeof *found);
   clb_status status = CLB_OK;
@@ -346,7 +337,8 @@ static clb_status compare_ways(work *w, const char *label) {
     progress("%s: comparing, %d of %d", label, i + 1, w->n_ways);
     status = run_once(w, y);
     if (!status) status = take_results(w, i ? found : wanted);
-    if (!status) y->error = difference(w, i ? found : wanted, wanted);
+    if (!status && w->made_by) status = w->made_by->error(y->call[0].set, &y->error);
+    else if (!status) y->error = difference(w, i ? found : wanted, wanted);
   }
   free(wanted);
   free(found);

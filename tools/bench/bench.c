@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tools/ablation/ablation.h"
 #include "tools/measure/roofline.h"
 #include "tools/bench/launches.h"
 #include "tools/measure/measure.h"
@@ -24,7 +25,7 @@ typedef struct {
   bool headed; /* the heading of this device's table has been printed */
 } bench;
 
-enum { KEY_SUITE = 400, KEY_ROWS };
+enum { KEY_SUITE = 400, KEY_WITHOUT, KEY_ROWS };
 
 static error_t parse(int key, char *arg, struct argp_state *state) {
   bench_options *o = state->input;
@@ -32,6 +33,7 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
     case KEY_SUITE:
       argp_error(state, "write --suite in full");
       return 0; /* otherwise bench_main has handled it */
+    case KEY_WITHOUT: argp_error(state, "write --without in full"); return 0;
     case KEY_ROWS: o->rows = whole_number(state, "--rows", arg, 1, INT64_C(1) << 40); return 0;
     default: return ARGP_ERR_UNKNOWN;
   }
@@ -233,6 +235,7 @@ static int bench_device(clb_context *ctx, const clb_device_info *info, const cha
 
 int bench_main(int argc, char **argv) {
   if (suite_asked(argc, argv)) return suite_main(argc, argv);
+  if (ablation_asked(argc, argv)) return ablation_main(argc, argv);
   if (launches_asked(argc, argv)) return launches_main(argc, argv);
   if (bench_optimizer_asked(argc, argv)) return bench_optimizer_main(argc, argv);
   static const struct argp_option options[] = {
@@ -244,6 +247,10 @@ int bench_main(int argc, char **argv) {
        "Instead of OP: standard, graphs, norms or quick: many problems on every device into one "
        "file. See "
        "--suite NAME --help",
+       0},
+      {"without", KEY_WITHOUT, "LIST", 0,
+       "The op, or (without OP) a list of cases, also without optimisations: wide, registers, "
+       "split, ... See --without each --help",
        0},
       {0}};
   static const struct argp own = {.options = options, .parser = parse};
