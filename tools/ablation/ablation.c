@@ -216,7 +216,7 @@ static int passes_of_request(const run *r, ablation_case *cases, char problem[32
       cases[n++] = (ablation_case){.kind = q->op->name,
                                    .problem = problem,
                                    .pass = (clb_pass)pass,
-                                   .rows = q->op->test_run ? 0
+                                   .rows = q->op->on_graph ? 0
                                            : r->o.rows     ? r->o.rows
                                                        : q->op->rows(q->problem, (clb_pass)pass),
                                    .op = q->op,
@@ -275,7 +275,7 @@ static int of_op(run *r, int argc, char **argv) {
     warn("bench: of an OP, --without takes wide, registers, split and all; the others are of the "
          "list of cases, without OP");
   else if (q.kernels.dtypes != 1u << CLB_F32) warn("bench: --without is measured in f32 alone");
-  else if (r->o.rows && q.op->test_run)
+  else if (r->o.rows && q.op->on_graph)
     warn("bench: %s has no --rows: its graph says how many", q.op->name);
   else {
     r->o.wanted = wanted;

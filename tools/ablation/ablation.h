@@ -4,6 +4,7 @@
 #define CLB_TOOLS_ABLATION_ABLATION_H
 
 #include "tools/ablation/naive.h"
+#include "tools/data/test_run.h"
 #include "tools/ops/graphs.h"
 #include "tools/ops/op.h"
 
@@ -36,7 +37,8 @@ typedef struct {
   naive *naive;
   naive_kernel kernel; /* of naive, with arguments */
   naive_arguments arguments;
-  void *set; /* of tool->test_run */
+  const test_run *test_run;
+  test_run_set *set; /* of test_run */
   clb_graph *graph;
   clb_buffer *workspace;
   const tool_op *tool;
@@ -92,8 +94,7 @@ typedef struct {
   way way[MAX_WAYS];
   output output[MAX_OUTPUTS];
   float *first; /* what output 0 holds before the results of ways are compared; NULL: nothing */
-  const tool_test_run *made_by; /* of test_run: then results are compared with its reference */
-  void *test_run;
+  test_run *test_run; /* not NULL: results are compared with its reference */
   tool_kernel kernel; /* which it reads */
 } work;
 
@@ -147,7 +148,7 @@ void ablation_fill(work *w, ablation_case *c);
 void ablation_convolution(work *w, ablation_case *c);
 void ablation_sequence(work *w, ablation_case *c);
 void ablation_rows(work *w, ablation_case *c);
-void ablation_test_run(work *w, ablation_case *c); /* of an op that makes its own data */
+void ablation_test_run(work *w, ablation_case *c); /* of an op on graphs */
 /* Of the suites: */
 void ablation_given(work *w, ablation_case *c);
 void ablation_row_sum(work *w, ablation_case *c);

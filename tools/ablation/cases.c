@@ -135,7 +135,7 @@ void ablation_fill(work *w, ablation_case *c) {
   };
   size_t i = 0;
   if (c->op) {
-    (c->op->test_run ? ablation_test_run : ablation_rows)(w, c);
+    (c->op->on_graph ? ablation_test_run : ablation_rows)(w, c);
     return;
   }
   while (i < sizeof kinds / sizeof *kinds && strcmp(kinds[i].kind, c->kind)) i++;

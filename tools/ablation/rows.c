@@ -194,19 +194,22 @@ void ablation_rows(work *w, ablation_case *c) {
 }
 
 void ablation_test_run(work *w, ablation_case *c) {
-  const tool_test_run *is = c->op->test_run;
   w->kernel = (tool_kernel){.problem = c->of_op, .storage = CLB_F32, .arithmetic = CLB_F32};
-  w->made_by = is;
-  w->test_run = is->make(&w->kernel, c->pass, NULL);
+  w->test_run = allocate(1, sizeof *w->test_run);
+  test_run_make(w->test_run, c->op, &w->kernel, c->pass, NULL, 0);
+  test_run_answer(w->test_run);
   w->tolerance = tolerance_of(c->op, &w->kernel);
-  c->rows = is->rows(w->test_run);
+  c->rows = c->op->on_graph->rows(w->test_run->graph);
   for (int i = 0; i < SWITCHES && !w->status; i++) {
     const ablation_switch *off = &ablation_switches[i];
     if (!work_wants(w, off->way)) continue;
-    op_call call = {.tool = c->op, .pass = c->pass};
+    op_call call = {.tool = c->op,
+                    .pass = c->pass,
+                    .test_run = w->test_run,
+                    .set = allocate(1, sizeof *call.set)};
     work_disable(w, off->without);
     call.op = work_op(w, c->op, &w->kernel, c->pass);
-    if (!w->status) w->status = is->set_make(w->test_run, w->ctx, call.op, &call.set);
+    if (!w->status) w->status = test_run_set_make(w->test_run, w->ctx, call.op, call.set);
     work_disable(w, 0);
     way *y = work_way(w, off->way, 0, false);
     y->apart = off->without & CLB_SPLIT_ROWS; /* which belongs to its graph */

@@ -170,13 +170,20 @@ void way_add_naive_sum(work *w, way *y, naive_kernel kernel, naive_arguments a, 
   way_add_naive(w, y, kernel, &a);
 }
 
+static void free_set(op_call *c) {
+  if (c->set) test_run_set_free(c->test_run, c->set);
+  free(c->set);
+  c->set = NULL;
+}
+
 void work_free(work *w) {
   if (w->ctx) clb_context_disable(w->ctx, 0);
   for (int i = 0; i < w->n_ways; i++) {
     clb_recording_destroy(&w->way[i].recording);
-    if (w->made_by && w->way[i].n) w->made_by->set_free(w->way[i].call[0].set);
+    if (w->way[i].n) free_set(&w->way[i].call[0]);
   }
-  if (w->test_run) w->made_by->free(w->test_run);
+  if (w->test_run) test_run_free(w->test_run);
+  free(w->test_run);
   for (int i = 0; i < w->n_ops; i++) clb_op_destroy(&w->op[i]);
   for (int i = 0; i < w->n_optimizers; i++) clb_optimizer_destroy(&w->optimizer[i]);
   for (int i = 0; i < w->n_graphs; i++) clb_graph_destroy(&w->graph[i]);
@@ -204,7 +211,7 @@ static clb_status run_naive(const op_call *c) {
 static clb_status run_call(const op_call *c) {
   if (c->optimizer) return clb_optimizer_step(c->optimizer);
   if (c->naive) return run_naive(c);
-  if (c->set) return c->tool->test_run->run(c->set);
+  if (c->set) return test_run_once(c->test_run, c->op, c->set);
   if (c->graph) return run_convolution(c);
   return c->tool->run(c->op, c->pass, c->n, c->rows);
 }
@@ -251,7 +258,7 @@ static void leave_out_same(work *w) {
   for (int i = 1; i < w->n_ways; i++)
     if (w->way[i].without >= ABLATIONS || !same(&w->way[i], &w->way[w->way[i].against]))
       w->way[n++] = w->way[i];
-    else if (w->made_by) w->made_by->set_free(w->way[i].call[0].set);
+    else free_set(&w->way[i].call[0]);
   w->n_ways = n;
 }
 
@@ -337,7 +344,7 @@ static clb_status compare_ways(work *w, const char *label) {
     progress("%s: comparing, %d of %d", label, i + 1, w->n_ways);
     status = run_once(w, y);
     if (!status) status = take_results(w, i ? found : wanted);
-    if (!status && w->made_by) status = w->made_by->error(y->call[0].set, &y->error);
+    if (!status && w->test_run) status = test_run_error(w->test_run, y->call[0].set, &y->error);
     else if (!status) y->error = difference(w, i ? found : wanted, wanted);
   }
   free(wanted);

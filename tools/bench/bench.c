@@ -62,7 +62,7 @@ static void add_json(const bench *b, const result *r) {
   json_add(row, "copy_fraction", json_number(r->copy_fraction));
   json_add(row, "peak_fraction", json_number(r->peak_fraction));
   json_add(row, "error", json_number(r->error));
-  if (b->request.op->test_run) {
+  if (b->request.op->on_graph) {
     json_add(row, "floor_seconds", json_number(r->floor));
     json_add(row, "floor_seconds_with_workspace", json_number(r->more_floor));
     json_add(row, "compared", json_text(r->compared));
@@ -118,7 +118,7 @@ static void heading(bench *b, const clb_device_info *info, const device_peaks *t
     for (int c = 0; c < BOUND_COLUMNS; c++) b->table.titles[BOUNDS + c] = bound_titles[c];
     table_fit(&b->table, BOUNDS + BOUND_MS, "1234.567");
   }
-  if (info->runs && b->request.op->test_run) b->table.n = TRIAL_COLUMNS;
+  if (info->runs && b->request.op->on_graph) b->table.n = TRIAL_COLUMNS;
   table_fit(&b->table, PASS, pass_names[CLB_DOUBLE_BACKWARD]);
   table_fit(&b->table, ROWS, "1000000");
   for (int c = NS; info->runs && c <= GBS; c++) table_fit(&b->table, c, "1234.567");
@@ -278,7 +278,7 @@ int bench_main(int argc, char **argv) {
       "small ops, submitted one by one and replayed from a recording. `bench optimizer`: steps of "
       "optimizers on lists of parameters; each has a --help of its own.");
   if (!b.request.kernels.passes) b.request.kernels.passes = USUAL_PASSES & b.request.op->passes;
-  if (b.options.rows && b.request.op->test_run) {
+  if (b.options.rows && b.request.op->on_graph) {
     warn("bench: %s has no --rows: its graph says how many", b.request.op->name);
     request_free(&b.request);
     return EXIT_USAGE;

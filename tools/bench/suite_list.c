@@ -229,9 +229,8 @@ static void make_problem(suite_problem *p, const entry *e) {
 
 /* Rows and bytes of each pass. */
 static void add_sizes(suite_problem *p, int64_t rows) {
-  const tool_op *op = p->op->test_run ? &tool_op_tensor_product : p->op;
-  const void *problem =
-      p->op->test_run ? &((const convolution_problem *)p->problem)->product : p->problem;
+  const tool_op *op = p->graph ? &tool_op_tensor_product : p->op;
+  const void *problem = p->graph ? &((const convolution_problem *)p->problem)->product : p->problem;
   for (int pass = 0; pass < PASSES; pass++) {
     tool_array a[MAX_ARRAYS];
     if (!(p->passes >> pass & 1)) continue;

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "tools/measure/test_run.h"
+#include "tools/data/test_run.h"
 #include "tools/optimizer/optimizer_tool.h"
 
 typedef struct {
@@ -94,31 +94,12 @@ static void report(check *c, const finding *f) {
                                                                : "WRONG"});
 }
 
-static clb_status try_once(clb_context *ctx, clb_op *op, const test_run *t, double *error) {
-  test_run_set set;
-  clb_status status = test_run_set_make(t, ctx, &set);
-  if (!status) status = test_run_once(t, op, &set);
-  if (!status) status = clb_wait(ctx);
-  if (!status) status = test_run_error(t, &set, error);
-  test_run_set_free(&set);
-  return status;
-}
-
 static clb_status try_data(clb_context *ctx, const tool_op *op, const tool_kernel *kernel,
                            clb_op *handle, clb_pass pass, const tool_data *data, double *error) {
-  if (op->test_run) {
-    void *t = op->test_run->make(kernel, pass, data), *set = NULL;
-    clb_status status = op->test_run->set_make(t, ctx, handle, &set);
-    if (!status) status = op->test_run->run(set);
-    if (!status) status = clb_wait(ctx);
-    if (!status) status = op->test_run->error(set, error);
-    op->test_run->set_free(set);
-    op->test_run->free(t);
-    return status;
-  }
   test_run t;
-  test_run_make(&t, op, kernel, pass, *data, data->rows);
-  clb_status status = try_once(ctx, handle, &t, error);
+  test_run_make(&t, op, kernel, pass, data, data->rows);
+  test_run_answer(&t);
+  clb_status status = test_run_try(&t, ctx, handle, error);
   test_run_free(&t);
   return status;
 }

@@ -9,7 +9,7 @@
 
 #include "tools/common/dtype.h"
 #include "tools/measure/timing.h"
-#include "tools/measure/test_run.h"
+#include "tools/data/test_run.h"
 
 enum { MAX_SETS = 64 };
 
@@ -47,37 +47,17 @@ static bool has_memory(const attempt *b, double bytes) {
   return false;
 }
 
-/* Buffers for a test run of either kind. */
 typedef struct {
   const attempt *b;
   int n;
-  const test_run *rows; /* NULL: an op with its own test run */
-  test_run_set *sets;   /* for `rows` */
-  void *own, *own_sets[MAX_SETS];
+  test_run *run;
+  test_run_set set[MAX_SETS];
 } sets;
-
-static clb_status set_make(sets *s, int i) {
-  const attempt *b = s->b;
-  return s->rows ? test_run_set_make(s->rows, b->ctx, &s->sets[i])
-                 : b->m->op->test_run->set_make(s->own, b->ctx, b->op, &s->own_sets[i]);
-}
-
-static clb_status set_error(const sets *s, int i, double *error) {
-  return s->rows ? test_run_error(s->rows, &s->sets[i], error)
-                 : s->b->m->op->test_run->error(s->own_sets[i], error);
-}
-
-static void set_free(sets *s, int i) {
-  if (s->rows) test_run_set_free(&s->sets[i]);
-  else s->b->m->op->test_run->set_free(s->own_sets[i]);
-}
 
 static clb_status launch(void *user, int set) {
   const sets *s = user;
-  const attempt *b = s->b;
-  if (b->m->stop && *b->m->stop) return CLB_ERROR_INTERNAL; /* which is not reported */
-  return s->rows ? test_run_once(s->rows, b->op, &s->sets[set])
-                 : b->m->op->test_run->run(s->own_sets[set]);
+  if (s->b->m->stop && *s->b->m->stop) return CLB_ERROR_INTERNAL; /* which is not reported */
+  return test_run_once(s->run, s->b->op, &s->set[set]);
 }
 
 static clb_status measure_sets(sets *s) {
@@ -85,16 +65,21 @@ static clb_status measure_sets(sets *s) {
   result *r = b->r;
   timing time = {0};
   clb_status status = CLB_OK;
-  for (int i = 0; !status && i < s->n; i++) status = set_make(s, i);
+  for (int i = 0; !status && i < s->n; i++)
+    status = test_run_set_make(s->run, b->ctx, b->op, &s->set[i]);
+  if (!status) {
+    progress("%s, computing the reference", b->m->label);
+    test_run_answer(s->run);
+  }
   progress("%s, timing", b->m->label);
   if (!status) status = time_launches(b->ctx, launch, s, s->n, &time);
   progress("%s, comparing", b->m->label);
   double worst = 0, error;
   for (int i = 0; !status && i < s->n; i++) {
-    status = set_error(s, i, &error);
+    status = test_run_error(s->run, &s->set[i], &error);
     if (error > worst) worst = error;
   }
-  for (int i = 0; i < s->n; i++) set_free(s, i);
+  for (int i = 0; i < s->n; i++) test_run_set_free(s->run, &s->set[i]);
   if (status) return status;
   r->error = worst;
   r->seconds = time.seconds, r->seconds_tenth = time.seconds_tenth,
@@ -128,12 +113,10 @@ static clb_status try_rows(const attempt *b, int64_t rows) {
   if (!has_memory(b, (double)rows * arrays)) return CLB_ERROR_MEMORY;
   progress("%s, making data", m->label);
   test_run t;
-  test_run_make(&t, m->op, &m->kernel, m->pass, (tool_data){.rows = rows}, m->op->distinct_rows);
+  test_run_make(&t, m->op, &m->kernel, m->pass, &(tool_data){.rows = rows}, m->op->distinct_rows);
   uint64_t bytes = test_run_bytes(&t);
-  sets s = {.b = b, .n = sets_for(bytes, b->info), .rows = &t};
-  s.sets = allocate((size_t)s.n, sizeof *s.sets);
+  sets s = {.b = b, .n = sets_for(bytes, b->info), .run = &t};
   clb_status status = measure_sets(&s);
-  free(s.sets);
   test_run_free(&t);
   r->memory = (double)bytes;
   if (!status && bytes > cache_bytes(b->info))
@@ -152,29 +135,29 @@ static clb_status measure_rows(const attempt *b) {
   return status;
 }
 
-/* ---- ops that make their own data ---- */
+/* ---- ops on graphs ---- */
 
-static clb_status measure_own(const attempt *b) {
-  const tool_test_run *is = b->m->op->test_run;
+static clb_status measure_graph(const attempt *b) {
+  const tool_graph_data *is = b->m->op->on_graph;
   result *r = b->r;
-  sets s = {.b = b, .own = is->make(&b->m->kernel, b->m->pass, NULL)};
-  clb_status status = CLB_OK;
-  r->rows = is->rows(s.own);
-  r->bytes = is->bytes(s.own);
-  r->read_bytes = is->read_bytes(s.own);
-  status = is->flops(s.own, b->op, &r->flops);
-  r->memory = is->set_bytes(s.own);
+  test_run t;
+  test_run_make(&t, b->m->op, &b->m->kernel, b->m->pass, NULL, 0);
+  r->rows = is->rows(t.graph);
+  r->bytes = is->bytes(t.graph);
+  r->read_bytes = is->read_bytes(t.graph);
+  r->memory = is->set_bytes(t.graph);
+  clb_status status = is->flops(t.graph, b->op, &r->flops);
   if (!status && b->info->runs && !has_memory(b, r->memory)) status = CLB_ERROR_MEMORY;
   else if (!status && b->info->runs) {
-    s.n = sets_for((uint64_t)r->memory, b->info);
+    sets s = {.b = b, .n = sets_for((uint64_t)r->memory, b->info), .run = &t};
     status = measure_sets(&s);
     if (!status && r->bytes > (double)cache_bytes(b->info))
       r->copy_fraction = r->bytes / r->seconds / b->top->copy;
-    const double more = is->more_bytes(s.own);
+    const double more = is->more_bytes(t.graph);
     r->more_floor = floor_of(b->top, r->bytes + more, r->read_bytes + more / 2);
-    is->compared(s.own, r->compared, sizeof r->compared);
+    is->compared(t.graph, r->compared, sizeof r->compared);
   }
-  is->free(s.own);
+  test_run_free(&t);
   return status;
 }
 
@@ -221,7 +204,7 @@ clb_status measure(const measurement *m, clb_context *ctx, const clb_device_info
   r->tuned = tuning.measured;
   b.flops_per_row = counts.flops;
   b.bytes_per_row = counts.bytes_loaded + counts.bytes_stored;
-  if (!status) status = m->op->test_run ? measure_own(&b) : measure_rows(&b);
+  if (!status) status = m->op->on_graph ? measure_graph(&b) : measure_rows(&b);
   if (!status && info->runs) r->floor = floor_of(top, r->bytes, r->read_bytes);
   if (!status && !info->runs) status = clb_op_report(b.op, m->pass, &r->report);
   if (status != CLB_ERROR_MEMORY || !r->trouble) { /* otherwise has_memory has set the message */

@@ -84,7 +84,7 @@ static void print(const void *problem, char *out, size_t size) {
 
 static double growth(const void *problem) {
   const convolution_problem *p = problem;
-  return p->table ? 4 : 1; /* a length is a position on a grid of KNOTS points, so its rounding
+  return p->table ? 6 : 1; /* a length is a position on a grid of KNOTS points, so its rounding
                               matters */
 }
 
@@ -115,6 +115,6 @@ const tool_op tool_op_convolution = {
     .n_cases = sizeof cases / sizeof *cases,
     .growth = growth,
     .create = create,
-    .test_run = &convolution_test_run,
+    .on_graph = &convolution_on_graph,
     .row = "edge",
 };

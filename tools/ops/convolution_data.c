@@ -9,6 +9,8 @@
 
 /* ---- arrays ---- */
 
+enum { BLOCK = 1 << 18 }; /* about as many values of an array are different */
+
 static void describe_arrays(convolution_data *t) {
   const clb_tensor_product_desc *d = &t->problem->product.desc;
   const int64_t rows[] = {t->graph.n_senders, t->graph.n_edges, t->graph.n_receivers, 1};
@@ -24,7 +26,6 @@ static void describe_arrays(convolution_data *t) {
                                                                : OF_EDGES;
     a->repeats = !a->output && a->like != CLB_OPERAND_X && t->data.layout == LAYOUT_REPEAT;
     a->rows = a->repeats ? 1 : rows[a->owner];
-    a->start = (int64_t)i * 104729 % BLOCK;
     int64_t y = t->problem->vectors ? 3 : t->sizes.y, w = !t->problem->table    ? t->sizes.w
                                                           : t->problem->vectors ? 0
                                                                                 : 1;
@@ -33,12 +34,30 @@ static void describe_arrays(convolution_data *t) {
                     : a->like == CLB_OPERAND_Z ? t->sizes.z
                                                : w;
     if (tensor_operand_present(d, t->pass, i, a->like)) a->width = (int)width;
-    if (a->width > t->behind) t->behind = a->width;
+    bool given = (i == VECTORS && t->problem->vectors) || (i == LENGTHS && t->problem->table);
+    a->period = !a->width || given || a->rows < BLOCK / a->width ? a->rows : BLOCK / a->width + 1;
   }
 }
 
-int64_t convolution_row(const convolution_array *a, int64_t row) {
-  return (a->start + (a->repeats ? 0 : row) * a->width) % BLOCK;
+int convolution_data_arrays(const void *graph, tool_array *arrays) {
+  const convolution_data *t = graph;
+  for (int i = 0; i < t->n; i++) {
+    const convolution_array *a = &t->array[i];
+    arrays[i] = (tool_array){.name = a->name,
+                             .width = a->width,
+                             .output = a->output,
+                             .repeats = a->repeats,
+                             .rows = a->rows,
+                             .period = a->period,
+                             .n_compared = t->sample[a->owner].n,
+                             .compared = a->output ? t->sample[a->owner].row : NULL};
+  }
+  return t->n;
+}
+
+const double *convolution_row(const convolution_data *t, int i, int64_t row) {
+  const convolution_array *a = &t->array[i];
+  return t->values[i] + (a->repeats ? 0 : row % a->period) * a->width;
 }
 
 /* ---- values ---- */
@@ -48,14 +67,15 @@ static void round_to_storage(clb_dtype storage, double *values, void *stored, in
   decode(storage, stored, values, n);
 }
 
-static void fill_block(convolution_data *t) {
-  size_t n = (size_t)(BLOCK + t->behind);
-  uint64_t seed = 1;
-  t->block = allocate(n, sizeof *t->block);
-  t->stored = allocate(n, dtype_bytes(t->kernel->storage));
-  for (size_t i = 0; i < n; i++)
-    t->block[i] = i < BLOCK ? random_number(&seed) : t->block[i - BLOCK];
-  round_to_storage(t->kernel->storage, t->block, t->stored, (int64_t)n);
+void convolution_data_fill(const void *graph, double *const *values, uint64_t *seed) {
+  const convolution_data *t = graph;
+  for (int i = 0; i < t->inputs; i++) {
+    const double *given = i == VECTORS && t->problem->vectors ? t->graph.vector
+                          : i == LENGTHS && t->problem->table ? t->length
+                                                              : NULL;
+    for (int64_t j = 0; j < t->array[i].period * t->array[i].width; j++)
+      values[i][j] = given ? given[j] : random_number(seed);
+  }
 }
 
 /* Each weight is 2 plus two waves: it is never near 0, where the rounding of lengths would cause
@@ -187,7 +207,6 @@ void *convolution_data_make(const tool_kernel *kernel, clb_pass pass, const tool
   t->product = tensor_problem_reference(&of_edge);
   t->sizes = reference_product_sizes(t->product);
   describe_arrays(t);
-  fill_block(t);
   if (t->problem->table) fill_table(t);
   round_edges(t);
   if (t->problem->vectors) convolution_harmonics_make(t);
@@ -201,21 +220,15 @@ void *convolution_data_make(const tool_kernel *kernel, clb_pass pass, const tool
   return t;
 }
 
-void convolution_data_free(void *test_run) {
-  convolution_data *t = test_run;
+void convolution_data_free(void *graph) {
+  convolution_data *t = graph;
   if (!t) return;
   convolution_graph_free(&t->graph);
   for (int i = 0; i < OWNERS; i++) {
     edges_by_row_free(&t->by[i]);
     free(t->sample[i].row);
   }
-  for (int a = 0; a < t->n; a++) {
-    free(t->wanted[a]);
-    free(t->scale[a]);
-  }
   reference_product_destroy(t->product);
-  free(t->block);
-  free(t->stored);
   free(t->weights);
   free(t->table);
   free(t->length);

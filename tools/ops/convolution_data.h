@@ -16,7 +16,7 @@ typedef struct {
   owner owner;
   bool output, repeats; /* repeats: one row, used for all */
   int width;            /* 0: absent */
-  int64_t rows, start;  /* start: offset of its values in the block */
+  int64_t rows, period; /* values repeat after `period` rows */
 } convolution_array;
 
 /* Rows that are compared, ascending, and the offsets of their results. */
@@ -29,7 +29,6 @@ enum {
   VECTORS = 1,
   LENGTHS = 2
 }; /* indices of y and w among the arrays, which may hold vectors and lengths */
-enum { BLOCK = 1048573 }; /* a prime, so that rows of an array do not repeat soon */
 
 typedef struct {
   const convolution_problem *problem;
@@ -43,25 +42,22 @@ typedef struct {
   clb_tensor_product_sizes sizes;
   int n, inputs;
   convolution_array array[MAX_ARRAYS];
-  /* Values of all arrays: one random block, repeated, as stored and as f64; it is continued for
-     `behind` elements past its end. */
-  double *block;
-  unsigned char *stored;
-  int64_t behind;
   reference_grid grid;
   double *weights, *table;                /* [KNOTS][W], and of reference_spline_make; NULL: none */
   double *length;                         /* lengths of edges, as stored */
   clb_spherical_harmonics_desc harmonics; /* for vectors */
   int degrees[REFERENCE_MAX_TERMS];
   sample sample[OWNERS];
-  bool answered;
-  double *wanted[MAX_ARRAYS], *scale[MAX_ARRAYS]; /* for outputs: [sample.n][width] */
+  /* While the reference is computed: of test_run. */
+  double *const *values, *const *wanted, *const *scale;
 } convolution_data;
 
 void *convolution_data_make(const tool_kernel *kernel, clb_pass pass, const tool_data *data);
-void convolution_data_free(void *test_run);
-/* Fills wanted and scale, on the first call. */
-void convolution_data_answer(convolution_data *t);
+void convolution_data_free(void *graph);
+int convolution_data_arrays(const void *graph, tool_array *arrays);
+void convolution_data_fill(const void *graph, double *const *values, uint64_t *seed);
+void convolution_data_answer(void *graph, double *const *values, double *const *wanted,
+                             double *const *scale);
 /* ---- vectors ---- */
 
 /* Fills harmonics: the terms of y. */
@@ -85,7 +81,7 @@ double convolution_length_along(const convolution_data *t, int64_t edge, const d
 void convolution_bend_length(const convolution_data *t, int64_t edge, double g_r, double scale,
                              const double *h, double *g_v, double *size);
 
-/* Offset of a row's values in the block. */
-int64_t convolution_row(const convolution_array *a, int64_t row);
+/* A row of array i. */
+const double *convolution_row(const convolution_data *t, int i, int64_t row);
 
 #endif

@@ -117,7 +117,7 @@ static void gather(const convolution_data *t, const piece *p, desk *d) {
     const convolution_array *a = &t->array[i];
     for (int64_t e = 0; needed(t, i) && e < p->n_edges; e++) {
       double *to = d->in[i] + e * full_width(t, a);
-      const double *row = t->block + convolution_row(a, row_of(t, a->owner, p->edges[e]));
+      const double *row = convolution_row(t, i, row_of(t, a->owner, p->edges[e]));
       int64_t edge = vector_of(t, p->edges[e]);
       if (t->problem->table && i == LENGTHS)
         weights_at(t,
@@ -127,9 +127,8 @@ static void gather(const convolution_data *t, const piece *p, desk *d) {
                    to, e, d);
       else if (t->problem->table && i == ALONG_W) {
         if (t->problem->vectors)
-          d->along[e] = convolution_length_along(
-              t, edge, t->block + convolution_row(&t->array[ALONG], p->edges[e]),
-              &d->along_scale[e]);
+          d->along[e] = convolution_length_along(t, edge, convolution_row(t, ALONG, p->edges[e]),
+                                                 &d->along_scale[e]);
         else d->along[e] = *row, d->along_scale[e] = fabs(*row);
         for (int64_t j = 0; j < t->sizes.w; j++) to[j] = d->along[e] * d->slope[e * t->sizes.w + j];
       } else if (t->problem->vectors && i == VECTORS)
@@ -188,7 +187,7 @@ static void convert_to_vectors(const convolution_data *t, const piece *p, desk *
     int64_t edge = vector_of(t, p->edges[e]);
     double *g_v = d->g_v + 3 * e, *size = d->g_v_scale + 3 * e, g_r = 0, g_r_scale = 0;
     convolution_by_vector(t, edge, d->out[BY_Y] + e * y, d->scale[BY_Y] + e * y, g_v, size);
-    const double *h = t->block + convolution_row(&t->array[ALONG], p->edges[e]);
+    const double *h = bends ? convolution_row(t, ALONG, p->edges[e]) : NULL;
     if (bends) convolution_bend(t, edge, d->g_y + e * y, d->g_y_scale + e * y, h, g_v, size);
     for (int64_t i = 0; i < w && t->problem->table; i++) g_r_scale += by_length(t, d, e, i, &g_r);
     convolution_by_length(t, edge, g_r, g_r_scale, g_v, size);
@@ -286,32 +285,14 @@ static void run_all(work *w) {
   while (n > 0) pthread_join(thread[--n], NULL);
 }
 
-/* Adds the initial contents. */
-static void add_prior(convolution_data *t, int i) {
-  const convolution_array *a = &t->array[i];
-  for (int64_t r = 0; r < t->sample[a->owner].n; r++)
-    for (int j = 0; j < a->width; j++) {
-      double before = t->block[convolution_row(a, t->sample[a->owner].row[r]) + j];
-      t->wanted[i][r * a->width + j] += before;
-      t->scale[i][r * a->width + j] += fabs(before);
-    }
-}
-
-void convolution_data_answer(convolution_data *t) {
-  if (t->answered) return;
+void convolution_data_answer(void *graph, double *const *values, double *const *wanted,
+                             double *const *scale) {
+  convolution_data *t = graph;
   work w = {.t = t};
-  for (int i = t->inputs; i < t->n; i++) {
-    const convolution_array *a = &t->array[i];
-    size_t n = (size_t)(t->sample[a->owner].n * a->width) + 1;
-    t->wanted[i] = allocate(n, sizeof(double));
-    t->scale[i] = allocate(n, sizeof(double));
-  }
+  t->values = values, t->wanted = wanted, t->scale = scale;
   pthread_mutex_init(&w.lock, NULL);
   list_pieces(&w);
   run_all(&w);
   pthread_mutex_destroy(&w.lock);
   free(w.piece);
-  for (int i = t->inputs; i < t->n; i++)
-    if (t->kernel->accumulate && t->array[i].width) add_prior(t, i);
-  t->answered = true;
 }

@@ -1,5 +1,5 @@
 /* tools/ops/convolution_tool.h - a problem of the graph convolution as the command sees it, and its
-   test run. */
+   graph. */
 #ifndef CLB_TOOLS_OPS_CONVOLUTION_TOOL_H
 #define CLB_TOOLS_OPS_CONVOLUTION_TOOL_H
 
@@ -54,8 +54,6 @@ typedef struct {
 void edges_by_row_make(edges_by_row *by, const int32_t *row, int64_t n_rows, int64_t n_edges);
 void edges_by_row_free(edges_by_row *by);
 
-/* ---- test runs ---- */
-
-extern const tool_test_run convolution_test_run;
+extern const tool_graph_data convolution_on_graph;
 
 #endif

@@ -51,33 +51,39 @@ typedef struct {
   bool one_row; /* a single row for all; for an output: the sum over rows */
   bool indexed; /* an input that is gathered by row numbers */
   int kinds;    /* above 0: it comes with an index that says of which kind each row is */
+  /* Of an op on graphs (others leave these 0): the rows, after how many of them values repeat, and
+     the rows that are compared, ascending. */
+  int64_t rows, period, n_compared;
+  const int32_t *compared;
 } tool_array;
 
 /* The kind, 0 ... kinds - 1, of a row among the distinct ones. */
 int32_t kind_of_row(int64_t row, int kinds);
 
-/* Replaces test_run.h for an op whose arrays have different numbers of rows; `rows` is then defined
-   by the op. */
+/* The data of one pass of an op whose arrays have rows of nodes and rows of edges: what `arrays`,
+   `fill`, `reference` and `run` of tool_op do for others. */
 typedef struct {
   void *(*make)(const tool_kernel *kernel, clb_pass pass,
                 const tool_data *data); /* data NULL: the data of `bench` */
-  void (*free)(void *test_run);
-  int64_t (*rows)(const void *test_run);
+  void (*free)(void *graph);
+  int64_t (*rows)(const void *graph); /* edges */
+  int (*arrays)(const void *graph, tool_array *arrays);
+  void (*fill)(const void *graph, double *const *values, uint64_t *seed);
+  /* wanted and scale: of the rows that are compared. */
+  void (*reference)(void *graph, double *const *values, double *const *wanted,
+                    double *const *scale);
   /* Bytes of a pass, with each array counted once; of a workspace of full size; of a set, at most;
      those of a pass that are read. */
-  double (*bytes)(const void *test_run), (*more_bytes)(const void *test_run),
-      (*set_bytes)(const void *test_run), (*read_bytes)(const void *test_run);
+  double (*bytes)(const void *graph), (*more_bytes)(const void *graph),
+      (*set_bytes)(const void *graph), (*read_bytes)(const void *graph);
   /* Floating-point operations of a pass. */
-  clb_status (*flops)(const void *test_run, clb_op *op, double *flops);
-  /* Creates buffers on one device for use with the op; release with set_free, whatever the
-     status. */
-  clb_status (*set_make)(void *test_run, clb_context *ctx, clb_op *op, void **set);
-  void (*set_free)(void *set);
-  clb_status (*run)(void *set);
-  clb_status (*error)(const void *set, double *error); /* as test_run_error, for the results that
-                                                          are compared */
-  void (*compared)(const void *test_run, char *out, size_t size); /* as text */
-} tool_test_run;
+  clb_status (*flops)(const void *graph, clb_op *op, double *flops);
+  /* Creates what the op needs besides the arrays; release with detach, whatever the status. */
+  clb_status (*attach)(const void *graph, clb_context *ctx, clb_op *op, void **at);
+  void (*detach)(void *at);
+  clb_status (*run)(clb_op *op, clb_pass pass, const clb_rows *arrays, void *at);
+  void (*compared)(const void *graph, char *out, size_t size); /* as text */
+} tool_graph_data;
 
 typedef struct {
   const char *name;
@@ -112,9 +118,9 @@ typedef struct {
   clb_status (*create)(clb_context *ctx, const tool_kernel *kernel, unsigned passes, clb_op **op);
   clb_status (*run)(clb_op *op, clb_pass pass, int64_t rows, const clb_rows *arrays);
 
-  const tool_test_run *test_run; /* NULL: test_run.h is used; otherwise the members from `arrays` to
-                              `bytes_of_arrays`, and run, are unused */
-  const char *row;               /* what a row is called, if not "row": "edge" */
+  const tool_graph_data *on_graph; /* if there, the members from `arrays` to `bytes_of_arrays`, and
+                                      run, are unused */
+  const char *row;                 /* what a row is called, if not "row": "edge" */
 } tool_op;
 
 /* The passes of a case, and those that `bench` times by default. */

@@ -1,6 +1,6 @@
-/* tools/measure/test_run.c - a test run of one pass of an op on synthetic data: values, reference
+/* tools/data/test_run.c - a test run of one pass of an op on synthetic data: values, reference
    results, buffers on a device, the comparison. */
-#include "tools/measure/test_run.h"
+#include "tools/data/test_run.h"
 
 #include <float.h>
 #include <math.h>
@@ -20,11 +20,13 @@ static bool repeats(const test_run *t, int a) {
   return t->data.layout == LAYOUT_REPEAT && t->array[a].repeats;
 }
 
-static int64_t rows_of(const test_run *t, int a) {
-  return repeats(t, a) || t->array[a].one_row ? 1 : t->data.rows;
-}
+static int64_t rows_of(const test_run *t, int a) { return t->array[a].rows; }
+static int64_t period_of(const test_run *t, int a) { return t->array[a].period; }
 
-static int64_t period_of(const test_run *t, int a) { return t->array[a].one_row ? 1 : t->period; }
+/* Rows whose results are known: of a period, or those that are compared. */
+static int64_t known_rows(const test_run *t, int a) {
+  return t->array[a].compared ? t->array[a].n_compared : period_of(t, a);
+}
 
 static int64_t pitch(const test_run *t, int a) { /* elements from one row to the next */
   return t->array[a].width + (t->data.layout == LAYOUT_PADDED ? PADDING : 0);
@@ -80,7 +82,8 @@ static void fill_inputs(test_run *t, uint64_t *seed) {
   double *inputs[MAX_ARRAYS] = {NULL};
   for (int a = 0; a < t->n; a++)
     if (!t->array[a].output) inputs[a] = t->values[a];
-  t->op->fill(t->kernel->problem, t->pass, t->data.hard, t->period, inputs, seed);
+  if (t->graph) t->op->on_graph->fill(t->graph, inputs, seed);
+  else t->op->fill(t->kernel->problem, t->pass, t->data.hard, t->period, inputs, seed);
   for (int a = 0; a < t->n; a++) {
     size_t width = (size_t)t->array[a].width;
     if (repeats(t, a))
@@ -123,39 +126,61 @@ static void sum_periods(test_run *t) {
   }
 }
 
-static void compute_wanted(test_run *t) {
-  t->op->reference(t->kernel->problem, t->pass, t->period, t->values, t->wanted, t->scale);
-  if (t->period < t->data.rows) sum_periods(t);
-  if (!t->kernel->accumulate) return;
-  for (int a = 0; a < t->n; a++)
-    for (int64_t i = 0; t->array[a].output && i < period_of(t, a) * t->array[a].width; i++) {
-      t->wanted[a][i] += t->values[a][i];
-      t->scale[a][i] += fabs(t->values[a][i]);
+/* Adds the initial contents. */
+static void add_contents(const test_run *t, int a) {
+  int64_t width = t->array[a].width;
+  for (int64_t r = 0; r < known_rows(t, a); r++) {
+    int64_t row = t->array[a].compared ? t->array[a].compared[r] % period_of(t, a) : r;
+    for (int64_t i = 0; i < width; i++) {
+      t->wanted[a][r * width + i] += t->values[a][row * width + i];
+      t->scale[a][r * width + i] += fabs(t->values[a][row * width + i]);
     }
+  }
 }
 
-void test_run_make(test_run *t, const tool_op *op, const tool_kernel *kernel, clb_pass pass,
-                   tool_data data, int64_t max_period) {
-  *t = (test_run){.op = op,
-                  .kernel = kernel,
-                  .pass = pass,
-                  .data = data,
-                  .period = data.rows < max_period ? data.rows : max_period};
-  t->n = op->arrays(kernel->problem, pass, t->array);
+void test_run_answer(test_run *t) {
+  if (t->answered) return;
   for (int a = 0; a < t->n; a++) {
-    size_t n = (size_t)period_of(t, a) * (size_t)t->array[a].width;
-    t->values[a] = allocate(n, sizeof(double));
+    size_t n = (size_t)known_rows(t, a) * (size_t)t->array[a].width;
     if (!t->array[a].output) continue;
     t->wanted[a] = allocate(n, sizeof(double));
     t->scale[a] = allocate(n, sizeof(double));
   }
+  if (t->graph) t->op->on_graph->reference(t->graph, t->values, t->wanted, t->scale);
+  else t->op->reference(t->kernel->problem, t->pass, t->period, t->values, t->wanted, t->scale);
+  if (!t->graph && t->period < t->data.rows) sum_periods(t);
+  for (int a = 0; a < t->n && t->kernel->accumulate; a++)
+    if (t->array[a].output) add_contents(t, a);
+  t->answered = true;
+}
+
+/* Of rows that belong to no graph. */
+static void size_arrays(test_run *t, int64_t max_period) {
+  t->period = t->data.rows < max_period ? t->data.rows : max_period;
+  t->n = t->op->arrays(t->kernel->problem, t->pass, t->array);
+  for (int a = 0; a < t->n; a++) {
+    t->array[a].rows = repeats(t, a) || t->array[a].one_row ? 1 : t->data.rows;
+    t->array[a].period = t->array[a].one_row ? 1 : t->period;
+  }
+}
+
+void test_run_make(test_run *t, const tool_op *op, const tool_kernel *kernel, clb_pass pass,
+                   const tool_data *data, int64_t max_period) {
+  *t = (test_run){.op = op, .kernel = kernel, .pass = pass};
+  if (data) t->data = *data;
+  if (op->on_graph) {
+    t->graph = op->on_graph->make(kernel, pass, data);
+    t->n = op->on_graph->arrays(t->graph, t->array);
+  } else size_arrays(t, max_period);
+  for (int a = 0; a < t->n; a++)
+    t->values[a] = allocate((size_t)period_of(t, a) * (size_t)t->array[a].width, sizeof(double));
   uint64_t seed = 1;
   fill_inputs(t, &seed);
   fill_outputs(t, &seed);
-  compute_wanted(t);
 }
 
 void test_run_free(test_run *t) {
+  if (t->graph) t->op->on_graph->free(t->graph);
   for (int a = 0; a < t->n; a++) {
     free(t->values[a]);
     free(t->stored[a]);
@@ -194,8 +219,11 @@ static clb_status write_array(const test_run *t, int a, clb_buffer *buffer) {
   size_t size = dtype_bytes(t->kernel->storage), row = (size_t)pitch(t, a) * size;
   void *image = image_of(t, a);
   clb_status status = write_guards(t, a, buffer);
-  for (int64_t first = 0; !status && first < rows_of(t, a); first += t->period) {
-    int64_t left = rows_of(t, a) - first, rows = left < t->period ? left : t->period;
+  for (int64_t first = 0; !status && first < rows_of(t, a); first += period_of(t, a)) {
+    int64_t left = rows_of(t, a) - first, rows = left < period_of(t, a) ? left : period_of(t, a);
+    if (rows_of(t, a) > period_of(t, a))
+      progress("writing %s: %.1f of %.1f GB", t->array[a].name, (double)first * (double)row * 1e-9,
+               (double)rows_of(t, a) * (double)row * 1e-9);
     status = clb_buffer_write(buffer, (uint64_t)offset(t) * size + (uint64_t)first * row, image,
                               (uint64_t)rows * row);
   }
@@ -221,9 +249,10 @@ static clb_status write_index(const test_run *t, int a, clb_context *ctx, clb_bu
   return status;
 }
 
-clb_status test_run_set_make(const test_run *t, clb_context *ctx, test_run_set *set) {
+clb_status test_run_set_make(const test_run *t, clb_context *ctx, clb_op *op, test_run_set *set) {
   *set = (test_run_set){0};
-  for (int a = 0; a < t->n; a++) {
+  clb_status attached = t->graph ? t->op->on_graph->attach(t->graph, ctx, op, &set->at) : CLB_OK;
+  for (int a = 0; a < t->n && !attached; a++) {
     clb_rows *rows = &set->rows[a];
     if (!t->array[a].width) continue;
     rows->offset = offset(t);
@@ -234,12 +263,13 @@ clb_status test_run_set_make(const test_run *t, clb_context *ctx, test_run_set *
     if (!status) status = write_array(t, a, rows->buffer);
     if (!status && (t->array[a].indexed || t->array[a].kinds))
       status = write_index(t, a, ctx, &rows->index);
-    if (status) return status; /* test_run_set_free frees what was created */
+    if (status) return status;
   }
-  return CLB_OK;
+  return attached;
 }
 
-void test_run_set_free(test_run_set *set) {
+void test_run_set_free(const test_run *t, test_run_set *set) {
+  if (t->graph) t->op->on_graph->detach(set->at);
   for (int a = 0; a < MAX_ARRAYS; a++) {
     clb_buffer_destroy(&set->rows[a].buffer);
     clb_buffer_destroy(&set->rows[a].index);
@@ -247,7 +277,8 @@ void test_run_set_free(test_run_set *set) {
 }
 
 clb_status test_run_once(const test_run *t, clb_op *op, const test_run_set *set) {
-  return t->op->run(op, t->pass, t->data.rows, set->rows);
+  return t->graph ? t->op->on_graph->run(op, t->pass, set->rows, set->at)
+                  : t->op->run(op, t->pass, t->data.rows, set->rows);
 }
 
 /* ---- comparison ---- */
@@ -284,30 +315,44 @@ static clb_status guards_error(const test_run *t, int a, const clb_rows *rows, d
   return status;
 }
 
+/* Rows from number i on of those that are compared which lie side by side: the first, and how many.
+ */
+static int64_t side_by_side(const test_run *t, int a, int64_t i, int64_t *first) {
+  const tool_array *of = &t->array[a];
+  int64_t n = 1, max = period_of(t, a);
+  *first = of->compared ? of->compared[i] : i;
+  if (!of->compared) return rows_of(t, a) - i < max ? rows_of(t, a) - i : max;
+  while (n < max && i + n < of->n_compared && of->compared[i + n] == *first + n) n++;
+  return n;
+}
+
 static clb_status array_error(const test_run *t, int a, const clb_rows *rows, double *error) {
   size_t size = dtype_bytes(t->kernel->storage), row = (size_t)pitch(t, a) * size,
          used = (size_t)t->array[a].width * size;
-  int64_t period = period_of(t, a);
+  int64_t period = period_of(t, a),
+          all = t->array[a].compared ? t->array[a].n_compared : rows_of(t, a), n;
   unsigned char *bytes = allocate((size_t)period, row),
-                *compared = allocate((size_t)period, row); /* compared: the first period */
+                *before = allocate((size_t)period, row); /* the first period */
   double *got = allocate((size_t)t->array[a].width, sizeof *got);
   clb_status status = guards_error(t, a, rows, error);
-  for (int64_t first = 0; !status && first < rows_of(t, a); first += period) {
-    int64_t left = rows_of(t, a) - first, n = left < period ? left : period;
+  for (int64_t i = 0, first; !status && i < all; i += n) {
+    n = side_by_side(t, a, i, &first);
     status = clb_buffer_read(rows->buffer, (uint64_t)offset(t) * size + (uint64_t)first * row,
                              bytes, (uint64_t)n * row);
-    if (first && !memcmp(bytes, compared, (size_t)n * row))
+    if (!t->array[a].compared && i && !memcmp(bytes, before, (size_t)n * row))
       continue; /* a repetition: the same error */
-    if (!first) memcpy(compared, bytes, (size_t)n * row);
+    if (!i) memcpy(before, bytes, (size_t)n * row);
     for (int64_t r = 0; !status && r < n; r++) {
       const unsigned char *here = bytes + (size_t)r * row;
       decode(t->kernel->storage, here, got, t->array[a].width);
-      double e = untouched(t, a, here + used, row - used) ? row_error(t, a, r, got) : INFINITY;
+      double e = untouched(t, a, here + used, row - used)
+                     ? row_error(t, a, t->array[a].compared ? i + r : r, got)
+                     : INFINITY;
       if (e > *error) *error = e;
     }
   }
   free(bytes);
-  free(compared);
+  free(before);
   free(got);
   return status;
 }
@@ -317,5 +362,15 @@ clb_status test_run_error(const test_run *t, const test_run_set *set, double *er
   *error = 0;
   for (int a = 0; !status && a < t->n; a++)
     if (t->array[a].output && t->array[a].width) status = array_error(t, a, &set->rows[a], error);
+  return status;
+}
+
+clb_status test_run_try(const test_run *t, clb_context *ctx, clb_op *op, double *error) {
+  test_run_set set;
+  clb_status status = test_run_set_make(t, ctx, op, &set);
+  if (!status) status = test_run_once(t, op, &set);
+  if (!status) status = clb_wait(ctx);
+  if (!status) status = test_run_error(t, &set, error);
+  test_run_set_free(t, &set);
   return status;
 }
