@@ -25,14 +25,14 @@ static const struct {
 
 static void read_source(source_file *in) {
   struct stat about;
-  if (stat(in->path, &about)) refuse(in->path, "%s", strerror(errno));
-  if (!S_ISREG(about.st_mode)) refuse(in->path, "not a file");
-  if (about.st_size >= INT32_MAX) refuse(in->path, "larger than 2 GiB");
+  if (stat(in->path, &about)) fail_model(in->path, "%s", strerror(errno));
+  if (!S_ISREG(about.st_mode)) fail_model(in->path, "not a file");
+  if (about.st_size >= INT32_MAX) fail_model(in->path, "larger than 2 GiB");
   in->n = (size_t)about.st_size;
   in->bytes = allocate(in->n, 1);
   FILE *f = fopen(in->path, "rb");
-  if (!f) refuse(in->path, "%s", strerror(errno));
-  if (fread(in->bytes, 1, in->n, f) != in->n) refuse(in->path, "could not be read to its end");
+  if (!f) fail_model(in->path, "%s", strerror(errno));
+  if (fread(in->bytes, 1, in->n, f) != in->n) fail_model(in->path, "could not be read to its end");
   fclose(f);
 }
 
@@ -50,7 +50,7 @@ static char *header_of(const model *m) {
   for (int i = 0; i < m->n; i++) {
     const model_tensor *t = &m->tensors[i];
     json_t *about = json_object(), *shape = json_array(), *offsets = json_array();
-    if (json_object_get(header, t->name)) refuse(m->from, "two tensors would be '%s'", t->name);
+    if (json_object_get(header, t->name)) fail_model(m->from, "two tensors would be '%s'", t->name);
     json_add(header, t->name, about);
     json_add(about, "dtype", json_text(t->f64 ? "F64" : "F32"));
     json_add(about, "shape", shape);
@@ -94,14 +94,14 @@ static model *read_model(const char *from, const model_choice *choice) {
   size_t i = 0;
   while (i < sizeof formats / sizeof *formats && !formats[i].is(&in)) i++;
   if (i == sizeof formats / sizeof *formats)
-    refuse(from, "neither a model of PyTorch (.pth, .model) nor a Nequix model (.nqx)");
-  say(m, "clebsch model", "format");
-  say(m, "1", "format_version");
+    fail_model(from, "neither a model of PyTorch (.pth, .model) nor a Nequix model (.nqx)");
+  put_string(m, "clebsch model", "format");
+  put_string(m, "1", "format_version");
   formats[i].convert(&in, m);
   if (choice->modality && !m->has_modalities)
-    refuse(from, "it has no modalities, so '%s' cannot be chosen", choice->modality);
+    fail_model(from, "it has no modalities, so '%s' cannot be chosen", choice->modality);
   if (choice->head && !m->has_heads)
-    refuse(from, "it has no heads, so '%s' cannot be chosen", choice->head);
+    fail_model(from, "it has no heads, so '%s' cannot be chosen", choice->head);
   qsort(m->tensors, (size_t)m->n, sizeof *m->tensors, by_width);
   free(in.bytes);
   return m;
@@ -149,7 +149,7 @@ int convert_in_memory(const char *from, const model_choice *choice) {
   FILE *f = again < 0 ? NULL : fdopen(again, "wb");
   bool good = f && write_model(f, m);
   if (f) good &= !fclose(f);
-  if (!good) refuse(from, "no memory for the converted model: %s", strerror(errno));
+  if (!good) fail_model(from, "no memory for the converted model: %s", strerror(errno));
   free_model(m);
   return fd;
 }

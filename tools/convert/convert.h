@@ -23,12 +23,12 @@ typedef struct {
 
 /* "clebsch: PATH: ..." on standard error, then exit(EXIT_FAILED). Text from files may be among the
    arguments: control characters are escaped. */
-void refuse(const char *path, const char *format, ...)
+void fail_model(const char *path, const char *format, ...)
     __attribute__((format(printf, 2, 3), noreturn));
 
 /* Whether a file begins like those that are converted, whatever its name. */
 bool convert_knows(const char *path);
-/* Writes the model in a file to the safetensors file `to`; exits (refuse) on failure. */
+/* Writes the model in a file to the safetensors file `to`; exits (fail_model) on failure. */
 void convert_file(const char *from, const model_choice *choice, const char *to);
 /* The same, to an unnamed file in memory that exists as long as its descriptor, which is
    returned. */
@@ -59,15 +59,23 @@ typedef struct {
   model_tensor tensors[MAX_TENSORS];
 } model;
 
+/* A name of a format and its arguments, for a call that it is an argument of. */
+typedef struct {
+  char text[NAME_BYTES];
+} model_name;
+model_name named(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
 /* Adds a string to the metadata; if the key exists already, the value must be the same. */
-void say(model *m, const char *value, const char *key, ...) __attribute__((format(printf, 3, 4)));
-void say_number(model *m, double x, const char *key); /* the shortest text that reads back as x */
+void put_string(model *m, const char *value, const char *key, ...)
+    __attribute__((format(printf, 3, 4)));
+void put_number(model *m, double x, const char *key, ...)
+    __attribute__((format(printf, 3, 4))); /* the shortest text that reads back as x */
 /* Copies the elements of `data`; f64 or f32. */
-void keep(model *m, const void *data, bool f64, int rank, const int64_t *shape, const char *name,
-          ...) __attribute__((format(printf, 6, 7)));
+void put_tensor(model *m, const void *data, bool f64, int rank, const int64_t *shape,
+                const char *name, ...) __attribute__((format(printf, 6, 7)));
 /* In F64; of rank 1, or of any. */
-void keep_doubles(model *m, const double *data, int64_t n, const char *name);
-void keep_shaped(model *m, const double *data, int rank, const int64_t *shape, const char *name);
+void put_doubles(model *m, const double *data, int64_t n, const char *name);
+void put_shaped(model *m, const double *data, int rank, const int64_t *shape, const char *name);
 
 double number_at(const unsigned char *data, bool f64, int64_t i); /* element i of such data */
 
@@ -94,8 +102,29 @@ bool same_irrep(irrep a, irrep b); /* whatever the multiplicities */
 /* "0e": writes to text and returns it. */
 const char *irrep_label(irrep t, char text[LABEL_BYTES]);
 /* "32x0e+16x1o"; "" where there are no terms. */
-void say_irreps(model *m, const irreps *list, const char *key, ...)
+void put_irreps(model *m, const irreps *list, const char *key, ...)
     __attribute__((format(printf, 3, 4)));
+
+int64_t mul_of(const irreps *list, int l); /* channels of degree l */
+
+/* ---- what several formats put (parts.c) ---- */
+
+enum { MAX_PATHS = 512 };
+typedef struct {
+  int x, y, z; /* terms of the features, the harmonics and the messages */
+} path_terms;
+/* The paths of a layer in the order of their weights, and its messages. */
+void put_paths(model *m, int layer, const path_terms *paths, int n, const irreps *messages);
+/* A gate to the irreps `out`: its first term are the scalars, the others are gated, by one scalar a
+   channel. Returns its input. */
+irreps put_gate(model *m, int layer, const irreps *out);
+void put_species(model *m, const int *atomic_numbers, int n);
+void put_per_species(model *m, const double *scale, const double *shift, int64_t n);
+/* Harmonics of degrees 0, 1, ... and n_basis Bessel functions. */
+void put_edges(model *m, double r_max, const irreps *sh, int64_t n_basis);
+void put_polynomial(model *m, double p); /* the cutoff */
+/* silu, with its factor, as each of some activations. */
+void put_silu(model *m, double scale, const char *const *keys, int n);
 
 /* ---- formats ---- */
 

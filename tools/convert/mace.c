@@ -14,23 +14,24 @@
 value mace_module(const mace *q, value parent, const char *path, const char *class) {
   value v = attribute(q->t, parent, path, PICKLE_OBJECT);
   if (strcmp(class_name(v), class) != 0)
-    refuse(q->t->path, "'%s' is a %s, which is not understood: only %s is", path, class_name(v),
-           class);
+    fail_model(q->t->path, "'%s' is a %s, which is not understood: only %s is", path, class_name(v),
+               class);
   return v;
 }
 
 weights mace_numbers(const mace *q, value object, const char *path, int64_t count) {
   const weights w = weights_at(q->t, object, path);
   if (w.count != count)
-    refuse(q->t->path, "'%s' of '%s' has %lld numbers, not %lld", path, class_of(object),
-           (long long)w.count, (long long)count);
+    fail_model(q->t->path, "'%s' of '%s' has %lld numbers, not %lld", path, class_of(object),
+               (long long)w.count, (long long)count);
   return w;
 }
 
 weights mace_linear(const mace *q, value object, const char *path, int64_t count) {
   value linear = mace_module(q, object, path, "Linear");
   if (maybe(linear, "bias_numel") && number_of(q->t, linear, "bias_numel") != 0)
-    refuse(q->t->path, "'%s' of '%s' has a bias, which is not understood", path, class_of(object));
+    fail_model(q->t->path, "'%s' of '%s' has a bias, which is not understood", path,
+               class_of(object));
   return mace_numbers(q, linear, "weight", count);
 }
 
@@ -39,8 +40,8 @@ void mace_expect_silu(const mace *q, value object, const char *path) {
   double scale;
   activation_of(q->t, attribute(q->t, object, path, PICKLE_OBJECT), name, &scale);
   if (strcmp(name, "silu") != 0 || fabs(scale - silu_scale) > 1e-6)
-    refuse(q->t->path, "'%s' of '%s' is %s, times %g; only silu is understood, times %g", path,
-           class_of(object), name, scale, silu_scale);
+    fail_model(q->t->path, "'%s' of '%s' is %s, times %g; only silu is understood, times %g", path,
+               class_of(object), name, scale, silu_scale);
 }
 
 /* ---- what is there ---- */
@@ -49,7 +50,7 @@ void mace_expect_silu(const mace *q, value object, const char *path) {
 static void expect_unset(const mace *q, const char *key) {
   value v = maybe(q->network, key);
   if (v && v->kind != PICKLE_NONE && (v->kind != PICKLE_BOOL || v->whole))
-    refuse(q->t->path, "'%s' has '%s' set, which is not understood", class_of(q->network), key);
+    fail_model(q->t->path, "'%s' has '%s' set, which is not understood", class_of(q->network), key);
 }
 
 /* Any other module would change the result. */
@@ -61,12 +62,12 @@ static void check_modules(const mace *q) {
   static const char *const unset[] = {"use_so3", "use_last_readout_only", "use_edge_irreps_first"};
   value all = modules_of(q->network);
   if (!all || all->kind != PICKLE_DICT)
-    refuse(q->t->path, "'%s' has no modules", class_of(q->network));
+    fail_model(q->t->path, "'%s' has no modules", class_of(q->network));
   for (size_t i = 0; i + 1 < all->n; i += 2) {
     const char *name = all->items[i]->kind == PICKLE_TEXT ? all->items[i]->text : "";
     bool found = all->items[i + 1]->kind != PICKLE_OBJECT;
     for (size_t k = 0; k < sizeof known / sizeof *known; k++) found |= !strcmp(name, known[k]);
-    if (!found) refuse(q->t->path, "module '%s' is not understood", name);
+    if (!found) fail_model(q->t->path, "module '%s' is not understood", name);
   }
   for (size_t i = 0; i < sizeof unset / sizeof *unset; i++) expect_unset(q, unset[i]);
 }
@@ -91,13 +92,13 @@ static void count_layers(mace *q) {
   if (!has_modules(q, "interactions", q->n_layers) ||
       (maybe(q->network, "num_interactions") &&
        number_of(q->t, q->network, "num_interactions") != n))
-    refuse(q->t->path, "its interactions are not 1 to %d, as many as 'num_interactions' says",
-           MACE_LAYERS);
+    fail_model(q->t->path, "its interactions are not 1 to %d, as many as 'num_interactions' says",
+               MACE_LAYERS);
   for (int i = 0; i < 2; i++)
     if (!has_modules(q, lists[i], q->n_layers))
-      refuse(q->t->path, "'%s' does not have one module for each of the %d interactions", lists[i],
-             q->n_layers);
-  say_number(q->out, n, "n_layers");
+      fail_model(q->t->path, "'%s' does not have one module for each of the %d interactions",
+                 lists[i], q->n_layers);
+  put_number(q->out, n, "n_layers");
 }
 
 /* ---- the network ---- */
@@ -109,12 +110,12 @@ static void choose_head(mace *q, const char *wanted) {
   value list = maybe(q->network, "heads");
   q->n_heads = 1;
   if (list && (list->kind == PICKLE_LIST || list->kind == PICKLE_TUPLE)) {
-    if (list->n < 1 || list->n > HEADS) refuse(q->t->path, "it has %zu heads", list->n);
+    if (list->n < 1 || list->n > HEADS) fail_model(q->t->path, "it has %zu heads", list->n);
     q->n_heads = (int)list->n;
     for (int i = 0; i < q->n_heads && list->items[0]->kind != PICKLE_NONE; i++)
       names[i] = item(q->t, list, (size_t)i, PICKLE_TEXT)->text;
     if (list->items[0]->kind == PICKLE_NONE && q->n_heads > 1)
-      refuse(q->t->path, "it has heads without names");
+      fail_model(q->t->path, "it has heads without names");
   }
   q->out->has_heads = true;
   q->head = chosen_of(q->t->path, wanted, names, q->n_heads, "head", "heads");
@@ -127,91 +128,82 @@ static int atomic_numbers_of(const mace *q, double z[MACE_ELEMENTS]) {
   const weights w = listed ? (weights){.count = (int64_t)list->n}
                            : numbers_at(q->t, q->network, "atomic_numbers");
   if (w.count < 1 || w.count >= MACE_ELEMENTS)
-    refuse(q->t->path, "it has %lld elements", (long long)w.count);
+    fail_model(q->t->path, "it has %lld elements", (long long)w.count);
   for (int i = 0; i < w.count; i++) {
     if (!listed) z[i] = element(&w, i);
     else if (!plain_number(list->items[i], &z[i]))
-      refuse(q->t->path, "its atomic numbers are not numbers");
+      fail_model(q->t->path, "its atomic numbers are not numbers");
   }
   return (int)w.count;
 }
 
-static void say_species(mace *q) {
+static void read_species(mace *q) {
   double z[MACE_ELEMENTS];
-  char text[4 * MACE_ELEMENTS] = "";
   bool known[CLB_ELEMENTS + 1] = {false};
-  size_t used = 0;
   q->n_species = atomic_numbers_of(q, z);
   for (int s = 0; s < q->n_species; s++) {
     if (!(z[s] >= 1 && z[s] <= CLB_ELEMENTS && z[s] == floor(z[s])) || known[(int)z[s]])
-      refuse(q->t->path, "its atomic numbers are not those of different elements");
+      fail_model(q->t->path, "its atomic numbers are not those of different elements");
     known[q->atomic_number[s] = (int)z[s]] = true;
-    used += (size_t)snprintf(text + used, sizeof text - used, "%s%s", s ? " " : "",
-                             clb_element_symbols[q->atomic_number[s]]);
   }
-  say(q->out, text, "species");
+  put_species(q->out, q->atomic_number, q->n_species);
 }
 
 static double positive(const mace *q, value object, const char *path) {
   const double x = number_of(q->t, object, path);
   if (!(x > 0 && isfinite(x)))
-    refuse(q->t->path, "'%s' of '%s' is %g; it must be positive", path, class_of(object), x);
+    fail_model(q->t->path, "'%s' of '%s' is %g; it must be positive", path, class_of(object), x);
   return x;
 }
 
 /* Of a table by atomic number, the numbers of the species. */
-static void keep_radii(const mace *q, value object, const char *name) {
+static void put_radii(const mace *q, value object, const char *name) {
   const weights w = weights_at(q->t, object, "covalent_radii");
   double radius[MACE_ELEMENTS];
   for (int s = 0; s < q->n_species; s++) {
     if (q->atomic_number[s] >= w.count)
-      refuse(q->t->path, "'%s' has no radius for element %d", class_of(object),
-             q->atomic_number[s]);
+      fail_model(q->t->path, "'%s' has no radius for element %d", class_of(object),
+                 q->atomic_number[s]);
     radius[s] = element(&w, q->atomic_number[s]);
     if (!(radius[s] > 0))
-      refuse(q->t->path, "'%s' has the radius %g for element %d", class_of(object), radius[s],
-             q->atomic_number[s]);
+      fail_model(q->t->path, "'%s' has the radius %g for element %d", class_of(object), radius[s],
+                 q->atomic_number[s]);
   }
-  keep_doubles(q->out, radius, q->n_species, name);
+  put_doubles(q->out, radius, q->n_species, name);
 }
 
-static void say_basis(mace *q, value radial, double r_max) {
+static void put_basis(mace *q, value radial, double r_max) {
   value basis = mace_module(q, radial, "bessel_fn", "BesselBasis");
   const weights w = weights_at(q->t, basis, "bessel_weights");
   double x[MACE_BASIS];
   if (w.count < 1 || w.count > MACE_BASIS)
-    refuse(q->t->path, "it has %lld radial functions", (long long)w.count);
+    fail_model(q->t->path, "it has %lld radial functions", (long long)w.count);
   q->n_basis = w.count;
   q->basis_factor = positive(q, basis, "prefactor") * r_max / 2;
   for (int64_t i = 0; i < q->n_basis; i++) x[i] = element(&w, i) * r_max;
-  say(q->out, "bessel", "radial_basis");
-  say_number(q->out, (double)q->n_basis, "n_basis");
-  keep_doubles(q->out, x, q->n_basis, "bessel_frequencies");
+  put_doubles(q->out, x, q->n_basis, "bessel_frequencies");
 }
 
-static void say_distances(mace *q, value radial) {
+static void put_distances(mace *q, value radial) {
   value transform = maybe(radial, "distance_transform"), applied = maybe(radial, "apply_cutoff"),
         cutoff = mace_module(q, radial, "cutoff_fn", "PolynomialCutoff");
-  say(q->out, "polynomial", "cutoff");
-  say_number(q->out, number_of(q->t, cutoff, "p"), "cutoff_p");
-  say(q->out, applied && applied->kind == PICKLE_BOOL && !applied->whole ? "weights" : "basis",
-      "cutoff_of");
+  put_polynomial(q->out, number_of(q->t, cutoff, "p"));
+  put_string(q->out,
+             applied && applied->kind == PICKLE_BOOL && !applied->whole ? "weights" : "basis",
+             "cutoff_of");
   if (!transform || transform->kind == PICKLE_NONE) {
-    say(q->out, "none", "distance_transform");
+    put_string(q->out, "none", "distance_transform");
     return;
   }
   mace_module(q, radial, "distance_transform", "AgnesiTransform");
-  say(q->out, "agnesi", "distance_transform");
+  put_string(q->out, "agnesi", "distance_transform");
   static const char *const keys[] = {"a", "p", "q"};
-  for (int i = 0; i < 3; i++) {
-    char name[NAME_BYTES];
-    snprintf(name, sizeof name, "agnesi_%s", keys[i]);
-    say_number(q->out, number_of(q->t, transform, keys[i]), name);
-  }
-  keep_radii(q, transform, "agnesi_radii");
+  for (int i = 0; i < 3; i++)
+    put_number(q->out, number_of(q->t, transform, keys[i]), "agnesi_%s", keys[i]);
+  put_radii(q, transform, "agnesi_radii");
 }
 
-static void say_edges(mace *q) {
+static void read_edges(mace *q) {
   value radial = mace_module(q, q->network, "radial_embedding", "RadialEmbeddingBlock"),
         harmonics = mace_module(q, q->network, "spherical_harmonics", "SphericalHarmonics");
   const double r_max = positive(q, q->network, "r_max");
@@ -219,45 +211,45 @@ static void say_edges(mace *q) {
   q->l_max = q->sh.n - 1;
   for (int l = 0; l <= q->l_max; l++)
     if (q->sh.term[l].mul != 1 || q->sh.term[l].l != l || q->sh.term[l].parity != (l % 2 ? -1 : 1))
-      refuse(q->t->path, "its harmonics are not those of degrees 0, 1, ... with natural parity");
+      fail_model(q->t->path,
+                 "its harmonics are not those of degrees 0, 1, ... with natural parity");
   expect_flag(q->t, harmonics, "normalize", true);
   expect(q->t, !strcmp(attribute(q->t, harmonics, "normalization", PICKLE_TEXT)->text, "component"),
          harmonics, "harmonics that are not normalised by component");
-  say_number(q->out, r_max, "r_max");
-  say_irreps(q->out, &q->sh, "irreps_sh");
-  say_number(q->out, q->l_max, "l_max");
-  say_basis(q, radial, r_max);
-  say_distances(q, radial);
+  put_basis(q, radial, r_max);
+  put_edges(q->out, r_max, &q->sh, q->n_basis);
+  put_distances(q, radial);
 }
 
-static void say_embedding(mace *q) {
+static void put_embedding(mace *q) {
   value block = mace_module(q, q->network, "node_embedding", "LinearNodeEmbeddingBlock"),
         linear = mace_module(q, block, "linear", "Linear");
   q->features = irreps_at(q->t, linear, "irreps_out");
   if (q->features.n != 1 || q->features.term[0].l || q->features.term[0].parity != 1)
-    refuse(q->t->path, "its first features are not scalars alone");
+    fail_model(q->t->path, "its first features are not scalars alone");
   const int64_t shape[2] = {q->n_species, q->features.term[0].mul};
   const weights w = mace_linear(q, block, "linear", shape[0] * shape[1]);
-  say(q->out, "linear", "embedding");
-  keep_part(q->out, &w, 0, 1, 2, shape, "embedding");
+  put_string(q->out, "linear", "embedding");
+  put_part(q->out, &w, 0, 1, 2, shape, "embedding");
 }
 
 /* A number of the chosen head; there may be one for all. */
 static double of_head(const mace *q, value object, const char *path) {
   const weights w = weights_at(q->t, object, path);
   if (w.count != 1 && w.count != q->n_heads)
-    refuse(q->t->path, "'%s' of '%s' has %lld numbers, not one for each of %d heads", path,
-           class_of(object), (long long)w.count, q->n_heads);
+    fail_model(q->t->path, "'%s' of '%s' has %lld numbers, not one for each of %d heads", path,
+               class_of(object), (long long)w.count, q->n_heads);
   return element(&w, w.count == 1 ? 0 : q->head);
 }
 
-static void say_energies(mace *q) {
+static void put_energies(mace *q) {
   value block = mace_module(q, q->network, "atomic_energies_fn", "AtomicEnergiesBlock");
   const weights w = weights_at(q->t, block, "atomic_energies");
   const bool each = w.count != q->n_species;
   double scale = 1, shift = 0, scales[MACE_ELEMENTS], shifts[MACE_ELEMENTS];
   if (each && w.count != (int64_t)q->n_heads * q->n_species)
-    refuse(q->t->path, "its 'atomic_energies' are not one for each of %d elements", q->n_species);
+    fail_model(q->t->path, "its 'atomic_energies' are not one for each of %d elements",
+               q->n_species);
   if (!strcmp(class_name(q->network), "ScaleShiftMACE")) {
     value module = mace_module(q, q->network, "scale_shift", "ScaleShiftBlock");
     scale = of_head(q, module, "scale");
@@ -267,16 +259,15 @@ static void say_energies(mace *q) {
     scales[s] = scale;
     shifts[s] = element(&w, (each ? q->head * q->n_species : 0) + s) + shift;
   }
-  say(q->out, "1", "energy_scale");
-  keep_doubles(q->out, scales, q->n_species, "species_scale");
-  keep_doubles(q->out, shifts, q->n_species, "species_shift");
+  put_string(q->out, "1", "energy_scale");
+  put_per_species(q->out, scales, shifts, q->n_species);
 }
 
-static void say_repulsion(mace *q) {
+static void put_repulsion(mace *q) {
   value pair = maybe(q->network, "pair_repulsion_fn");
   double screening[MACE_ELEMENTS];
   if (!pair || pair->kind == PICKLE_NONE) {
-    say(q->out, "none", "pair_repulsion");
+    put_string(q->out, "none", "pair_repulsion");
     return;
   }
   mace_module(q, q->network, "pair_repulsion_fn", "ZBLBasis");
@@ -284,11 +275,11 @@ static void say_repulsion(mace *q) {
   const double power = number_of(q->t, pair, "a_exp"), length = positive(q, pair, "a_prefactor");
   for (int s = 0; s < q->n_species; s++)
     screening[s] = pow(q->atomic_number[s], power) / (length * 0.529);
-  say(q->out, "zbl", "pair_repulsion");
-  say_number(q->out, number_of(q->t, pair, "p"), "zbl_p");
-  keep_part(q->out, &c, 0, 1, 1, (const int64_t[]){4}, "zbl_coefficients");
-  keep_doubles(q->out, screening, q->n_species, "zbl_screening");
-  keep_radii(q, pair, "zbl_radii");
+  put_string(q->out, "zbl", "pair_repulsion");
+  put_number(q->out, number_of(q->t, pair, "p"), "zbl_p");
+  put_part(q->out, &c, 0, 1, 1, (const int64_t[]){4}, "zbl_coefficients");
+  put_doubles(q->out, screening, q->n_species, "zbl_screening");
+  put_radii(q, pair, "zbl_radii");
 }
 
 void convert_mace(torch *t, value network, const char *head, model *out) {
@@ -296,26 +287,21 @@ void convert_mace(torch *t, value network, const char *head, model *out) {
   t->program = "MACE";
   if (strcmp(class_name(network), "MACE") != 0 &&
       strcmp(class_name(network), "ScaleShiftMACE") != 0)
-    refuse(t->path, "a '%s', which is not understood: only MACE and ScaleShiftMACE are",
-           class_name(network));
+    fail_model(t->path, "a '%s', which is not understood: only MACE and ScaleShiftMACE are",
+               class_name(network));
   check_modules(q);
   choose_head(q, head);
-  say(out, "mace", "architecture");
-  say_species(q);
-  say_edges(q);
-  say_embedding(q);
+  put_string(out, "mace", "architecture");
+  read_species(q);
+  read_edges(q);
+  put_embedding(q);
   count_layers(q);
-  say(out, "fan_in", "radial_normalization");
+  put_string(out, "fan_in", "radial_normalization");
   static const char *const silus[] = {"radial_activation", "readout_activation"};
-  for (int i = 0; i < 2; i++) {
-    char key[NAME_BYTES];
-    say(out, "silu", "%s", silus[i]);
-    snprintf(key, sizeof key, "%s_scale", silus[i]);
-    say_number(out, silu_scale, key);
-  }
-  if (clb_context_create("cpu:interpreter", &q->ctx)) refuse(t->path, "%s", clb_error(q->ctx));
+  put_silu(out, silu_scale, silus, 2);
+  if (clb_context_create("cpu:interpreter", &q->ctx)) fail_model(t->path, "%s", clb_error(q->ctx));
   for (int layer = 0; layer < q->n_layers; layer++) mace_layer(q, layer);
   clb_context_destroy(&q->ctx);
-  say_energies(q);
-  say_repulsion(q);
+  put_energies(q);
+  put_repulsion(q);
 }

@@ -53,8 +53,8 @@ static order order_at(const product *p, value contraction, int degree, int nu) {
   good = good && o.tensors > 0 && o.w.shape[1] == o.tensors && o.w.shape[2] == p->desc.channels &&
          (o.w.shape[0] == 1 || o.w.shape[0] == q->n_species);
   if (!good)
-    refuse(q->t->path, "'%s' and '%s' of '%s' are not of the shape of their degrees", tensor,
-           numbers, class_of(contraction));
+    fail_model(q->t->path, "'%s' and '%s' of '%s' are not of the shape of their degrees", tensor,
+               numbers, class_of(contraction));
   return o;
 }
 
@@ -63,8 +63,8 @@ static int correlation_of(const mace *q, int layer, value contraction) {
   int n = 0;
   while (snprintf(key, sizeof key, "U_matrix_%d", n + 1), maybe(contraction, key)) n++;
   if (n < 1 || n > MACE_CORRELATION)
-    refuse(q->t->path, "product %d has correlation %d; it must be from 1 to %d", layer, n,
-           MACE_CORRELATION);
+    fail_model(q->t->path, "product %d has correlation %d; it must be from 1 to %d", layer, n,
+               MACE_CORRELATION);
   return n;
 }
 
@@ -123,11 +123,11 @@ static void project(const product *p, const order *o) {
     add_weights(p, o, inner, paths.first + i);
     for (int64_t k = 0; k < o->tensors; k++) left[k] -= inner[k] * here;
   }
-  if (s) refuse(t->path, "%s", clb_error(p->q->ctx));
+  if (s) fail_model(t->path, "%s", clb_error(p->q->ctx));
   for (int64_t k = 0; k < o->tensors; k++)
     if (!(fabs(left[k]) < 1e-4))
-      refuse(t->path, "U_matrix_%d of product %d for degree %d is not equivariant", o->nu, p->layer,
-             o->degree);
+      fail_model(t->path, "U_matrix_%d of product %d for degree %d is not equivariant", o->nu,
+                 p->layer, o->degree);
   free(u);
   free(inner);
   free(left);
@@ -138,10 +138,9 @@ void mace_product(mace *q, int layer, value block, const irreps *to) {
         list = mace_module(q, inner, "contractions", "ModuleList");
   product p = {.q = q, .layer = layer};
   clb_symmetric_paths paths;
-  char path[NAME_BYTES];
   if (to->n > DEGREES)
-    refuse(q->t->path, "product %d has degrees up to %d; they must be at most %d", layer, to->n - 1,
-           DEGREES - 1);
+    fail_model(q->t->path, "product %d has degrees up to %d; they must be at most %d", layer,
+               to->n - 1, DEGREES - 1);
   for (int l = 0; l < to->n; l++) p.degrees[l] = l;
   p.desc = (clb_symmetric_contraction_desc){
       .ell = q->l_max,
@@ -154,23 +153,20 @@ void mace_product(mace *q, int layer, value block, const irreps *to) {
       .arithmetic = CLB_F64,
       .passes = CLB_PASS_BIT(CLB_FORWARD)};
   if (clb_symmetric_contraction_paths(q->ctx, &p.desc, 0, 1, &paths))
-    refuse(q->t->path, "%s", clb_error(q->ctx));
+    fail_model(q->t->path, "%s", clb_error(q->ctx));
   p.n_paths = paths.all;
   const int64_t shape[3] = {q->n_species, p.n_paths, p.desc.channels};
   p.w = allocate((size_t)(shape[0] * shape[1] * shape[2]), sizeof *p.w);
   for (int l = 0; l < to->n; l++) {
-    snprintf(path, sizeof path, "%d", l);
-    value contraction = mace_module(q, list, path, "Contraction");
+    value contraction = mace_module(q, list, named("%d", l).text, "Contraction");
     if (correlation_of(q, layer, contraction) != p.desc.correlation)
-      refuse(q->t->path, "product %d has not one correlation for all degrees", layer);
+      fail_model(q->t->path, "product %d has not one correlation for all degrees", layer);
     for (int nu = 1; nu <= p.desc.correlation; nu++) {
       const order o = order_at(&p, contraction, l, nu);
       project(&p, &o);
     }
   }
-  snprintf(path, sizeof path, "%d", p.desc.correlation);
-  say(q->out, path, "layers.%d.correlation", layer);
-  snprintf(path, sizeof path, "layers.%d.product", layer);
-  keep_shaped(q->out, p.w, 3, shape, path);
+  put_number(q->out, p.desc.correlation, "layers.%d.correlation", layer);
+  put_shaped(q->out, p.w, 3, shape, named("layers.%d.product", layer).text);
   free(p.w);
 }

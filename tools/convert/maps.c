@@ -1,18 +1,11 @@
 /* tools/convert/maps.c - e3nn's linear maps: from flat weights to one matrix per irrep. */
 #include "tools/convert/maps.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "tools/cli/tool.h"
 
 const double silu_scale = 1.6791767923989418;
-
-int64_t mul_of(const irreps *list, int l) {
-  int64_t n = 0;
-  for (int i = 0; i < list->n; i++) n += list->term[i].l == l ? list->term[i].mul : 0;
-  return n;
-}
 
 static bool starts(const irreps *list, int i) { /* the first term of its degree */
   for (int k = 0; k < i; k++)
@@ -20,17 +13,19 @@ static bool starts(const irreps *list, int i) { /* the first term of its degree 
   return true;
 }
 
-void keep_part(model *out, const weights *w, int64_t first, double factor, int rank,
-               const int64_t *shape, const char *name) {
+void put_part(model *out, const weights *w, int64_t first, double factor, int rank,
+              const int64_t *shape, const char *name) {
   int64_t n = 1;
   for (int i = 0; i < rank; i++) n *= shape[i];
+  if (n > w->count - first)
+    fail_model(out->from, "'%s' has %lld weights, which are too few", name, (long long)w->count);
   if (factor == 1) {
-    keep(out, w->data + first * (w->f64 ? 8 : 4), w->f64, rank, shape, "%s", name);
+    put_tensor(out, w->data + first * (w->f64 ? 8 : 4), w->f64, rank, shape, "%s", name);
     return;
   }
   double *x = allocate((size_t)n, sizeof *x);
   for (int64_t i = 0; i < n; i++) x[i] = factor * element(w, first + i);
-  keep_shaped(out, x, rank, shape, name);
+  put_shaped(out, x, rank, shape, name);
   free(x);
 }
 
@@ -40,25 +35,25 @@ int64_t map_numbers(const irreps *in, const irreps *to, int64_t inner) {
   return inner ? inner * n : n;
 }
 
-void keep_map(model *out, const weights *w, const irreps *in, const irreps *to, int64_t inner,
-              const double *factor, const char *prefix) {
+void put_map(model *out, const weights *w, const irreps *in, const irreps *to, int64_t inner,
+             const double *factor, const char *prefix) {
   int64_t first = 0;
   for (int i = 0; i < in->n; i++) {
     const int l = in->term[i].l;
     const int64_t from = mul_of(in, l), columns = mul_of(to, l),
                   shape[3] = {from, inner ? inner : columns, columns};
-    char name[2 * NAME_BYTES], label[LABEL_BYTES];
+    char label[LABEL_BYTES];
     if (!starts(in, i) || !columns) continue;
-    snprintf(name, sizeof name, "%s.%s", prefix, irrep_label(in->term[i], label));
-    keep_part(out, w, first, factor ? factor[l] : 1, inner ? 3 : 2, shape, name);
+    put_part(out, w, first, factor ? factor[l] : 1, inner ? 3 : 2, shape,
+             named("%s.%s", prefix, irrep_label(in->term[i], label)).text);
     first += from * columns * (inner ? inner : 1);
   }
 }
 
-void keep_columns(model *out, const weights *w, const int64_t shape[2], const double *factor,
-                  const char *name) {
+void put_columns(model *out, const weights *w, const int64_t shape[2], const double *factor,
+                 const char *name) {
   double *x = allocate((size_t)w->count, sizeof *x);
   for (int64_t i = 0; i < w->count; i++) x[i] = factor[i % shape[1]] * element(w, i);
-  keep_shaped(out, x, 2, shape, name);
+  put_shaped(out, x, 2, shape, name);
   free(x);
 }

@@ -7,24 +7,22 @@
 /* The second moment of silu of a normal variable is 1 with this factor. */
 extern const double silu_scale;
 
-int64_t mul_of(const irreps *list, int l); /* channels of degree l */
-
-/* Keeps `factor` times the numbers of w from `first` on, which must be there; as they are, in their
-   precision, where the factor is 1. */
-void keep_part(model *out, const weights *w, int64_t first, double factor, int rank,
-               const int64_t *shape, const char *name);
+/* Puts `factor` times the numbers of w from `first` on; as they are, in their precision, where the
+   factor is 1. */
+void put_part(model *out, const weights *w, int64_t first, double factor, int rank,
+              const int64_t *shape, const char *name);
 
 /* The numbers of a map's weight: a block [channels in][inner][channels out] for every term of `in`
    whose degree `to` has. */
 int64_t map_numbers(const irreps *in, const irreps *to, int64_t inner);
-/* Keeps them as PREFIX.IRREP: the blocks of a degree one below the other, times factor[degree] (1:
+/* Puts them as PREFIX.IRREP: the blocks of a degree one below the other, times factor[degree] (1:
    NULL). inner: species, or 0 where matrices have two dimensions. Terms of `in` of one degree are
    neighbours, and parities go with degrees. */
-void keep_map(model *out, const weights *w, const irreps *in, const irreps *to, int64_t inner,
-              const double *factor, const char *prefix);
+void put_map(model *out, const weights *w, const irreps *in, const irreps *to, int64_t inner,
+             const double *factor, const char *prefix);
 
 /* Keeps a matrix, each column times a factor. */
-void keep_columns(model *out, const weights *w, const int64_t shape[2], const double *factor,
-                  const char *name);
+void put_columns(model *out, const weights *w, const int64_t shape[2], const double *factor,
+                 const char *name);
 
 #endif

@@ -7,9 +7,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "tools/convert/torch.h"
+#include "tools/convert/maps.h"
 
-enum { MAX_LAYERS = 64, MAX_PATHS = 512, PATHS_BYTES = MAX_PATHS * 12 };
+enum { MAX_LAYERS = 64 };
 
 static const irrep even_scalar = {.l = 0, .parity = 1};
 
@@ -31,23 +31,13 @@ static int64_t channels_of(const irreps *list, irrep ir) {
   return n;
 }
 
-/* Keeps weights from `first` on. */
-static void keep_part(nequip *q, const weights *w, int64_t first, int rank, const int64_t *shape,
+static void put_whole(nequip *q, value object, const char *path, int rank, const int64_t *shape,
                       const char *name) {
-  int64_t count = 1;
-  for (int i = 0; i < rank; i++) count *= shape[i];
-  if (count > w->count - first)
-    refuse(q->archive->path, "'%s' has %lld weights, which are too few", name, (long long)w->count);
-  keep(q->out, w->data + first * (w->f64 ? 8 : 4), w->f64, rank, shape, "%s", name);
-}
-
-static void keep_whole(nequip *q, value object, const char *path, int rank, const int64_t *shape,
-                       const char *name) {
   const weights w = weights_at(q->archive, object, path);
   bool fits = w.rank == rank;
   for (int i = 0; fits && i < rank; i++) fits = w.shape[i] == shape[i];
   expect(q->archive, fits, object, "the shape of its weights does not fit");
-  keep(q->out, w.data, w.f64, rank, shape, "%s", name);
+  put_part(q->out, &w, 0, 1, rank, shape, name);
 }
 
 /* ---- linear maps ---- */
@@ -74,19 +64,19 @@ static map map_of(const torch *t, value linear, size_t i, const irreps *in, cons
 }
 
 /* PREFIX.IRREP, one matrix per irrep. */
-static void keep_linear(nequip *q, value linear, const irreps *in, const irreps *out,
-                        const char *prefix) {
+static void put_linear(nequip *q, value linear, const irreps *in, const irreps *out,
+                       const char *prefix) {
   const torch *t = q->archive;
   const weights w = weights_at(q->archive, linear, "weight");
   const size_t n = attribute(t, linear, "instructions", PICKLE_LIST)->n;
-  char label[LABEL_BYTES], name[NAME_BYTES];
+  char label[LABEL_BYTES];
   int64_t first = 0;
   expect(t, whole_at(t, linear, "bias_numel") == 0, linear,
          "a linear map with a bias is not understood");
   for (size_t i = 0; i < n; i++) {
     const map m = map_of(t, linear, i, in, out);
-    snprintf(name, sizeof name, "%s.%s", prefix, irrep_label(out->term[m.out], label));
-    keep_part(q, &w, first, 2, m.shape, name);
+    put_part(q->out, &w, first, 1, 2, m.shape,
+             named("%s.%s", prefix, irrep_label(out->term[m.out], label)).text);
     first += m.shape[0] * m.shape[1];
   }
   expect(t, first == w.count, linear, "more weights than its instructions take");
@@ -94,7 +84,7 @@ static void keep_linear(nequip *q, value linear, const irreps *in, const irreps 
 
 /* A linear map of the even scalars to even scalars: one matrix, [channels in][channels out];
    returns the channels out. */
-static int64_t keep_scalar_map(nequip *q, const char *path, int64_t channels, const char *name) {
+static int64_t put_scalar_map(nequip *q, const char *path, int64_t channels, const char *name) {
   const torch *t = q->archive;
   value linear = attribute(t, q->network, path, PICKLE_OBJECT);
   const irreps in = irreps_at(t, linear, "irreps_in"), out = irreps_at(t, linear, "irreps_out");
@@ -107,32 +97,28 @@ static int64_t keep_scalar_map(nequip *q, const char *path, int64_t channels, co
          "not a map of all even scalars to even scalars");
   const weights w = weights_at(q->archive, linear, "weight");
   expect(t, w.count == m.shape[0] * m.shape[1], linear, "more weights than its instruction takes");
-  keep_part(q, &w, 0, 2, m.shape, name);
+  put_part(q->out, &w, 0, 1, 2, m.shape, name);
   return m.shape[1];
 }
 
 /* ---- activations ---- */
 
 /* KEY: the function's name, KEY_scale: the factor of its value. All layers must agree. */
-static void say_activation(nequip *q, value act, const char *key) {
-  char name[ACTIVATION_BYTES], scale_key[NAME_BYTES];
+static void put_activation(nequip *q, value act, const char *key) {
+  char name[ACTIVATION_BYTES];
   double scale;
   activation_of(q->archive, act, name, &scale);
-  snprintf(scale_key, sizeof scale_key, "%s_scale", key);
-  say(q->out, name, "%s", key);
-  say_number(q->out, scale, scale_key);
+  put_string(q->out, name, "%s", key);
+  put_number(q->out, scale, "%s_scale", key);
 }
 
 /* The functions of an Activation module, one per term of its irreps. */
-static void say_activations(nequip *q, value activation, const irreps *terms, const char *even,
+static void put_activations(nequip *q, value activation, const irreps *terms, const char *even,
                             const char *odd) {
-  char key[40];
   expect_class(q->archive, activation, "Activation");
-  for (int i = 0; i < terms->n; i++) {
-    snprintf(key, sizeof key, "acts.%d", i);
-    say_activation(q, attribute(q->archive, activation, key, PICKLE_OBJECT),
+  for (int i = 0; i < terms->n; i++)
+    put_activation(q, attribute(q->archive, activation, named("acts.%d", i).text, PICKLE_OBJECT),
                    terms->term[i].parity > 0 ? even : odd);
-  }
 }
 
 /* ---- one layer ---- */
@@ -143,40 +129,35 @@ typedef struct {
   irreps linear; /* input of the gate */
 } layer;
 
-static void keep_radial(nequip *q, const layer *l, int64_t n_basis, int64_t n_weights) {
+static void put_radial(nequip *q, const layer *l, int64_t n_basis, int64_t n_weights) {
   const torch *t = q->archive;
   value net = attribute(t, l->conv, "fc", PICKLE_OBJECT), part, act;
-  char name[NAME_BYTES];
   int64_t shape[2] = {n_basis, 0};
   int n = 0;
-  for (; snprintf(name, sizeof name, "layer%d", n), (part = maybe(net, name)); n++) {
+  for (; (part = maybe(net, named("layer%d", n).text)); n++) {
     shape[1] = weights_at(q->archive, part, "weight").shape[1];
     const bool fan_in = near(real_at(t, part, "h_in"), (double)shape[0]) &&
                         real_at(t, part, "var_in") == 1 && real_at(t, part, "var_out") == 1;
     expect(t, fan_in, part, "not scaled by 1 / sqrt(inputs)");
-    snprintf(name, sizeof name, "layers.%d.radial.%d", l->number, n);
-    keep_whole(q, part, "weight", 2, shape, name);
+    put_whole(q, part, "weight", 2, shape, named("layers.%d.radial.%d", l->number, n).text);
     shape[0] = shape[1];
-    snprintf(name, sizeof name, "layer%d", n + 1);
     act = maybe(part, "act");
-    if (maybe(net, name)) say_activation(q, act, "radial_activation");
+    if (maybe(net, named("layer%d", n + 1).text)) put_activation(q, act, "radial_activation");
     else
       expect(t, act && act->kind == PICKLE_NONE, part,
              "the last layer of a radial network has an activation");
   }
   expect(t, n >= 1 && shape[1] == n_weights, net,
          "a radial network that does not fit the tensor product");
-  say_number(q->out, n, "radial_layers");
+  put_number(q->out, n, "radial_layers");
 }
 
-/* "X,Y,Z ...": terms of the features, the harmonics and the messages, in the order of the weights;
-   returns their number. */
-static int64_t say_paths(nequip *q, const layer *l, const irreps *messages) {
+/* Returns the number of weights. */
+static int64_t read_paths(nequip *q, const layer *l, const irreps *messages) {
   const torch *t = q->archive;
   value product = attribute(t, l->conv, "tp", PICKLE_OBJECT),
         list = attribute(t, product, "instructions", PICKLE_LIST);
-  char text[PATHS_BYTES] = "";
-  size_t used = 0;
+  path_terms paths[MAX_PATHS];
   int64_t n = 0;
   expect(t, list->n <= MAX_PATHS && list->n == (size_t)messages->n, product,
          "not one path per term of the messages");
@@ -190,22 +171,22 @@ static int64_t say_paths(nequip *q, const layer *l, const irreps *messages) {
                       item(t, path, 4, PICKLE_BOOL)->whole && messages->term[z].mul == mul;
     expect(t, good && near(item(t, path, 5, PICKLE_REAL)->real, sqrt(2. * messages->term[z].l + 1)),
            product, "a path that is not understood");
-    used += (size_t)snprintf(text + used, sizeof text - used, "%s%d,%d,%d", i ? " " : "", x, y, z);
+    paths[i] = (path_terms){x, y, z};
     n += mul;
   }
-  say(q->out, text, "layers.%d.paths", l->number);
+  put_paths(q->out, l->number, paths, (int)list->n, messages);
   return n;
 }
 
 /* out[v] = sum_ua x[u] a[a] W[u][a][v] / sqrt(channels * species); a: 1 for the atom's species,
    else 0. */
-static void keep_self_connection(nequip *q, const layer *l) {
+static void put_self_connection(nequip *q, const layer *l) {
   const torch *t = q->archive;
   value product = attribute(t, l->conv, "sc", PICKLE_OBJECT),
         list = attribute(t, product, "instructions", PICKLE_LIST);
   const weights w = weights_at(q->archive, product, "weight");
   const irreps species = {1, {{(int)q->n_species, 0, 1}}};
-  char label[LABEL_BYTES], name[NAME_BYTES];
+  char label[LABEL_BYTES];
   int64_t first = 0;
   expect_irreps(t, product, "irreps_in1", &q->features);
   expect_irreps(t, product, "irreps_in2", &species);
@@ -220,14 +201,14 @@ static void keep_self_connection(nequip *q, const layer *l) {
     const double scale = sqrt((2. * z.l + 1) / ((double)x.mul * (double)q->n_species));
     expect(t, good && near(item(t, path, 5, PICKLE_REAL)->real, scale), product,
            "a path that is not understood");
-    snprintf(name, sizeof name, "layers.%d.self_connection.%s", l->number, irrep_label(z, label));
-    keep_part(q, &w, first, 3, shape, name);
+    put_part(q->out, &w, first, 1, 3, shape,
+             named("layers.%d.self_connection.%s", l->number, irrep_label(z, label)).text);
     first += shape[0] * shape[1] * shape[2];
   }
   expect(t, first == w.count, product, "more weights than its instructions take");
 }
 
-static void say_gate(nequip *q, layer *l) {
+static void read_gate(nequip *q, layer *l) {
   const torch *t = q->archive;
   const irreps scalars = irreps_at(t, l->gate, "irreps_scalars"),
                gates = irreps_at(t, l->gate, "irreps_gates"),
@@ -244,13 +225,13 @@ static void say_gate(nequip *q, layer *l) {
   for (int i = 0; i < gated.n; i++) n_gated += gated.term[i].mul;
   expect(t, n_gates == n_gated && n_gates == channels_of(&gates, even_scalar), l->gate,
          "not one even gate per gated channel");
-  say_irreps(q->out, &scalars, "layers.%d.irreps_scalars", l->number);
-  say_irreps(q->out, &gates, "layers.%d.irreps_gates", l->number);
-  say_irreps(q->out, &gated, "layers.%d.irreps_gated", l->number);
-  say_activations(q, attribute(t, l->gate, "act_scalars", PICKLE_OBJECT), &scalars,
+  put_irreps(q->out, &scalars, "layers.%d.irreps_scalars", l->number);
+  put_irreps(q->out, &gates, "layers.%d.irreps_gates", l->number);
+  put_irreps(q->out, &gated, "layers.%d.irreps_gated", l->number);
+  put_activations(q, attribute(t, l->gate, "act_scalars", PICKLE_OBJECT), &scalars,
                   "activation_even", "activation_odd");
   if (n_gates)
-    say_activations(q, attribute(t, l->gate, "act_gates", PICKLE_OBJECT), &gates, "activation_gate",
+    put_activations(q, attribute(t, l->gate, "act_gates", PICKLE_OBJECT), &gates, "activation_gate",
                     "activation_gate");
 }
 
@@ -261,62 +242,58 @@ static void convert_layer(nequip *q, int number, value module, int64_t n_basis) 
              .gate = attribute(t, module, "equivariant_nonlin", PICKLE_OBJECT)};
   value linear_1 = attribute(t, l.conv, "linear_1", PICKLE_OBJECT),
         linear_2 = attribute(t, l.conv, "linear_2", PICKLE_OBJECT);
-  char name[NAME_BYTES];
   expect_class(t, l.conv, "InteractionBlock");
   expect_class(t, l.gate, "Gate");
   expect_flag(t, module, "resnet", false);
   expect_flag(t, l.conv, "use_sc", true);
-  say_number(q->out, real_at(t, l.conv, "avg_num_neighbors"), "avg_num_neighbors");
-  say_irreps(q->out, &q->features, "layers.%d.irreps_in", number);
+  put_number(q->out, real_at(t, l.conv, "avg_num_neighbors"), "avg_num_neighbors");
+  put_irreps(q->out, &q->features, "layers.%d.irreps_in", number);
 
   expect_irreps(t, linear_1, "irreps_in", &q->features);
   expect_irreps(t, linear_1, "irreps_out", &q->features);
-  snprintf(name, sizeof name, "layers.%d.linear_1", number);
-  keep_linear(q, linear_1, &q->features, &q->features, name);
+  put_linear(q, linear_1, &q->features, &q->features, named("layers.%d.linear_1", number).text);
 
   expect_irreps(t, l.conv, "tp.irreps_in1", &q->features);
   expect_irreps(t, l.conv, "tp.irreps_in2", &q->sh);
   const irreps messages = irreps_at(t, l.conv, "tp.irreps_out"),
                merged = irreps_at(t, linear_2, "irreps_in");
-  say_irreps(q->out, &messages, "layers.%d.irreps_message", number);
-  keep_radial(q, &l, n_basis, say_paths(q, &l, &messages));
+  put_radial(q, &l, n_basis, read_paths(q, &l, &messages));
 
   l.linear = irreps_at(t, linear_2, "irreps_out");
   for (int i = 0; i < merged.n; i++)
     expect(t, merged.term[i].mul == channels_of(&messages, merged.term[i]), linear_2,
            "it does not take all messages of one irrep");
-  say_irreps(q->out, &l.linear, "layers.%d.irreps_linear", number);
-  snprintf(name, sizeof name, "layers.%d.linear_2", number);
-  keep_linear(q, linear_2, &merged, &l.linear, name);
-  keep_self_connection(q, &l);
-  say_gate(q, &l);
+  put_irreps(q->out, &l.linear, "layers.%d.irreps_linear", number);
+  put_linear(q, linear_2, &merged, &l.linear, named("layers.%d.linear_2", number).text);
+  put_self_connection(q, &l);
+  read_gate(q, &l);
   q->features = irreps_at(t, l.gate, "_irreps_out");
-  say_irreps(q->out, &q->features, "layers.%d.irreps_out", number);
+  put_irreps(q->out, &q->features, "layers.%d.irreps_out", number);
 }
 
 /* ---- the network ---- */
 
-static void say_species(nequip *q) {
+static void read_species(nequip *q) {
   const torch *t = q->archive;
   size_t n;
   const char *names = entry_at(q->archive, "extra/type_names", &n);
   if (!names || n > 1024 || memchr(names, 0, n))
-    refuse(t->path, "it has no names of species: not a deployed NequIP model");
+    fail_model(t->path, "it has no names of species: not a deployed NequIP model");
   char text[1025];
   snprintf(text, sizeof text, "%.*s", (int)n, names);
   for (const char *s = text; *s; q->n_species++) {
     const size_t length = strcspn(s, " ");
     if (!length ||
         strspn(s, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_") < length)
-      refuse(t->path, "its names of species are not understood");
+      fail_model(t->path, "its names of species are not understood");
     s += length + (s[length] == ' ');
   }
   expect(t, q->n_species >= 1 && whole_at(t, q->network, "one_hot.num_types") == q->n_species,
          q->network, "as many species as it has names");
-  say(q->out, text, "species");
+  put_string(q->out, text, "species");
 }
 
-static int64_t say_edges(nequip *q) {
+static int64_t read_edges(nequip *q) {
   const torch *t = q->archive;
   value sh = attribute(t, q->network, "spharm_edges.sh", PICKLE_OBJECT),
         basis = attribute(t, q->network, "radial_basis.basis", PICKLE_OBJECT);
@@ -336,44 +313,39 @@ static int64_t say_edges(nequip *q) {
   const bool scaled = r_max > 0 && near(real_at(t, basis, "prefactor") * r_max, 2) &&
                       near(real_at(t, cutoff, "_factor") * r_max, 1);
   expect(t, scaled, basis, "a radial basis that is not scaled by its r_max");
-  say_number(q->out, r_max, "r_max");
-  say_irreps(q->out, &q->sh, "irreps_sh");
-  say_number(q->out, q->sh.n - 1, "l_max");
-  say(q->out, "bessel", "radial_basis");
-  say_number(q->out, (double)n_basis, "n_basis");
-  say(q->out, "polynomial", "cutoff");
-  say_number(q->out, real_at(t, cutoff, "p"), "cutoff_p");
-  keep_whole(q, basis, "bessel_weights", 1, &n_basis, "bessel_frequencies");
+  put_edges(q->out, r_max, &q->sh, n_basis);
+  put_polynomial(q->out, real_at(t, cutoff, "p"));
+  put_whole(q, basis, "bessel_weights", 1, &n_basis, "bessel_frequencies");
   return n_basis;
 }
 
 /* A number per species; `without` if the model has none. */
-static void keep_per_species(nequip *q, const char *flag, const char *path, double without,
+static void read_per_species(nequip *q, const char *flag, const char *path, double without,
                              const char *name) {
   value module = maybe(q->network, "per_species_rescale");
   if (module && attribute(q->archive, module, flag, PICKLE_BOOL)->whole) {
-    keep_whole(q, module, path, 1, &q->n_species, name);
+    put_whole(q, module, path, 1, &q->n_species, name);
     return;
   }
   double numbers[1024];
   for (int64_t i = 0; i < q->n_species; i++) numbers[i] = without;
-  keep_doubles(q->out, numbers, q->n_species, name);
+  put_doubles(q->out, numbers, q->n_species, name);
 }
 
-static void say_output(nequip *q) {
+static void put_output(nequip *q) {
   torch *t = q->archive;
-  const int64_t hidden = keep_scalar_map(q, "conv_to_output_hidden.linear",
-                                         channels_of(&q->features, even_scalar), "readout.0");
-  const bool one = keep_scalar_map(q, "output_hidden_to_scalar.linear", hidden, "readout.1") == 1;
+  const int64_t hidden = put_scalar_map(q, "conv_to_output_hidden.linear",
+                                        channels_of(&q->features, even_scalar), "readout.0");
+  const bool one = put_scalar_map(q, "output_hidden_to_scalar.linear", hidden, "readout.1") == 1;
   value sum = attribute(t, q->network, "total_energy_sum", PICKLE_OBJECT);
   expect(t, one, q->network, "an atom has several energies");
   expect(t,
          !strcmp(attribute(t, sum, "reduce", PICKLE_TEXT)->text, "sum") &&
              real_at(t, sum, "constant") == 1,
          sum, "the energy is not the sum over atoms");
-  say(q->out, "2", "readout_layers");
-  keep_per_species(q, "has_scales", "scales", 1, "species_scale");
-  keep_per_species(q, "has_shifts", "shifts", 0, "species_shift");
+  put_string(q->out, "2", "readout_layers");
+  read_per_species(q, "has_scales", "scales", 1, "species_scale");
+  read_per_species(q, "has_shifts", "shifts", 0, "species_shift");
   double scale = 1;
   if (maybe(t->root, "has_scale")) {
     expect_flag(t, t->root, "has_shift", false);
@@ -383,7 +355,7 @@ static void say_output(nequip *q) {
       scale = element(&w, 0);
     }
   }
-  say_number(q->out, scale, "energy_scale");
+  put_number(q->out, scale, "energy_scale");
 }
 
 /* Any other module would change the result. */
@@ -405,7 +377,7 @@ static void check_modules(nequip *q) {
     int number, used = 0;
     if (sscanf(name, "layer%3d_convnet%n", &number, &used) == 1 && used && !name[used])
       found = true, q->n_layers++;
-    if (!found) refuse(q->archive->path, "module '%s' is not understood", name);
+    if (!found) fail_model(q->archive->path, "module '%s' is not understood", name);
   }
 }
 
@@ -417,33 +389,31 @@ static void find_network(nequip *q) {
     for (int i = 0; i < 2; i++)
       if (maybe(q->network, inside[i])) q->network = maybe(q->network, inside[i]);
   if (!maybe(q->network, "one_hot"))
-    refuse(q->archive->path, "a TorchScript archive, but not of a NequIP model: '%s'",
-           class_of(q->archive->root));
+    fail_model(q->archive->path, "a TorchScript archive, but not of a NequIP model: '%s'",
+               class_of(q->archive->root));
 }
 
 void convert_nequip(torch *t, model *out) {
   nequip *q = &(nequip){.archive = t, .out = out};
-  char name[NAME_BYTES];
   int n = 0;
   t->program = "NequIP";
   torch_open_constants(t);
   find_network(q);
   check_modules(q);
-  say(out, "nequip", "architecture");
-  say_species(q);
-  const int64_t n_basis = say_edges(q);
-  say(out, "fan_in", "radial_normalization");
-  say(out, "linear", "embedding");
+  put_string(out, "nequip", "architecture");
+  read_species(q);
+  const int64_t n_basis = read_edges(q);
+  put_string(out, "fan_in", "radial_normalization");
+  put_string(out, "linear", "embedding");
   const int64_t channels =
-      keep_scalar_map(q, "chemical_embedding.linear", q->n_species, "embedding");
+      put_scalar_map(q, "chemical_embedding.linear", q->n_species, "embedding");
   q->features = (irreps){1, {{(int)channels, 0, 1}}};
-  for (value module; snprintf(name, sizeof name, "layer%d_convnet", n),
-                     n < MAX_LAYERS && (module = maybe(q->network, name));
-       n++)
+  for (value module;
+       n < MAX_LAYERS && (module = maybe(q->network, named("layer%d_convnet", n).text)); n++)
     convert_layer(q, n, module, n_basis);
   expect(q->archive, n >= 1 && n == q->n_layers, q->network, "no layers, or gaps between them");
-  say_number(out, n, "n_layers");
-  say(out, "species", "self_connection");
-  say(out, "none", "norm");
-  say_output(q);
+  put_number(out, n, "n_layers");
+  put_string(out, "species", "self_connection");
+  put_string(out, "none", "norm");
+  put_output(q);
 }

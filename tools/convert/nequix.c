@@ -8,7 +8,7 @@
 #include "models/atoms/elements.h"
 #include "tools/convert/convert.h"
 
-enum { MAX_LAYERS = 64, MAX_SIZE = 1 << 16, MAX_PATHS = 512, PATHS_BYTES = MAX_PATHS * 12 };
+enum { MAX_LAYERS = 64, MAX_SIZE = 1 << 16 };
 
 typedef struct {
   const source_file *in;
@@ -25,15 +25,15 @@ typedef struct {
 
 static double number_of(const nequix *q, const char *key) {
   const json_t *x = json_object_get(q->header, key);
-  if (!json_is_number(x)) refuse(q->in->path, "its header has no number '%s'", key);
+  if (!json_is_number(x)) fail_model(q->in->path, "its header has no number '%s'", key);
   return json_number_value(x);
 }
 
 static int64_t whole_of(const nequix *q, const char *key, int64_t low, int64_t high) {
   const double x = number_of(q, key);
   if (!(x >= (double)low && x <= (double)high) || x != floor(x))
-    refuse(q->in->path, "'%s' of its header is not a whole number from %lld to %lld", key,
-           (long long)low, (long long)high);
+    fail_model(q->in->path, "'%s' of its header is not a whole number from %lld to %lld", key,
+               (long long)low, (long long)high);
   return (int64_t)x;
 }
 
@@ -55,44 +55,42 @@ static irreps irreps_of(const nequix *q, const char *key) {
     if (!s[used]) return out;
     s = s[used] == '+' ? s + used + 1 : NULL;
   }
-  refuse(q->in->path,
-         "'%s' of its header is not irreps of natural parity whose degrees start at 0 and grow",
-         key);
+  fail_model(q->in->path,
+             "'%s' of its header is not irreps of natural parity whose degrees start at 0 and grow",
+             key);
 }
 
-static void say_species(nequix *q) {
+static void read_species(nequix *q) {
   const json_t *numbers = json_object_get(q->header, "atomic_numbers");
-  char text[4 * CLB_ELEMENTS + 1] = "";
+  int known[CLB_ELEMENTS];
   int64_t before = 0;
-  size_t used = 0;
   q->n_species = (int64_t)json_array_size(numbers);
   if (!q->n_species || q->n_species > CLB_ELEMENTS)
-    refuse(q->in->path, "'atomic_numbers' of its header is not a list of 1 to %d elements",
-           CLB_ELEMENTS);
+    fail_model(q->in->path, "'atomic_numbers' of its header is not a list of 1 to %d elements",
+               CLB_ELEMENTS);
   for (int64_t i = 0; i < q->n_species; i++) {
     const int64_t z = json_integer_value(json_array_get(numbers, (size_t)i));
     if (z <= before || z > CLB_ELEMENTS)
-      refuse(q->in->path, "'atomic_numbers' of its header do not grow from 1 to %d", CLB_ELEMENTS);
-    used += (size_t)snprintf(text + used, sizeof text - used, "%s%s", i ? " " : "",
-                             clb_element_symbols[z]);
-    before = z;
+      fail_model(q->in->path, "'atomic_numbers' of its header do not grow from 1 to %d",
+                 CLB_ELEMENTS);
+    known[i] = (int)(before = z);
   }
-  say(q->out, text, "species");
+  put_species(q->out, known, (int)q->n_species);
 }
 
 static void read_header(nequix *q) {
   const unsigned char *end = memchr(q->in->bytes, '\n', q->in->n);
   json_error_t error;
-  if (!end) refuse(q->in->path, "not a Nequix model: it has no line of JSON");
+  if (!end) fail_model(q->in->path, "not a Nequix model: it has no line of JSON");
   q->header = json_loadb((const char *)q->in->bytes, (size_t)(end - q->in->bytes),
                          JSON_REJECT_DUPLICATES, &error);
   if (!q->header)
-    refuse(q->in->path, "not a Nequix model: its first line is no JSON: %s", error.text);
+    fail_model(q->in->path, "not a Nequix model: its first line is no JSON: %s", error.text);
   q->at = (size_t)(end - q->in->bytes) + 1;
   if (json_is_true(json_object_get(q->header, "index_weights")))
-    refuse(q->in->path, "a model with index_weights is not understood");
+    fail_model(q->in->path, "a model with index_weights is not understood");
   if (!json_is_boolean(json_object_get(q->header, "layer_norm")))
-    refuse(q->in->path, "its header does not say 'layer_norm'");
+    fail_model(q->in->path, "its header does not say 'layer_norm'");
   q->norm = json_is_true(json_object_get(q->header, "layer_norm"));
   q->n_layers = (int)whole_of(q, "n_layers", 1, MAX_LAYERS);
   q->l_max = (int)whole_of(q, "lmax", 0, MAX_DEGREE);
@@ -102,40 +100,30 @@ static void read_header(nequix *q) {
   q->hidden = irreps_of(q, "hidden_irreps");
 }
 
-static void say_header(nequix *q) {
+static void put_header(nequix *q) {
   model *m = q->out;
   irreps sh = {.n = q->l_max + 1};
   for (int l = 0; l < sh.n; l++) sh.term[l] = (irrep){1, l, l % 2 ? -1 : 1};
-  say(m, "nequix", "architecture");
-  say_species(q);
+  put_string(m, "nequix", "architecture");
+  read_species(q);
   const double r_max = number_of(q, "cutoff"), neighbours = number_of(q, "avg_n_neighbors");
   if (!(r_max > 0 && neighbours > 0))
-    refuse(q->in->path, "'cutoff' and 'avg_n_neighbors' of its header must be positive");
-  say_number(m, r_max, "r_max");
-  say_irreps(m, &sh, "irreps_sh");
-  say_number(m, q->l_max, "l_max");
-  say_number(m, q->n_layers, "n_layers");
-  say(m, "bessel", "radial_basis");
-  say_number(m, (double)q->n_basis, "n_basis");
-  say(m, "polynomial", "cutoff");
-  say_number(m, number_of(q, "radial_polynomial_p"), "cutoff_p");
-  say_number(m, (double)q->mlp_layers + 1, "radial_layers");
-  say(m, "none", "radial_normalization");
-  say(m, "silu", "radial_activation");
-  say(m, "1", "radial_activation_scale");
-  say_number(m, neighbours, "avg_num_neighbors");
-  say(m, "one_hot", "embedding");
-  say(m, "linear", "self_connection");
-  say(m, q->norm ? "rms" : "none", "norm");
-  if (q->norm) say(m, "1e-12", "norm_epsilon");
+    fail_model(q->in->path, "'cutoff' and 'avg_n_neighbors' of its header must be positive");
+  put_edges(m, r_max, &sh, q->n_basis);
+  put_polynomial(m, number_of(q, "radial_polynomial_p"));
+  put_number(m, q->n_layers, "n_layers");
+  put_number(m, (double)q->mlp_layers + 1, "radial_layers");
+  put_string(m, "none", "radial_normalization");
+  put_silu(m, 1, (const char *[]){"radial_activation"}, 1);
+  put_number(m, neighbours, "avg_num_neighbors");
+  put_string(m, "one_hot", "embedding");
+  put_string(m, "linear", "self_connection");
+  put_string(m, q->norm ? "rms" : "none", "norm");
+  if (q->norm) put_string(m, "1e-12", "norm_epsilon");
   /* 1 / sqrt(mean of silu^2) over the sample of normal deviates drawn by the original program */
-  static const char *const activations[] = {"activation_even", "activation_gate"};
-  for (int i = 0; i < 2; i++) {
-    say(m, "silu", "%s", activations[i]);
-    say(m, "1.6765620560798837", "%s_scale", activations[i]);
-  }
-  say(m, "1", "readout_layers");
-  say(m, "1", "energy_scale");
+  put_silu(m, 1.6765620560798837, (const char *[]){"activation_even", "activation_gate"}, 2);
+  put_string(m, "1", "readout_layers");
+  put_string(m, "1", "energy_scale");
 }
 
 /* ---- arrays ---- */
@@ -175,18 +163,21 @@ static npy next_array(nequix *q, const char *name) {
   char text[512];
   npy a;
   if (left < 10 || memcmp(p, "\x93NUMPY\1\0", 8) != 0)
-    refuse(q->in->path, "byte %zu: no NPY array (version 1), where '%s' should be", q->at, name);
+    fail_model(q->in->path, "byte %zu: no NPY array (version 1), where '%s' should be", q->at,
+               name);
   const size_t header = p[8] | (size_t)p[9] << 8;
-  if (left - 10 < header) refuse(q->in->path, "byte %zu: cut short in '%s'", q->at, name);
+  if (left - 10 < header) fail_model(q->in->path, "byte %zu: cut short in '%s'", q->at, name);
   snprintf(text, sizeof text, "%.*s", (int)header, (const char *)p + 10);
   if (!parse_npy(text, &a))
-    refuse(q->in->path,
-           "byte %zu: '%s' is not an array of float or double, at most %d-dimensional, in C order",
-           q->at, name, MAX_RANK);
+    fail_model(
+        q->in->path,
+        "byte %zu: '%s' is not an array of float or double, at most %d-dimensional, in C order",
+        q->at, name, MAX_RANK);
   size_t bytes = a.f64 ? 8 : 4;
   for (int i = 0; i < a.rank; i++)
     if (__builtin_mul_overflow(bytes, (size_t)a.shape[i], &bytes)) bytes = SIZE_MAX;
-  if (left - 10 - header < bytes) refuse(q->in->path, "byte %zu: cut short in '%s'", q->at, name);
+  if (left - 10 - header < bytes)
+    fail_model(q->in->path, "byte %zu: cut short in '%s'", q->at, name);
   a.data = p + 10 + header;
   q->at += 10 + header + bytes;
   return a;
@@ -199,30 +190,22 @@ static npy expected(nequix *q, int64_t rows, int64_t columns, const char *name) 
   do a = next_array(q, name);
   while (!a.rank);
   if (a.rank != (columns ? 2 : 1) || a.shape[0] != rows || a.shape[1] != columns)
-    refuse(q->in->path, "'%s' is [%lld, %lld], not [%lld, %lld]", name, (long long)a.shape[0],
-           (long long)a.shape[1], (long long)rows, (long long)columns);
+    fail_model(q->in->path, "'%s' is [%lld, %lld], not [%lld, %lld]", name, (long long)a.shape[0],
+               (long long)a.shape[1], (long long)rows, (long long)columns);
   return a;
 }
 
-static void keep_next(nequix *q, int64_t rows, int64_t columns, const char *name) {
+static void put_next(nequix *q, int64_t rows, int64_t columns, const char *name) {
   const npy a = expected(q, rows, columns, name);
-  keep(q->out, a.data, a.f64, a.rank, a.shape, "%s", name);
+  put_tensor(q->out, a.data, a.f64, a.rank, a.shape, "%s", name);
 }
 
 /* ---- one layer ---- */
 
-static int64_t channels_of(const irreps *list, int l) {
-  int64_t n = 0;
-  for (int i = 0; i < list->n; i++)
-    if (list->term[i].l == l) n += list->term[i].mul;
-  return n;
-}
-
 /* All paths of natural parity into `out`, ordered by degrees of the output, the features, the
    harmonics; messages have one term per path. */
-static void say_paths(nequix *q, int layer, const irreps *out, irreps *messages) {
-  char text[PATHS_BYTES] = "";
-  size_t used = 0;
+static void find_paths(nequix *q, int layer, const irreps *out, irreps *messages) {
+  path_terms paths[MAX_TERMS];
   messages->n = 0;
   for (int z = 0; z < out->n; z++)
     for (int x = 0; x < q->features.n; x++)
@@ -230,92 +213,71 @@ static void say_paths(nequix *q, int layer, const irreps *out, irreps *messages)
         const int l1 = q->features.term[x].l, l3 = out->term[z].l;
         if ((l1 + l2 + l3) % 2 || l3 < abs(l1 - l2) || l3 > l1 + l2) continue;
         if (messages->n == MAX_TERMS)
-          refuse(q->in->path, "a layer has more than %d paths", MAX_TERMS);
-        used += (size_t)snprintf(text + used, sizeof text - used, "%s%d,%d,%d",
-                                 messages->n ? " " : "", x, l2, messages->n);
+          fail_model(q->in->path, "a layer has more than %d paths", MAX_TERMS);
+        paths[messages->n] = (path_terms){x, l2, messages->n};
         messages->term[messages->n] = out->term[z];
         messages->term[messages->n++].mul = q->features.term[x].mul;
       }
-  say(q->out, text, "layers.%d.paths", layer);
-  say_irreps(q->out, messages, "layers.%d.irreps_message", layer);
+  put_paths(q->out, layer, paths, messages->n, messages);
 }
 
-static void keep_by_irrep(nequix *q, int layer, const char *what, irrep t, int64_t rows,
-                          int64_t columns) {
-  char name[NAME_BYTES], label[LABEL_BYTES];
-  snprintf(name, sizeof name, "layers.%d.%s.%s", layer, what, irrep_label(t, label));
-  keep_next(q, rows, columns, name);
+static void put_by_irrep(nequix *q, int layer, const char *what, irrep t, int64_t rows,
+                         int64_t columns) {
+  char label[LABEL_BYTES];
+  put_next(q, rows, columns, named("layers.%d.%s.%s", layer, what, irrep_label(t, label)).text);
 }
 
-static void keep_radial(nequix *q, int layer, int64_t n_weights) {
-  char name[NAME_BYTES];
-  for (int64_t i = 0, rows = q->n_basis; i <= q->mlp_layers; i++, rows = q->mlp_size) {
-    snprintf(name, sizeof name, "layers.%d.radial.%lld", layer, (long long)i);
-    keep_next(q, rows, i < q->mlp_layers ? q->mlp_size : n_weights, name);
-  }
-}
-
-/* Scalars first; then, if there are gated irreps, one gate per gated channel. */
-static irreps say_gate(nequix *q, int layer, const irreps *out) {
-  irreps scalars = {1, {out->term[0]}}, gates = {0}, gated = {.n = out->n - 1}, linear = *out;
-  for (int i = 0; i < gated.n; i++) gated.term[i] = out->term[i + 1];
-  if (gated.n) gates = (irreps){1, {{0, 0, 1}}};
-  for (int i = 0; i < gated.n; i++) gates.term[0].mul += gated.term[i].mul;
-  linear.term[0].mul += gates.term[0].mul;
-  say_irreps(q->out, &linear, "layers.%d.irreps_linear", layer);
-  say_irreps(q->out, &scalars, "layers.%d.irreps_scalars", layer);
-  say_irreps(q->out, &gates, "layers.%d.irreps_gates", layer);
-  say_irreps(q->out, &gated, "layers.%d.irreps_gated", layer);
-  say_irreps(q->out, out, "layers.%d.irreps_out", layer);
-  return linear;
+static void put_radial(nequix *q, int layer, int64_t n_weights) {
+  for (int64_t i = 0, rows = q->n_basis; i <= q->mlp_layers; i++, rows = q->mlp_size)
+    put_next(q, rows, i < q->mlp_layers ? q->mlp_size : n_weights,
+             named("layers.%d.radial.%lld", layer, (long long)i).text);
 }
 
 static void convert_layer(nequix *q, int layer) {
   irreps messages, out = q->hidden;
   int64_t n_weights = 0;
   if (layer == q->n_layers - 1) out.n = 1;
-  say_irreps(q->out, &q->features, "layers.%d.irreps_in", layer);
-  say_paths(q, layer, &out, &messages);
-  const irreps linear = say_gate(q, layer, &out);
+  put_irreps(q->out, &q->features, "layers.%d.irreps_in", layer);
+  find_paths(q, layer, &out, &messages);
+  const irreps linear = put_gate(q->out, layer, &out);
   for (int i = 0; i < messages.n; i++) n_weights += messages.term[i].mul;
-  keep_radial(q, layer, n_weights);
+  put_radial(q, layer, n_weights);
   for (int i = 0; i < q->features.n; i++)
-    keep_by_irrep(q, layer, "linear_1", q->features.term[i], q->features.term[i].mul,
-                  q->features.term[i].mul);
+    put_by_irrep(q, layer, "linear_1", q->features.term[i], q->features.term[i].mul,
+                 q->features.term[i].mul);
   for (int i = 0; i < linear.n; i++)
-    keep_by_irrep(q, layer, "linear_2", linear.term[i], channels_of(&messages, linear.term[i].l),
-                  linear.term[i].mul);
+    put_by_irrep(q, layer, "linear_2", linear.term[i], mul_of(&messages, linear.term[i].l),
+                 linear.term[i].mul);
   for (int i = 0; i < q->features.n; i++) {
-    const int64_t columns = channels_of(&linear, q->features.term[i].l);
+    const int64_t columns = mul_of(&linear, q->features.term[i].l);
     if (columns)
-      keep_by_irrep(q, layer, "self_connection", q->features.term[i], q->features.term[i].mul,
-                    columns);
+      put_by_irrep(q, layer, "self_connection", q->features.term[i], q->features.term[i].mul,
+                   columns);
   }
   for (int i = 0; q->norm && i < linear.n; i++)
-    keep_by_irrep(q, layer, "norm", linear.term[i], linear.term[i].mul, 0);
+    put_by_irrep(q, layer, "norm", linear.term[i], linear.term[i].mul, 0);
   q->features = out;
 }
 
 /* ---- the network ---- */
 
-static void keep_frequencies(nequix *q) {
+static void put_frequencies(nequix *q) {
   double *frequencies = calloc((size_t)q->n_basis, sizeof *frequencies);
-  if (!frequencies) refuse(q->in->path, "out of memory");
+  if (!frequencies) fail_model(q->in->path, "out of memory");
   for (int64_t k = 0; k < q->n_basis; k++) frequencies[k] = (double)(k + 1) * M_PI;
-  keep_doubles(q->out, frequencies, q->n_basis, "bessel_frequencies");
+  put_doubles(q->out, frequencies, q->n_basis, "bessel_frequencies");
   free(frequencies);
 }
 
 /* An atom's energy is scale * network + shift + the species' own. */
-static void keep_energies(nequix *q) {
+static void put_energies(nequix *q) {
   const npy own = expected(q, q->n_species, 0, "species_shift");
   double scale[CLB_ELEMENTS], shift[CLB_ELEMENTS];
   for (int64_t i = 0; i < q->n_species; i++) {
     scale[i] = number_of(q, "scale");
     shift[i] = number_of(q, "shift") + number_at(own.data, own.f64, i);
   }
-  keep_doubles(q->out, scale, q->n_species, "species_scale");
-  keep_doubles(q->out, shift, q->n_species, "species_shift");
+  put_per_species(q->out, scale, shift, q->n_species);
 }
 
 bool is_nequix(const source_file *in) { return in->n >= 1 && *in->bytes == '{'; }
@@ -323,11 +285,11 @@ bool is_nequix(const source_file *in) { return in->n >= 1 && *in->bytes == '{'; 
 void convert_nequix(const source_file *in, model *out) {
   nequix *q = &(nequix){.in = in, .out = out};
   read_header(q);
-  say_header(q);
-  keep_frequencies(q);
-  keep_energies(q);
+  put_header(q);
+  put_frequencies(q);
+  put_energies(q);
   q->features = (irreps){1, {{(int)q->n_species, 0, 1}}};
   for (int i = 0; i < q->n_layers; i++) convert_layer(q, i);
-  keep_next(q, q->hidden.term[0].mul, 1, "readout.0");
+  put_next(q, q->hidden.term[0].mul, 1, "readout.0");
   json_decref(q->header);
 }

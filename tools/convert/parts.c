@@ -6,10 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "models/atoms/elements.h"
 #include "tools/cli/tool.h"
 #include "tools/convert/convert.h"
 
-void refuse(const char *path, const char *format, ...) {
+void fail_model(const char *path, const char *format, ...) {
   char sentence[1024];
   va_list args;
   va_start(args, format);
@@ -30,48 +31,62 @@ int chosen_of(const char *path, const char *wanted, const char *const *names, in
       used += (size_t)snprintf(list + used, sizeof list - used, "%s%s", i ? ", " : "", names[i]);
   }
   if (wanted)
-    refuse(path, "there is no '%s': choose one of its %s with --%s: %s", wanted, several, what,
-           list);
-  refuse(path, "it has several %s: choose one of its %s with --%s: %s", several, several, what,
-         list);
+    fail_model(path, "there is no '%s': choose one of its %s with --%s: %s", wanted, several, what,
+               list);
+  fail_model(path, "it has several %s: choose one of its %s with --%s: %s", several, several, what,
+             list);
 }
 
 /* ---- a model's parts ---- */
 
 static void name_of(const model *m, char name[NAME_BYTES], const char *format, va_list args) {
   int n = vsnprintf(name, NAME_BYTES, format, args);
-  if (n < 0 || n >= NAME_BYTES) refuse(m->from, "a name is too long: %s", name);
+  if (n < 0 || n >= NAME_BYTES) fail_model(m->from, "a name is too long: %s", name);
 }
 
-static void say_text(model *m, const char *key, const char *value) {
+model_name named(const char *format, ...) {
+  model_name name;
+  va_list args;
+  va_start(args, format);
+  const int n = vsnprintf(name.text, NAME_BYTES, format, args);
+  va_end(args);
+  if (n < 0 || n >= NAME_BYTES) fatal("a name is too long: %s", name.text);
+  return name;
+}
+
+static void put_value(model *m, const char *key, const char *value) {
   const char *before = json_string_value(json_object_get(m->metadata, key));
   if (before && strcmp(before, value) != 0)
-    refuse(m->from, "%s is '%s' in one layer and '%s' in another", key, before, value);
+    fail_model(m->from, "%s is '%s' in one layer and '%s' in another", key, before, value);
   json_add(m->metadata, key, json_text(value));
 }
 
-void say(model *m, const char *value, const char *key, ...) {
+void put_string(model *m, const char *value, const char *key, ...) {
   char name[NAME_BYTES];
   va_list args;
   va_start(args, key);
   name_of(m, name, key, args);
   va_end(args);
-  say_text(m, name, value);
+  put_value(m, name, value);
 }
 
-void say_number(model *m, double x, const char *key) {
-  char text[40];
-  if (!isfinite(x)) refuse(m->from, "%s is not finite", key);
+void put_number(model *m, double x, const char *key, ...) {
+  char text[40], name[NAME_BYTES];
+  va_list args;
+  va_start(args, key);
+  name_of(m, name, key, args);
+  va_end(args);
+  if (!isfinite(x)) fail_model(m->from, "%s is not finite", name);
   for (int digits = 6; digits <= 17; digits++) {
     snprintf(text, sizeof text, "%.*g", digits, x);
     if (strtod(text, NULL) == x) break;
   }
-  say_text(m, key, text);
+  put_value(m, name, text);
 }
 
-void keep(model *m, const void *data, bool f64, int rank, const int64_t *shape, const char *name,
-          ...) {
-  if (m->n == MAX_TENSORS) refuse(m->from, "more than %d tensors", MAX_TENSORS);
+void put_tensor(model *m, const void *data, bool f64, int rank, const int64_t *shape,
+                const char *name, ...) {
+  if (m->n == MAX_TENSORS) fail_model(m->from, "more than %d tensors", MAX_TENSORS);
   model_tensor *t = &m->tensors[m->n++];
   va_list args;
   va_start(args, name);
@@ -88,7 +103,7 @@ void keep(model *m, const void *data, bool f64, int rank, const int64_t *shape, 
   memcpy(t->data, data, t->bytes);
 }
 
-void keep_shaped(model *m, const double *data, int rank, const int64_t *shape, const char *name) {
+void put_shaped(model *m, const double *data, int rank, const int64_t *shape, const char *name) {
   int64_t n = 1;
   for (int i = 0; i < rank; i++) n *= shape[i];
   unsigned char *bytes = allocate((size_t)n, 8);
@@ -97,12 +112,12 @@ void keep_shaped(model *m, const double *data, int rank, const int64_t *shape, c
     memcpy(&word, &data[i], 8);
     for (int k = 0; k < 8; k++) bytes[8 * i + k] = (unsigned char)(word >> 8 * k);
   }
-  keep(m, bytes, true, rank, shape, "%s", name);
+  put_tensor(m, bytes, true, rank, shape, "%s", name);
   free(bytes);
 }
 
-void keep_doubles(model *m, const double *data, int64_t n, const char *name) {
-  keep_shaped(m, data, 1, &n, name);
+void put_doubles(model *m, const double *data, int64_t n, const char *name) {
+  put_shaped(m, data, 1, &n, name);
 }
 
 double number_at(const unsigned char *data, bool f64, int64_t i) {
@@ -125,7 +140,7 @@ const char *irrep_label(irrep t, char text[LABEL_BYTES]) {
   return text;
 }
 
-void say_irreps(model *m, const irreps *list, const char *key, ...) {
+void put_irreps(model *m, const irreps *list, const char *key, ...) {
   char name[NAME_BYTES], text[IRREPS_BYTES] = "", label[LABEL_BYTES];
   size_t used = 0;
   va_list args;
@@ -135,5 +150,73 @@ void say_irreps(model *m, const irreps *list, const char *key, ...) {
   for (int i = 0; i < list->n; i++)
     used += (size_t)snprintf(text + used, sizeof text - used, "%s%dx%s", i ? "+" : "",
                              list->term[i].mul, irrep_label(list->term[i], label));
-  say_text(m, name, text);
+  put_value(m, name, text);
+}
+
+int64_t mul_of(const irreps *list, int l) {
+  int64_t n = 0;
+  for (int i = 0; i < list->n; i++) n += list->term[i].l == l ? list->term[i].mul : 0;
+  return n;
+}
+
+/* ---- what several formats put ---- */
+
+void put_paths(model *m, int layer, const path_terms *paths, int n, const irreps *messages) {
+  char text[MAX_PATHS * 12] = "";
+  size_t used = 0;
+  for (int i = 0; i < n; i++)
+    used += (size_t)snprintf(text + used, sizeof text - used, "%s%d,%d,%d", i ? " " : "",
+                             paths[i].x, paths[i].y, paths[i].z);
+  put_string(m, text, "layers.%d.paths", layer);
+  put_irreps(m, messages, "layers.%d.irreps_message", layer);
+}
+
+irreps put_gate(model *m, int layer, const irreps *out) {
+  irreps scalars = {1, {out->term[0]}}, gates = {0}, gated = {.n = out->n - 1}, linear = *out;
+  for (int i = 0; i < gated.n; i++) {
+    gated.term[i] = out->term[i + 1];
+    gates.n = 1;
+    gates.term[0] = (irrep){gates.term[0].mul + gated.term[i].mul, 0, 1};
+  }
+  linear.term[0].mul += gates.term[0].mul;
+  put_irreps(m, &linear, "layers.%d.irreps_linear", layer);
+  put_irreps(m, &scalars, "layers.%d.irreps_scalars", layer);
+  put_irreps(m, &gates, "layers.%d.irreps_gates", layer);
+  put_irreps(m, &gated, "layers.%d.irreps_gated", layer);
+  put_irreps(m, out, "layers.%d.irreps_out", layer);
+  return linear;
+}
+
+void put_species(model *m, const int *atomic_numbers, int n) {
+  char text[4 * CLB_ELEMENTS + 1] = "";
+  size_t used = 0;
+  for (int i = 0; i < n; i++)
+    used += (size_t)snprintf(text + used, sizeof text - used, "%s%s", i ? " " : "",
+                             clb_element_symbols[atomic_numbers[i]]);
+  put_string(m, text, "species");
+}
+
+void put_per_species(model *m, const double *scale, const double *shift, int64_t n) {
+  put_doubles(m, scale, n, "species_scale");
+  put_doubles(m, shift, n, "species_shift");
+}
+
+void put_edges(model *m, double r_max, const irreps *sh, int64_t n_basis) {
+  put_number(m, r_max, "r_max");
+  put_irreps(m, sh, "irreps_sh");
+  put_number(m, sh->n - 1, "l_max");
+  put_string(m, "bessel", "radial_basis");
+  put_number(m, (double)n_basis, "n_basis");
+}
+
+void put_polynomial(model *m, double p) {
+  put_string(m, "polynomial", "cutoff");
+  put_number(m, p, "cutoff_p");
+}
+
+void put_silu(model *m, double scale, const char *const *keys, int n) {
+  for (int i = 0; i < n; i++) {
+    put_string(m, "silu", "%s", keys[i]);
+    put_number(m, scale, "%s_scale", keys[i]);
+  }
 }

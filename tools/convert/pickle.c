@@ -44,7 +44,7 @@ typedef struct {
   size_t height, stack_cap, n_memo, memo_cap, n_marks, marks_cap;
 } machine;
 
-#define WRONG(m, ...) refuse((m)->path, __VA_ARGS__)
+#define WRONG(m, ...) fail_model((m)->path, __VA_ARGS__)
 
 static const unsigned char *next(machine *m, size_t n) {
   if ((size_t)(m->end - m->at) < n) WRONG(m, "pickle '%s' ends too early", m->name);

@@ -28,23 +28,23 @@ typedef struct {
 static value setting(const sevennet *q, const char *key, pickle_kind kind) {
   value v = pickle_entry(q->config, key);
   if (!v || v->kind != kind)
-    refuse(q->t->path, "its config %s '%s': not a SevenNet checkpoint of a supported kind",
-           v ? "has another type of" : "lacks", key);
+    fail_model(q->t->path, "its config %s '%s': not a SevenNet checkpoint of a supported kind",
+               v ? "has another type of" : "lacks", key);
   return v;
 }
 
 static double number_in(const sevennet *q, value dict, const char *key) {
   value v = pickle_entry(dict, key);
   if (!v || (v->kind != PICKLE_REAL && v->kind != PICKLE_WHOLE))
-    refuse(q->t->path, "its config lacks the number '%s'", key);
+    fail_model(q->t->path, "its config lacks the number '%s'", key);
   return v->kind == PICKLE_REAL ? v->real : (double)v->whole;
 }
 
 static int whole_in(const sevennet *q, value dict, const char *key, int low, int high) {
   const double x = number_in(q, dict, key);
   if (!(x >= low && x <= high && x == floor(x)))
-    refuse(q->t->path, "its config has '%s' = %g; it must be a whole number from %d to %d", key, x,
-           low, high);
+    fail_model(q->t->path, "its config has '%s' = %g; it must be a whole number from %d to %d", key,
+               x, low, high);
   return (int)x;
 }
 
@@ -52,14 +52,14 @@ static int whole_in(const sevennet *q, value dict, const char *key, int low, int
 static void wants_false(const sevennet *q, const char *key) {
   value v = pickle_entry(q->config, key);
   if (v && (v->kind != PICKLE_BOOL || v->whole))
-    refuse(q->t->path, "its config has '%s' = True, which is not understood", key);
+    fail_model(q->t->path, "its config has '%s' = True, which is not understood", key);
 }
 
 static void wants_text(const sevennet *q, value dict, const char *key, const char *wanted) {
   value v = pickle_entry(dict, key);
   if (v && (v->kind != PICKLE_TEXT || strcmp(v->text, wanted) != 0))
-    refuse(q->t->path, "its config has '%s' = %.40s; only '%s' is understood", key,
-           v->kind == PICKLE_TEXT ? v->text : "something else", wanted);
+    fail_model(q->t->path, "its config has '%s' = %.40s; only '%s' is understood", key,
+               v->kind == PICKLE_TEXT ? v->text : "something else", wanted);
 }
 
 static bool is_true(const sevennet *q, const char *key) {
@@ -81,8 +81,8 @@ static void check_config(const sevennet *q) {
   for (size_t i = 0; i < 2; i++) {
     value v = pickle_entry(q->config, degrees[i]);
     if (v && v->kind == PICKLE_WHOLE && v->whole >= 0 && v->whole != q->l_max)
-      refuse(q->t->path, "its config has '%s' = %d; only lmax, %d, is understood", degrees[i],
-             (int)v->whole, q->l_max);
+      fail_model(q->t->path, "its config has '%s' = %d; only lmax, %d, is understood", degrees[i],
+                 (int)v->whole, q->l_max);
   }
 }
 
@@ -90,7 +90,7 @@ static void check_config(const sevennet *q) {
 static bool sorted_columns(const sevennet *q) {
   int major, minor;
   if (sscanf(setting(q, "version", PICKLE_TEXT)->text, "%9d.%9d", &major, &minor) != 2)
-    refuse(q->t->path, "its config has a 'version' that is not understood");
+    fail_model(q->t->path, "its config has a 'version' that is not understood");
   return major > 0 || minor >= 11;
 }
 
@@ -110,37 +110,34 @@ static bool find_tensor(sevennet *q, const char *key, weights *w) {
 static weights tensor(sevennet *q, const char *key, const char *old, int64_t count) {
   weights w;
   if (!find_tensor(q, key, &w) && !(old && find_tensor(q, old, &w)))
-    refuse(q->t->path, "there is no tensor '%s': not a SevenNet model of a supported kind", key);
+    fail_model(q->t->path, "there is no tensor '%s': not a SevenNet model of a supported kind",
+               key);
   if (w.count != count)
-    refuse(q->t->path, "tensor '%s' has %lld numbers, not %lld", key, (long long)w.count,
-           (long long)count);
+    fail_model(q->t->path, "tensor '%s' has %lld numbers, not %lld", key, (long long)w.count,
+               (long long)count);
   return w;
 }
 
 static weights layer_tensor(sevennet *q, int layer, const char *what, int64_t count) {
-  char key[NAME_BYTES];
-  snprintf(key, sizeof key, "%d_%s", layer, what);
-  return tensor(q, key, NULL, count);
+  return tensor(q, named("%d_%s", layer, what).text, NULL, count);
 }
 
 /* ---- linear maps ---- */
 
 /* PREFIX.IRREP, one matrix per irrep, from a flat weight.  With `modal`, the scalars have one more
    input per modality: of the chosen one, that is PREFIX_bias. */
-static void keep_linear(sevennet *q, int layer, const char *what, const irreps *in,
-                        const irreps *out, bool modal, const char *name) {
+static void put_linear(sevennet *q, int layer, const char *what, const irreps *in,
+                       const irreps *out, bool modal, const char *name) {
   const int64_t more = modal ? q->n_modalities : 0, n = mul_of(out, 0),
                 all = map_numbers(in, out, 0), channels = mul_of(in, 0);
   const weights w = layer_tensor(q, layer, what, all + more * n);
   double factor[MAX_DEGREE + 1];
-  char key[NAME_BYTES];
   for (int l = 0; l <= MAX_DEGREE; l++) factor[l] = 1;
   factor[0] = sqrt((double)channels / (double)(channels + more));
-  snprintf(key, sizeof key, "layers.%d.%s", layer, name);
-  keep_map(q->out, &w, in, out, 0, factor, key);
-  if (!modal) return;
-  snprintf(key, sizeof key, "layers.%d.%s_bias", layer, name);
-  keep_part(q->out, &w, all + q->modality * n, 1 / sqrt((double)(channels + more)), 1, &n, key);
+  put_map(q->out, &w, in, out, 0, factor, named("layers.%d.%s", layer, name).text);
+  if (modal)
+    put_part(q->out, &w, all + q->modality * n, 1 / sqrt((double)(channels + more)), 1, &n,
+             named("layers.%d.%s_bias", layer, name).text);
 }
 
 /* ---- a layer's paths ---- */
@@ -171,7 +168,7 @@ static void find_paths(const sevennet *q, const irreps *out, paths *p) {
       for (int l3 = 0; l3 <= q->l_max; l3++) {
         const int l1 = q->features.term[in].l;
         if (l3 < abs(l1 - l2) || l3 > l1 + l2 || !mul_of(out, l3)) continue;
-        if (p->n == MAX_TERMS) refuse(q->t->path, "a layer has more than %d paths", MAX_TERMS);
+        if (p->n == MAX_TERMS) fail_model(q->t->path, "a layer has more than %d paths", MAX_TERMS);
         p->of[p->n++] = (path){in, l2, l3, 0};
         p->columns += q->features.term[in].mul;
       }
@@ -187,16 +184,6 @@ static void find_paths(const sevennet *q, const irreps *out, paths *p) {
   }
 }
 
-static void say_paths(const sevennet *q, int layer, const paths *p) {
-  char text[MAX_TERMS * 12] = "";
-  size_t used = 0;
-  for (int i = 0; i < p->n; i++)
-    used += (size_t)snprintf(text + used, sizeof text - used, "%s%d,%d,%d", i ? " " : "",
-                             p->of[i].in, p->of[i].l2, p->of[i].z);
-  say(q->out, text, "layers.%d.paths", layer);
-  say_irreps(q->out, &p->messages, "layers.%d.irreps_message", layer);
-}
-
 /* 1 or -1: the file's 3j symbol relative to ours; those with a degree 0 are not stored, and are
    ours. */
 static double sign_of(sevennet *q, int layer, int l1, int l2, int l3) {
@@ -208,17 +195,17 @@ static double sign_of(sevennet *q, int layer, int l1, int l2, int l3) {
   reference_3j(l1, l2, l3, C);
   const bool found = find_tensor(q, key, &w);
   if (found && w.count != (int64_t)(2 * l1 + 1) * (2 * l2 + 1) * (2 * l3 + 1))
-    refuse(q->t->path, "tensor '%s' is not of the shape of its degrees", key);
+    fail_model(q->t->path, "tensor '%s' is not of the shape of its degrees", key);
   for (int64_t i = 0; found && i < w.count; i++) sum += C[i] * element(&w, i);
   free(C);
   if (found && fabs(fabs(sum) - 1) > 1e-4)
-    refuse(q->t->path, "tensor '%s' is no 3j symbol, nor its negative", key);
+    fail_model(q->t->path, "tensor '%s' is no 3j symbol, nor its negative", key);
   return found && sum < 0 ? -1 : 1;
 }
 
 /* The last matrix; columns of paths whose symbol has the other sign are negated. */
-static void keep_signed(sevennet *q, int layer, const paths *p, const weights *w,
-                        const int64_t shape[2], const char *name) {
+static void put_signed(sevennet *q, int layer, const paths *p, const weights *w,
+                       const int64_t shape[2], const char *name) {
   double *sign = allocate((size_t)p->columns, sizeof *sign);
   int64_t at = 0;
   for (int i = 0; i < p->n; i++) {
@@ -226,27 +213,26 @@ static void keep_signed(sevennet *q, int layer, const paths *p, const weights *w
     const double own = sign_of(q, layer, in.l, p->of[i].l2, p->of[i].l3);
     for (const int64_t end = at + in.mul; at < end; at++) sign[at] = own;
   }
-  keep_columns(q->out, w, shape, sign, name);
+  put_columns(q->out, w, shape, sign, name);
   free(sign);
 }
 
-static void keep_radial(sevennet *q, int layer, const paths *p) {
+static void put_radial(sevennet *q, int layer, const paths *p) {
   value basis = setting(q, "radial_basis", PICKLE_DICT),
         hidden = setting(q, "weight_nn_hidden_neurons", PICKLE_LIST);
   const int matrices = (int)hidden->n + 1;
   int64_t shape[2] = {whole_in(q, basis, "bessel_basis_num", 1, MAX_BASIS), 0};
   for (int k = 0; k < matrices; k++) {
-    char key[NAME_BYTES], name[NAME_BYTES];
     const bool last = k == matrices - 1;
     shape[1] = last ? p->columns : whole_item(q->t, hidden, (size_t)k, MAX_CHANNELS + 1);
-    snprintf(key, sizeof key, "convolution.weight_nn.layer%d.weight", k);
-    snprintf(name, sizeof name, "layers.%d.radial.%d", layer, k);
-    const weights w = layer_tensor(q, layer, key, shape[0] * shape[1]);
-    if (last) keep_signed(q, layer, p, &w, shape, name);
-    else keep_part(q->out, &w, 0, 1, 2, shape, name);
+    const model_name key = named("convolution.weight_nn.layer%d.weight", k),
+                     name = named("layers.%d.radial.%d", layer, k);
+    const weights w = layer_tensor(q, layer, key.text, shape[0] * shape[1]);
+    if (last) put_signed(q, layer, p, &w, shape, name.text);
+    else put_part(q->out, &w, 0, 1, 2, shape, name.text);
     shape[0] = shape[1];
   }
-  say_number(q->out, matrices, "radial_layers");
+  put_number(q->out, matrices, "radial_layers");
 }
 
 /* ---- one layer ---- */
@@ -261,68 +247,53 @@ static irreps irreps_of(const sevennet *q, size_t i) {
     const bool good = sscanf(at, "%6dx%2d%c%n", &mul, &l, &parity, &used) == 3 && parity == 'e' &&
                       mul > 0 && mul <= MAX_CHANNELS && l >= out.n && l <= MAX_DEGREE &&
                       out.n < MAX_TERMS && (!at[used] || at[used] == '+');
-    if (!good) refuse(q->t->path, "its irreps \"%.60s\" are not understood", text);
+    if (!good) fail_model(q->t->path, "its irreps \"%.60s\" are not understood", text);
     out.term[out.n++] = (irrep){mul, l, 1};
   }
   if (!out.n || out.term[0].l)
-    refuse(q->t->path, "its irreps \"%.60s\" do not begin with scalars", text);
+    fail_model(q->t->path, "its irreps \"%.60s\" do not begin with scalars", text);
   return out;
 }
 
 static void convert_layer(sevennet *q, int layer) {
-  const irreps out = irreps_of(q, (size_t)layer + 1), scalars = {1, {out.term[0]}};
-  irreps linear = out, gated = {0}, gates = {0};
+  const irreps out = irreps_of(q, (size_t)layer + 1), linear = put_gate(q->out, layer, &out);
+  path_terms terms[MAX_TERMS];
   paths p;
-  for (int i = 1; i < out.n; i++) {
-    gated.term[gated.n++] = out.term[i];
-    gates.n = 1;
-    gates.term[0] = (irrep){gates.term[0].mul + out.term[i].mul, 0, 1};
-  }
-  linear.term[0].mul += gates.term[0].mul;
-  say_irreps(q->out, &q->features, "layers.%d.irreps_in", layer);
-  keep_linear(q, layer, "self_connection_intro.linear.weight", &q->features, &linear, false,
-              "self_connection");
-  keep_linear(q, layer, "self_interaction_1.linear.weight", &q->features, &q->features,
-              q->modality >= 0 && is_true(q, "use_modal_self_inter_intro"), "linear_1");
+  put_irreps(q->out, &q->features, "layers.%d.irreps_in", layer);
+  put_linear(q, layer, "self_connection_intro.linear.weight", &q->features, &linear, false,
+             "self_connection");
+  put_linear(q, layer, "self_interaction_1.linear.weight", &q->features, &q->features,
+             q->modality >= 0 && is_true(q, "use_modal_self_inter_intro"), "linear_1");
   find_paths(q, &out, &p);
-  say_paths(q, layer, &p);
-  keep_radial(q, layer, &p);
-  keep_linear(q, layer, "self_interaction_2.linear.weight", &p.messages, &linear,
-              q->modality >= 0 && is_true(q, "use_modal_self_inter_outro"), "linear_2");
-  say_irreps(q->out, &linear, "layers.%d.irreps_linear", layer);
-  say_irreps(q->out, &scalars, "layers.%d.irreps_scalars", layer);
-  say_irreps(q->out, &gates, "layers.%d.irreps_gates", layer);
-  say_irreps(q->out, &gated, "layers.%d.irreps_gated", layer);
-  say_irreps(q->out, &out, "layers.%d.irreps_out", layer);
-  char key[NAME_BYTES], old[NAME_BYTES];
-  snprintf(key, sizeof key, "%d_convolution.denominator", layer);
-  snprintf(old, sizeof old, "%d_convolution.denumerator", layer);
-  const weights w = tensor(q, key, old, 1);
+  for (int i = 0; i < p.n; i++) terms[i] = (path_terms){p.of[i].in, p.of[i].l2, p.of[i].z};
+  put_paths(q->out, layer, terms, p.n, &p.messages);
+  put_radial(q, layer, &p);
+  put_linear(q, layer, "self_interaction_2.linear.weight", &p.messages, &linear,
+             q->modality >= 0 && is_true(q, "use_modal_self_inter_outro"), "linear_2");
+  const weights w = tensor(q, named("%d_convolution.denominator", layer).text,
+                           named("%d_convolution.denumerator", layer).text, 1);
   const double denominator = element(&w, 0);
-  say_number(q->out, denominator * denominator, "avg_num_neighbors");
+  put_number(q->out, denominator * denominator, "avg_num_neighbors");
   q->features = out;
 }
 
 /* ---- the network ---- */
 
 /* The symbols in the order of their species: config["_type_map"], atomic number: species. */
-static void say_species(sevennet *q) {
+static void read_species(sevennet *q) {
   value map = setting(q, "_type_map", PICKLE_DICT);
-  const char *symbol[MAX_ELEMENTS] = {NULL};
-  char text[4 * MAX_ELEMENTS] = "";
-  size_t used = 0;
+  int element[MAX_ELEMENTS] = {0};
   q->n_species = (int)(map->n / 2);
   for (size_t i = 0; i + 1 < map->n; i += 2) {
     value z = map->items[i], at = map->items[i + 1];
     const bool good = map->n / 2 < MAX_ELEMENTS && z->kind == PICKLE_WHOLE &&
                       at->kind == PICKLE_WHOLE && z->whole > 0 && z->whole <= CLB_ELEMENTS &&
-                      at->whole >= 0 && at->whole < q->n_species && !symbol[at->whole];
-    if (!good) refuse(q->t->path, "its '_type_map' is not a species 0, 1, ... for each element");
-    symbol[at->whole] = clb_element_symbols[z->whole];
+                      at->whole >= 0 && at->whole < q->n_species && !element[at->whole];
+    if (!good)
+      fail_model(q->t->path, "its '_type_map' is not a species 0, 1, ... for each element");
+    element[at->whole] = (int)z->whole;
   }
-  for (int i = 0; i < q->n_species; i++)
-    used += (size_t)snprintf(text + used, sizeof text - used, "%s%s", i ? " " : "", symbol[i]);
-  say(q->out, text, "species");
+  put_species(q->out, element, q->n_species);
 }
 
 /* Chooses the modality by name, from config["_modal_map"]. */
@@ -338,7 +309,7 @@ static void choose_modality(sevennet *q, const char *wanted) {
     value name = map->items[i], at = map->items[i + 1];
     if (q->n_modalities > MAX_MODALITIES || name->kind != PICKLE_TEXT || at->kind != PICKLE_WHOLE ||
         at->whole < 0 || at->whole >= q->n_modalities)
-      refuse(q->t->path, "its '_modal_map' is not understood");
+      fail_model(q->t->path, "its '_modal_map' is not understood");
     names[i / 2] = name->text;
   }
   const int chosen =
@@ -346,7 +317,7 @@ static void choose_modality(sevennet *q, const char *wanted) {
   q->modality = (int)map->items[2 * chosen + 1]->whole;
 }
 
-static void say_edges(sevennet *q) {
+static void read_edges(sevennet *q) {
   value cutoff = setting(q, "cutoff_function", PICKLE_DICT),
         name = pickle_entry(cutoff, "cutoff_function_name");
   const double r_max = number_in(q, q->config, "cutoff");
@@ -358,24 +329,19 @@ static void say_edges(sevennet *q) {
   irreps sh = {.n = q->l_max + 1};
   for (int l = 0; l <= q->l_max; l++) sh.term[l] = (irrep){1, l, 1};
   for (int64_t i = 0; i < n; i++) x[i] = element(&w, i) * r_max;
-  keep_doubles(q->out, x, n, "bessel_frequencies");
-  say_number(q->out, r_max, "r_max");
-  say_irreps(q->out, &sh, "irreps_sh");
-  say_number(q->out, q->l_max, "l_max");
-  say(q->out, is_true(q, "_normalize_sph") ? "directions" : "vectors", "harmonics_of");
-  say(q->out, "bessel", "radial_basis");
-  say_number(q->out, (double)n, "n_basis");
+  put_doubles(q->out, x, n, "bessel_frequencies");
+  put_edges(q->out, r_max, &sh, n);
+  put_string(q->out, is_true(q, "_normalize_sph") ? "directions" : "vectors", "harmonics_of");
   if (name && name->kind == PICKLE_TEXT && !strcmp(name->text, "XPLOR")) {
-    say(q->out, "xplor", "cutoff");
-    say_number(q->out, number_in(q, cutoff, "cutoff_on"), "cutoff_on");
+    put_string(q->out, "xplor", "cutoff");
+    put_number(q->out, number_in(q, cutoff, "cutoff_on"), "cutoff_on");
     return;
   }
   wants_text(q, cutoff, "cutoff_function_name", "poly_cut");
-  say(q->out, "polynomial", "cutoff");
-  say_number(q->out, number_in(q, cutoff, "poly_cut_p_value"), "cutoff_p");
+  put_polynomial(q->out, number_in(q, cutoff, "poly_cut_p_value"));
 }
 
-static void say_output(sevennet *q) {
+static void put_output(sevennet *q) {
   enum { HIDDEN = 1 << 12 };
   const int64_t in = q->features.term[0].mul;
   const bool modal = q->modality >= 0 && is_true(q, "use_modal_output_block");
@@ -383,15 +349,15 @@ static void say_output(sevennet *q) {
   weights last;
   if (!find_tensor(q, "reduce_hidden_to_energy.linear.weight", &last) &&
       !find_tensor(q, "reducing_nn_hidden_to_energy.linear.weight", &last))
-    refuse(q->t->path, "there is no tensor 'reduce_hidden_to_energy.linear.weight'");
+    fail_model(q->t->path, "there is no tensor 'reduce_hidden_to_energy.linear.weight'");
   const int64_t hidden = last.count;
-  if (hidden < 1 || hidden > HIDDEN) refuse(q->t->path, "its readout is not understood");
+  if (hidden < 1 || hidden > HIDDEN) fail_model(q->t->path, "its readout is not understood");
   const weights w = tensor(q, "reduce_input_to_hidden.linear.weight",
                            "reducing_nn_input_to_hidden.linear.weight", (in + more) * hidden);
-  keep_part(q->out, &w, 0, sqrt((double)in / (double)(in + more)), 2, (const int64_t[]){in, hidden},
-            "readout.0");
-  keep_part(q->out, &last, 0, 1, 2, (const int64_t[]){hidden, 1}, "readout.1");
-  say(q->out, "2", "readout_layers");
+  put_part(q->out, &w, 0, sqrt((double)in / (double)(in + more)), 2, (const int64_t[]){in, hidden},
+           "readout.0");
+  put_part(q->out, &last, 0, 1, 2, (const int64_t[]){hidden, 1}, "readout.1");
+  put_string(q->out, "2", "readout_layers");
   double bias = 0, scale[MAX_ELEMENTS], shift[MAX_ELEMENTS];
   for (int64_t i = 0; i < hidden && modal; i++)
     bias += element(&w, (in + q->modality) * hidden + i) / sqrt((double)(in + more)) *
@@ -404,9 +370,8 @@ static void say_output(sevennet *q) {
     scale[i] = element(&scales, i);
     shift[i] = element(&shifts, (each ? q->modality * q->n_species : 0) + i) + scale[i] * bias;
   }
-  keep_doubles(q->out, scale, q->n_species, "species_scale");
-  keep_doubles(q->out, shift, q->n_species, "species_shift");
-  say(q->out, "1", "energy_scale");
+  put_per_species(q->out, scale, shift, q->n_species);
+  put_string(q->out, "1", "energy_scale");
 }
 
 void convert_sevennet(torch *t, const char *modality, model *out) {
@@ -415,30 +380,26 @@ void convert_sevennet(torch *t, const char *modality, model *out) {
   q->config = pickle_entry(t->root, "config");
   q->state = pickle_entry(t->root, "model_state_dict");
   if (!q->config || q->config->kind != PICKLE_DICT || !q->state || q->state->kind != PICKLE_DICT)
-    refuse(t->path, "a checkpoint without SevenNet's 'config' and 'model_state_dict'");
+    fail_model(t->path, "a checkpoint without SevenNet's 'config' and 'model_state_dict'");
   q->l_max = whole_in(q, q->config, "lmax", 0, MAX_DEGREE);
   q->n_layers = whole_in(q, q->config, "num_convolution_layer", 1, MAX_LAYERS);
   check_config(q);
   choose_modality(q, modality);
-  say(out, "sevennet", "architecture");
-  say_species(q);
-  say_edges(q);
-  say(out, "fan_in", "radial_normalization");
-  say(out, "silu", "radial_activation");
-  say(out, "silu", "activation_even");
-  say(out, "silu", "activation_gate");
-  static const char *const scales[] = {"radial_activation_scale", "activation_even_scale",
-                                       "activation_gate_scale"};
-  for (int i = 0; i < 3; i++) say_number(out, silu_scale, scales[i]);
+  put_string(out, "sevennet", "architecture");
+  read_species(q);
+  read_edges(q);
+  put_string(out, "fan_in", "radial_normalization");
+  static const char *const silus[] = {"radial_activation", "activation_even", "activation_gate"};
+  put_silu(out, silu_scale, silus, 3);
   q->features = irreps_of(q, 0);
-  if (q->features.n != 1) refuse(t->path, "its first features are not scalars alone");
-  say(out, "linear", "embedding");
+  if (q->features.n != 1) fail_model(t->path, "its first features are not scalars alone");
+  put_string(out, "linear", "embedding");
   const int64_t shape[2] = {q->n_species, q->features.term[0].mul};
   const weights w = tensor(q, "onehot_to_feature_x.linear.weight", NULL, shape[0] * shape[1]);
-  keep_part(q->out, &w, 0, 1, 2, shape, "embedding");
+  put_part(q->out, &w, 0, 1, 2, shape, "embedding");
   for (int n = 0; n < q->n_layers; n++) convert_layer(q, n);
-  say_number(out, q->n_layers, "n_layers");
-  say(out, "linear", "self_connection");
-  say(out, "none", "norm");
-  say_output(q);
+  put_number(out, q->n_layers, "n_layers");
+  put_string(out, "linear", "self_connection");
+  put_string(out, "none", "norm");
+  put_output(q);
 }

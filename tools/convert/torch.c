@@ -45,11 +45,11 @@ const char *class_name(value object) { return strrchr(class_of(object), ' ') + 1
 value attribute(const torch *t, value object, const char *path, pickle_kind kind) {
   value v = maybe(object, path);
   if (!v)
-    refuse(t->path, "'%s' lacks '%s': not a model of %s of a supported kind", class_of(object),
-           path, t->program);
+    fail_model(t->path, "'%s' lacks '%s': not a model of %s of a supported kind", class_of(object),
+               path, t->program);
   if (v->kind != kind)
-    refuse(t->path, "'%s' of '%s' is of another type than %s's", path, class_of(object),
-           t->program);
+    fail_model(t->path, "'%s' of '%s' is of another type than %s's", path, class_of(object),
+               t->program);
   return v;
 }
 
@@ -62,18 +62,18 @@ int64_t whole_at(const torch *t, value object, const char *path) {
 }
 
 void expect(const torch *t, bool good, value object, const char *what) {
-  if (!good) refuse(t->path, "'%s': %s", class_of(object), what);
+  if (!good) fail_model(t->path, "'%s': %s", class_of(object), what);
 }
 
 void expect_flag(const torch *t, value object, const char *key, bool wanted) {
   if (attribute(t, object, key, PICKLE_BOOL)->whole != wanted)
-    refuse(t->path, "'%s' has %s = %s, which is not understood", class_of(object), key,
-           wanted ? "False" : "True");
+    fail_model(t->path, "'%s' has %s = %s, which is not understood", class_of(object), key,
+               wanted ? "False" : "True");
 }
 
 void expect_class(const torch *t, value object, const char *name) {
   if (strcmp(class_name(object), name) != 0)
-    refuse(t->path, "'%s' stands where %s was expected", class_of(object), name);
+    fail_model(t->path, "'%s' stands where %s was expected", class_of(object), name);
 }
 
 /* The tuple that an object of a subclass of tuple was made of; else the value itself. */
@@ -85,15 +85,15 @@ value item(const torch *t, value v, size_t i, pickle_kind kind) {
   v = untyped(v);
   if ((v->kind != PICKLE_TUPLE && v->kind != PICKLE_LIST) || i >= v->n ||
       untyped(v->items[i])->kind != kind)
-    refuse(t->path, "a tuple is not what %s writes", t->program);
+    fail_model(t->path, "a tuple is not what %s writes", t->program);
   return untyped(v->items[i]);
 }
 
 int64_t whole_item(const torch *t, value v, size_t i, int64_t limit) {
   const int64_t x = item(t, v, i, PICKLE_WHOLE)->whole;
   if (x < 0 || x >= limit)
-    refuse(t->path, "a number of a tuple is %lld, not from 0 to %lld", (long long)x,
-           (long long)limit - 1);
+    fail_model(t->path, "a number of a tuple is %lld, not from 0 to %lld", (long long)x,
+               (long long)limit - 1);
   return x;
 }
 
@@ -101,12 +101,12 @@ irreps irreps_at(const torch *t, value object, const char *path) {
   value given = maybe(object, path), list = given ? untyped(given) : NULL;
   irreps out = {.n = 0};
   if (!list || list->kind != PICKLE_TUPLE)
-    refuse(t->path, "'%s' of '%s' are not irreps", path, class_of(object));
+    fail_model(t->path, "'%s' of '%s' are not irreps", path, class_of(object));
   for (size_t i = 0; i < list->n; i++) {
     value pair = item(t, list, i, PICKLE_TUPLE), ir = item(t, pair, 1, PICKLE_TUPLE);
     const int64_t parity = item(t, ir, 1, PICKLE_WHOLE)->whole;
     if (out.n == MAX_TERMS || (parity != 1 && parity != -1))
-      refuse(t->path, "'%s' of '%s' are not irreps", path, class_of(object));
+      fail_model(t->path, "'%s' of '%s' are not irreps", path, class_of(object));
     out.term[out.n++] = (irrep){(int)whole_item(t, pair, 0, MAX_CHANNELS + 1),
                                 (int)whole_item(t, ir, 0, MAX_DEGREE + 1), (int)parity};
   }
@@ -123,7 +123,7 @@ static bool equal_irreps(const irreps *a, const irreps *b) {
 void expect_irreps(const torch *t, value object, const char *path, const irreps *wanted) {
   irreps found = irreps_at(t, object, path);
   if (!equal_irreps(&found, wanted))
-    refuse(t->path, "'%s' of '%s' do not fit their neighbours", path, class_of(object));
+    fail_model(t->path, "'%s' of '%s' do not fit their neighbours", path, class_of(object));
 }
 
 /* ---- tensors ---- */
@@ -142,7 +142,7 @@ static weights typed_weights(const torch *t, value tensor, const char *name) {
   for (size_t i = 0; i < sizeof storages / sizeof *storages; i++)
     if (!strcmp(type, storages[i].name))
       return (weights){.f64 = storages[i].f64, .whole = storages[i].whole};
-  refuse(t->path, "tensor '%s' is a %s, not of numbers", name, type);
+  fail_model(t->path, "tensor '%s' is a %s, not of numbers", name, type);
 }
 
 /* Row-major, whatever its strides are. */
@@ -166,15 +166,16 @@ static weights weights_of(torch *t, value tensor, const char *folder, const char
   int64_t steps[MAX_RANK], reach = 1; /* reach: elements from the first to the last */
   bool contiguous = true;
   if (shape->n > MAX_RANK || stride->n != shape->n)
-    refuse(t->path, "tensor '%s' has %zu dimensions, not at most %d", name, shape->n, MAX_RANK);
+    fail_model(t->path, "tensor '%s' has %zu dimensions, not at most %d", name, shape->n, MAX_RANK);
   w.rank = (int)shape->n;
   w.count = 1;
   for (int i = w.rank; i-- > 0;) {
     const int64_t extent = item(t, shape, (size_t)i, PICKLE_WHOLE)->whole;
     if (extent < 0 || extent > INT32_MAX || w.count > INT32_MAX || reach > INT64_MAX / 4)
-      refuse(t->path, "tensor '%s' is too large", name);
+      fail_model(t->path, "tensor '%s' is too large", name);
     const int64_t step = item(t, stride, (size_t)i, PICKLE_WHOLE)->whole;
-    if (step < 0 || step > INT32_MAX) refuse(t->path, "tensor '%s' has strides out of range", name);
+    if (step < 0 || step > INT32_MAX)
+      fail_model(t->path, "tensor '%s' has strides out of range", name);
     contiguous &= extent == 1 || step == w.count;
     steps[i] = step;
     reach += extent ? (extent - 1) * step : 0;
@@ -183,15 +184,16 @@ static weights weights_of(torch *t, value tensor, const char *folder, const char
   }
   if (snprintf(entry, sizeof entry, "%s/%s", folder, key) >= (int)sizeof entry ||
       !(w.data = zip_find(&t->archive, entry, &bytes)))
-    refuse(t->path, "there is no entry '%s/%s' for tensor '%s'", folder, key, name);
+    fail_model(t->path, "there is no entry '%s/%s' for tensor '%s'", folder, key, name);
   const int64_t size = w.f64 ? 8 : 4, available = (int64_t)bytes / size,
                 offset = tensor->items[1]->whole;
   if (offset < 0 || offset > available || (w.count && reach > available - offset))
-    refuse(t->path, "tensor '%s' reaches beyond its entry '%s' of %zu bytes", name, entry, bytes);
+    fail_model(t->path, "tensor '%s' reaches beyond its entry '%s' of %zu bytes", name, entry,
+               bytes);
   w.data += offset * size;
   if (contiguous) return w;
   if (w.count > available)
-    refuse(t->path, "tensor '%s' has more numbers than its entry '%s'", name, entry);
+    fail_model(t->path, "tensor '%s' has more numbers than its entry '%s'", name, entry);
   w.data = gathered(t, &w, steps);
   return w;
 }
@@ -201,7 +203,7 @@ weights numbers_at(torch *t, value object, const char *path) {
 }
 
 static weights not_whole(const torch *t, weights w, const char *name) {
-  if (w.whole) refuse(t->path, "tensor '%s' is of integers, not of float or double", name);
+  if (w.whole) fail_model(t->path, "tensor '%s' is of integers, not of float or double", name);
   return w;
 }
 
@@ -211,7 +213,7 @@ weights weights_at(torch *t, value object, const char *path) {
 
 weights tensor_of(torch *t, value dict, const char *key) {
   value v = pickle_entry(dict, key);
-  if (!v || v->kind != PICKLE_TENSOR) refuse(t->path, "'%s' is not a tensor", key);
+  if (!v || v->kind != PICKLE_TENSOR) fail_model(t->path, "'%s' is not a tensor", key);
   return not_whole(t, weights_of(t, v, "data", key), key);
 }
 
@@ -234,7 +236,7 @@ double number_of(torch *t, value object, const char *path) {
   double x;
   if (v && plain_number(v, &x)) return x;
   const weights w = numbers_at(t, object, path);
-  if (w.count != 1) refuse(t->path, "'%s' of '%s' is not one number", path, class_of(object));
+  if (w.count != 1) fail_model(t->path, "'%s' of '%s' is not one number", path, class_of(object));
   return element(&w, 0);
 }
 
@@ -253,7 +255,7 @@ const char *entry_at(torch *t, const char *name, size_t *bytes) {
 static value pickle_at(torch *t, const char *name) {
   size_t n;
   const unsigned char *bytes = zip_find(&t->archive, name, &n);
-  if (!bytes) refuse(t->path, "a zip archive, but not one of PyTorch's: it has no '%s'", name);
+  if (!bytes) fail_model(t->path, "a zip archive, but not one of PyTorch's: it has no '%s'", name);
   return pickle_read(&t->arena, t->path, name, bytes, n);
 }
 

@@ -31,14 +31,14 @@ static size_t find_end(const source_file *in) {
     const unsigned char *p = in->bytes + in->n - END_BYTES - comment;
     if (signed_as(p, 5, 6) && word16(p + 20) == comment) return (size_t)(p - in->bytes);
   }
-  refuse(in->path, "a zip archive without its end: cut short?");
+  fail_model(in->path, "a zip archive without its end: cut short?");
 }
 
 /* Reads one entry of the directory in bytes [at, end) and returns where the next one starts. */
 static size_t read_entry(const source_file *in, size_t at, size_t end, zip_entry *e) {
   const unsigned char *p = in->bytes + at;
   if (end - at < ENTRY_BYTES || !signed_as(p, 1, 2))
-    refuse(in->path, "the zip archive's directory is wrong at byte %zu", at);
+    fail_model(in->path, "the zip archive's directory is wrong at byte %zu", at);
   *e = (zip_entry){.name = (const char *)p + ENTRY_BYTES,
                    .name_bytes = word16(p + 28),
                    .packed = word32(p + 20),
@@ -47,11 +47,12 @@ static size_t read_entry(const source_file *in, size_t at, size_t end, zip_entry
                    .method = word16(p + 10),
                    .crc = word32(p + 16)};
   const size_t whole = ENTRY_BYTES + e->name_bytes + word16(p + 30) + word16(p + 32);
-  if (end - at < whole) refuse(in->path, "the zip archive's directory is wrong at byte %zu", at);
+  if (end - at < whole)
+    fail_model(in->path, "the zip archive's directory is wrong at byte %zu", at);
   if (word16(p + 8) & ENCRYPTED)
-    refuse(in->path, "entry '%.*s' is encrypted", (int)e->name_bytes, e->name);
+    fail_model(in->path, "entry '%.*s' is encrypted", (int)e->name_bytes, e->name);
   if (e->packed == UINT32_MAX || e->bytes == UINT32_MAX || e->local == UINT32_MAX)
-    refuse(in->path, "the zip archive has 64-bit sizes");
+    fail_model(in->path, "the zip archive has 64-bit sizes");
   return at + whole;
 }
 
@@ -61,18 +62,18 @@ static void locate(const source_file *in, zip_entry *e, size_t directory) {
   const unsigned char *p = in->bytes + e->local;
   const int n = (int)e->name_bytes;
   if (e->local > directory || directory - e->local < LOCAL_BYTES || !signed_as(p, 3, 4))
-    refuse(in->path, "entry '%.*s' has no header where the directory says", n, e->name);
+    fail_model(in->path, "entry '%.*s' has no header where the directory says", n, e->name);
   e->at = e->local + LOCAL_BYTES + word16(p + 26) + word16(p + 28);
   if (e->at > directory || word16(p + 26) != e->name_bytes ||
       memcmp(p + LOCAL_BYTES, e->name, e->name_bytes) != 0 || word16(p + 8) != e->method)
-    refuse(in->path, "entry '%.*s' and its header disagree", n, e->name);
+    fail_model(in->path, "entry '%.*s' and its header disagree", n, e->name);
   if (e->packed > directory - e->at)
-    refuse(in->path, "entry '%.*s' reaches beyond its end", n, e->name);
+    fail_model(in->path, "entry '%.*s' reaches beyond its end", n, e->name);
   if (e->method != STORED && e->method != DEFLATED)
-    refuse(in->path, "entry '%.*s' is packed by method %u, not stored or deflated", n, e->name,
-           e->method);
+    fail_model(in->path, "entry '%.*s' is packed by method %u, not stored or deflated", n, e->name,
+               e->method);
   if (e->method == STORED && e->packed != e->bytes)
-    refuse(in->path, "entry '%.*s' is stored, but has two sizes", n, e->name);
+    fail_model(in->path, "entry '%.*s' is stored, but has two sizes", n, e->name);
 }
 
 static int by_place(const void *a, const void *b) {
@@ -92,7 +93,7 @@ static void check_overlaps(zip *z) {
   for (int i = 1; i < z->n; i++) {
     const zip_entry *before = &z->entries[i - 1], *e = &z->entries[i];
     if (before->at + before->packed > e->local)
-      refuse(z->in->path, "entry '%.*s' overlaps another", (int)e->name_bytes, e->name);
+      fail_model(z->in->path, "entry '%.*s' overlaps another", (int)e->name_bytes, e->name);
   }
 }
 
@@ -102,8 +103,8 @@ static void check_names(const zip *z) {
   qsort(sorted, (size_t)z->n, sizeof *sorted, by_name);
   for (int i = 1; i < z->n; i++)
     if (!by_name(&sorted[i - 1], &sorted[i]))
-      refuse(z->in->path, "entry '%.*s' is there twice", (int)sorted[i]->name_bytes,
-             sorted[i]->name);
+      fail_model(z->in->path, "entry '%.*s' is there twice", (int)sorted[i]->name_bytes,
+                 sorted[i]->name);
   free(sorted);
 }
 
@@ -111,12 +112,13 @@ static void find_top(zip *z) {
   const zip_entry *first = &z->entries[0];
   const char *slash = z->n ? memchr(first->name, '/', first->name_bytes) : NULL;
   if (!slash)
-    refuse(z->in->path, "a zip archive, but not one of TorchScript: its entries lie in no folder");
+    fail_model(z->in->path,
+               "a zip archive, but not one of TorchScript: its entries lie in no folder");
   z->top = (size_t)(slash - first->name) + 1;
   for (int i = 1; i < z->n; i++)
     if (z->entries[i].name_bytes < z->top || memcmp(z->entries[i].name, first->name, z->top) != 0)
-      refuse(z->in->path,
-             "a zip archive, but not one of TorchScript: its entries lie in several folders");
+      fail_model(z->in->path,
+                 "a zip archive, but not one of TorchScript: its entries lie in several folders");
 }
 
 void zip_open(zip *z, const source_file *in) {
@@ -125,12 +127,12 @@ void zip_open(zip *z, const source_file *in) {
   const size_t directory = word32(p + 16), bytes = word32(p + 12);
   *z = (zip){.in = in, .n = (int)word16(p + 10)};
   if (directory > end || bytes > end - directory)
-    refuse(in->path, "the zip archive's directory reaches beyond the end");
+    fail_model(in->path, "the zip archive's directory reaches beyond the end");
   z->entries = allocate((size_t)z->n, sizeof *z->entries);
   size_t at = directory;
   for (int i = 0; i < z->n; i++) at = read_entry(in, at, directory + bytes, &z->entries[i]);
   if (at != directory + bytes)
-    refuse(in->path, "the zip archive's directory has more bytes than entries");
+    fail_model(in->path, "the zip archive's directory has more bytes than entries");
   for (int i = 0; i < z->n; i++) locate(in, &z->entries[i], directory);
   check_overlaps(z);
   check_names(z);
@@ -147,16 +149,16 @@ static void inflate_entry(zip *z, zip_entry *e) {
   z_stream s = {
       .next_in = z->in->bytes + e->at, .avail_in = (uInt)e->packed, .avail_out = (uInt)e->bytes};
   if (e->bytes > MAX_UNPACKED - z->unpacked)
-    refuse(z->in->path, "entry '%.*s' would unpack to %zu bytes: more than %d in all",
-           (int)e->name_bytes, e->name, e->bytes, MAX_UNPACKED);
+    fail_model(z->in->path, "entry '%.*s' would unpack to %zu bytes: more than %d in all",
+               (int)e->name_bytes, e->name, e->bytes, MAX_UNPACKED);
   z->unpacked += e->bytes;
   s.next_out = e->unpacked = allocate(e->bytes, 1);
   if (inflateInit2(&s, -MAX_WBITS) != Z_OK) fatal("out of memory");
   const int status = inflate(&s, Z_FINISH);
   inflateEnd(&s);
   if (status != Z_STREAM_END || s.avail_in || s.avail_out)
-    refuse(z->in->path, "entry '%.*s' does not unpack to its %zu bytes", (int)e->name_bytes,
-           e->name, e->bytes);
+    fail_model(z->in->path, "entry '%.*s' does not unpack to its %zu bytes", (int)e->name_bytes,
+               e->name, e->bytes);
 }
 
 const unsigned char *zip_find(zip *z, const char *name, size_t *bytes) {
@@ -167,7 +169,7 @@ const unsigned char *zip_find(zip *z, const char *name, size_t *bytes) {
   if (e->method == DEFLATED && !e->unpacked) inflate_entry(z, e);
   const unsigned char *data = e->unpacked ? e->unpacked : z->in->bytes + e->at;
   if (crc32_z(0, data, e->bytes) != e->crc)
-    refuse(z->in->path, "entry '%s' is damaged: its sum is wrong", name);
+    fail_model(z->in->path, "entry '%s' is damaged: its sum is wrong", name);
   *bytes = e->bytes;
   return data;
 }
