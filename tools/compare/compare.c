@@ -15,10 +15,10 @@ typedef struct {
 } compare_arguments;
 
 static enum compare_format format_named(const struct argp_state *state, const char *name) {
-  static const char *const names[] = {"text", "csv", "markdown"};
-  for (int i = 0; i < 3; i++)
+  static const char *const names[COMPARE_FORMATS] = {"text", "csv", "markdown", "json"};
+  for (int i = 0; i < COMPARE_FORMATS; i++)
     if (!strcmp(name, names[i])) return (enum compare_format)i;
-  argp_error(state, "--format is text, csv or markdown, not '%s'", name);
+  argp_error(state, "--format is text, csv, markdown or json, not '%s'", name);
   return COMPARE_TEXT;
 }
 
@@ -55,7 +55,7 @@ static bool check_output(const compare_arguments *a) {
 
 int compare_main(int argc, char **argv) {
   static const struct argp_option options[] = {
-      {"format", FORMAT, "FORMAT", 0, "text, csv or markdown (default: text)", 0},
+      {"format", FORMAT, "FORMAT", 0, "text, csv, markdown or json (default: text)", 0},
       {"html", HTML, "FILE", 0, "Also write a report with charts, as one self-contained file", 0},
       {"baseline", BASELINE, "DEVICE", 0,
        "The device with which the others are compared (default: cpu, else the one that is the "

@@ -108,8 +108,10 @@ const char *scaled(char out[48], double x, int n, const char *unit);
 void compare_sentences(const comparison *c, void (*say)(void *user, const char *sentence),
                        void *user);
 
-enum compare_format { COMPARE_TEXT, COMPARE_CSV, COMPARE_MARKDOWN };
+enum compare_format { COMPARE_TEXT, COMPARE_CSV, COMPARE_MARKDOWN, COMPARE_JSON, COMPARE_FORMATS };
 void compare_print(const comparison *c, enum compare_format format);
+/* All of it: devices, groups, and lines with a cell for each device. */
+json_t *compare_json(const comparison *c);
 bool compare_html(FILE *f, const void *comparison);
 
 #endif

@@ -155,6 +155,13 @@ void compare_print(const comparison *c, enum compare_format format) {
     print_table(exact_table(c), grid_csv, "");
     return;
   }
+  if (format == COMPARE_JSON) {
+    json_t *root = compare_json(c);
+    const bool good = !json_dumpf(root, stdout, JSON_INDENT(1) | JSON_PRESERVE_ORDER);
+    json_decref(root);
+    if (good) putchar('\n');
+    return;
+  }
   print_table(devices_table(c), print, "");
   print_table(results_table(c), print, "\n");
   print_table(means_table(c), print, "\nGeometric means of speeds:\n\n");
