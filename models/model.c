@@ -17,6 +17,7 @@ clb_status clb_model_load(clb_model *m, const char *path, int knots) {
   m->net.knots = knots;
   m->neighbours.cutoff = m->net.r_max;
   m->neighbours.skin = m->options.skin;
+  m->batch_atoms = 1 << 15;
   if (!s && (s = clb_model_build(m)))
     clb_fail(&ctx->error, s, "%s: %s", path, ctx->error.text.s ? ctx->error.text.s : "no memory");
   return s;
@@ -93,7 +94,8 @@ clb_status clb_model_evaluate(clb_model *m, const clb_model_edges *e,
 
 /* ---- atoms ---- */
 
-static clb_status check_atoms(clb_model *m, const clb_model_atoms *a, const clb_model_results *r) {
+clb_status clb_model_check_atoms(clb_model *m, const clb_model_atoms *a,
+                                 const clb_model_results *r) {
   if (a->n < 0 || a->n >= INT32_MAX)
     return FAIL(m, CLB_ERROR_ARGUMENT, "clb_model_compute: n is %lld; it must be 0 ... 2^31 - 2",
                 (long long)a->n);
@@ -139,11 +141,9 @@ static clb_status device_vectors(clb_model *m, const clb_model_atoms *a, bool th
                                   clb_value(&m->net, CLB_VECTORS));
 }
 
-/* Atoms at the same position have no direction and no force between them: no two may be closer than
-   the precision of files. */
-static clb_status check_places(clb_model *m, const double *positions) {
-  static const double nearest = 1e-3;
-  const clb_neighbours *list = &m->neighbours;
+clb_status clb_model_check_places(clb_model *m, const clb_neighbours *list,
+                                  const double *positions) {
+  static const double nearest = 1e-3; /* the precision of files */
   for (int64_t e = 0; e < list->n_edges; e++) {
     double v[3];
     clb_neighbours_vector(list, positions, e, v);
@@ -171,7 +171,7 @@ static clb_status make_list(clb_model *m, const clb_model_atoms *a, const bool p
   if (*source == CLB_SOURCE_DEVICE) s = clb_neighbours_set_count(list, a->positions, n_edges);
   else s = clb_neighbours_update(list, a->n, a->positions, a->cell, periodic, NULL);
   if (s) return FAIL(m, s, "clb_model_compute: %s", list->error);
-  return *source == CLB_SOURCE_DEVICE ? CLB_OK : check_places(m, a->positions);
+  return *source == CLB_SOURCE_DEVICE ? CLB_OK : clb_model_check_places(m, list, a->positions);
 }
 
 /* Updates the graph to the neighbours of these atoms, and the species. */
@@ -214,7 +214,7 @@ static clb_status find_edges(clb_model *m, const clb_model_atoms *a, clb_model_e
 static clb_status compute(clb_model *m, const clb_model_atoms *a, const clb_model_results *r) {
   clb_model_edges e;
   double virial[9];
-  clb_status s = check_atoms(m, a, r);
+  clb_status s = clb_model_check_atoms(m, a, r);
   if (!s) s = find_edges(m, a, &e);
   if (!s)
     s = clb_model_evaluate(m, &e,

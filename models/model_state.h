@@ -67,6 +67,7 @@ struct clb_model {
   double *vectors;      /* [n_edges][3] */
   int64_t vectors_capacity;
   int64_t rebuilds;
+  int64_t batch_atoms; /* at most so many at once, of many structures */
 };
 
 /* Offsets of results, in elements of sum_type: forces [n_total][3], e_atom [n_local], the energy's
@@ -112,6 +113,12 @@ clb_status clb_model_count_edges(clb_model *m, const clb_model_atoms *atoms,
 /* Sets the shifts of the neighbours' edges, which are the graph's: CLB_SOURCE_SHIFTS, if they fit.
  */
 clb_status clb_model_set_shifts(clb_model *m);
+/* Whether clb_model_compute takes these atoms, and gives these results. */
+clb_status clb_model_check_atoms(clb_model *m, const clb_model_atoms *a,
+                                 const clb_model_results *r);
+/* Refuses atoms at the same position: they have no direction and no force between them. */
+clb_status clb_model_check_places(clb_model *m, const clb_neighbours *list,
+                                  const double *positions);
 /* Computes the results of vectors, once the graph is set, and waits for them. */
 clb_status clb_model_evaluate(clb_model *m, const clb_model_edges *e,
                               const clb_model_edge_results *r);

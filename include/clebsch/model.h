@@ -107,6 +107,14 @@ typedef struct {
 CLB_SIZED clb_status clb_model_compute(clb_model *model, const clb_model_atoms *atoms,
                                        const clb_model_results *results);
 
+/* The same for n structures at once: atoms[n] and results[n], one for each. Small structures are
+   computed together, as one graph without edges between them, which takes about as long as one
+   structure of as many atoms. A failure names the structure; results are then undefined. The next
+   clb_model_compute makes its neighbour list anew. */
+CLB_SIZED clb_status clb_model_compute_many(clb_model *model, int64_t n,
+                                            const clb_model_atoms *atoms,
+                                            const clb_model_results *results);
+
 /* Neighbour list of the last clb_model_compute: number of directed edges, including those in the
    skin, and how often the list was rebuilt since the model was opened. */
 typedef struct {
@@ -225,6 +233,15 @@ CLB_API clb_status clb_model_compute_sized(clb_model *model, const clb_model_ato
 static inline clb_status clb_model_compute(clb_model *model, const clb_model_atoms *atoms,
                                            const clb_model_results *results) {
   return clb_model_compute_sized(model, atoms, results, sizeof *atoms, sizeof *results);
+}
+CLB_API clb_status clb_model_compute_many_sized(clb_model *model, int64_t n,
+                                                const clb_model_atoms *atoms,
+                                                const clb_model_results *results, size_t atoms_size,
+                                                size_t results_size);
+static inline clb_status clb_model_compute_many(clb_model *model, int64_t n,
+                                                const clb_model_atoms *atoms,
+                                                const clb_model_results *results) {
+  return clb_model_compute_many_sized(model, n, atoms, results, sizeof *atoms, sizeof *results);
 }
 CLB_API clb_status clb_model_last_neighbours_sized(const clb_model *model,
                                                    clb_model_neighbours *neighbours,
