@@ -901,6 +901,16 @@ module clebsch
       integer(c_size_t), value :: model_atoms_size, model_results_size
       integer(c_int) :: status
     end function
+    function clb_model_compute_many_c(model, n, atoms, results, model_atoms_size, &
+         model_results_size) bind(c, name='clb_model_compute_many_sized') result(status)
+      import
+      type(c_ptr), value :: model
+      integer(c_int64_t), value :: n
+      type(clb_model_atoms), intent(in), target :: atoms
+      type(clb_model_results), intent(in), target :: results
+      integer(c_size_t), value :: model_atoms_size, model_results_size
+      integer(c_int) :: status
+    end function
     function clb_model_last_neighbours_c(model, neighbours, model_neighbours_size) bind(c, &
          name='clb_model_last_neighbours_sized') result(status)
       import
@@ -1185,6 +1195,15 @@ contains
     type(clb_model_results), intent(in), target :: results
     integer(c_int) :: status
     status = clb_model_compute_c(model, atoms, results, c_sizeof(atoms), c_sizeof(results))
+  end function
+
+  function clb_model_compute_many(model, n, atoms, results) result(status)
+    type(c_ptr), intent(in) :: model
+    integer(c_int64_t), intent(in) :: n
+    type(clb_model_atoms), intent(in), target :: atoms
+    type(clb_model_results), intent(in), target :: results
+    integer(c_int) :: status
+    status = clb_model_compute_many_c(model, n, atoms, results, c_sizeof(atoms), c_sizeof(results))
   end function
 
   function clb_model_last_neighbours(model, neighbours) result(status)

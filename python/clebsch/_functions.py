@@ -114,6 +114,8 @@ ARGUMENTS = {
     "model_describe": [c.c_void_p, c.POINTER(s.model_info)],
     "model_species": [c.c_void_p, c.c_int],
     "model_compute": [c.c_void_p, c.POINTER(s.model_atoms), c.POINTER(s.model_results)],
+    "model_compute_many": [c.c_void_p, c.c_int64, c.POINTER(s.model_atoms),
+                           c.POINTER(s.model_results)],
     "model_last_neighbours": [c.c_void_p, c.POINTER(s.model_neighbours)],
     "model_compute_edges": [c.c_void_p, c.POINTER(s.model_edges), c.POINTER(s.model_edge_results)],
 }
@@ -154,6 +156,7 @@ SIZES = {
     "model_open": [s.model_options],
     "model_describe": [s.model_info],
     "model_compute": [s.model_atoms, s.model_results],
+    "model_compute_many": [s.model_atoms, s.model_results],
     "model_last_neighbours": [s.model_neighbours],
     "model_compute_edges": [s.model_edges, s.model_exchange, s.model_edge_results],
 }

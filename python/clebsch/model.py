@@ -7,7 +7,7 @@ import hashlib
 import os
 import pathlib
 import tempfile
-from typing import Any, Optional, Union
+from typing import Any, Iterable, List, NamedTuple, Optional, Sequence, Union
 
 import numpy as np
 import numpy.typing as npt
@@ -51,6 +51,21 @@ class Results:
     stress: Optional[np.ndarray]
     """[3][3]: dE/dstrain / |det(cell)|, eV / Angstrom^3, symmetric; the pressure is -trace / 3.
     None without derivatives, and where there is no cell with a volume"""
+
+
+class _Structure(NamedTuple):
+    """What the library reads and writes, and the arrays that it points to."""
+
+    atoms: s.model_atoms
+    results: s.model_results
+    inputs: tuple
+    energy: np.ndarray
+    energies: np.ndarray
+    forces: Optional[np.ndarray]
+    stress: Optional[np.ndarray]
+
+    def found(self) -> Results:
+        return Results(float(self.energy[0]), self.energies, self.forces, self.stress)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -142,6 +157,34 @@ class Model:
         numbers: atomic numbers [n].  positions: [n][3].  cell: rows are lattice vectors.
         periodic: along each of the three, or all; None: all if there is a cell.
         derivatives=False: energies alone, which takes less time."""
+        given = self._structure(derivatives, numbers, positions, cell, periodic)
+        self.context._call("model_compute", c.byref(given.atoms), c.byref(given.results),
+                           handle=self._handle)
+        return given.found()
+
+    @_checks.exact_keywords
+    def compute_many(self, structures: Iterable[Sequence[Any]],
+                     derivatives: bool = True) -> List[Results]:
+        """The same for many structures, each (numbers, positions), (numbers, positions, cell) or
+        (numbers, positions, cell, periodic) as of compute.
+
+        Small structures are computed together, which takes as long as one structure of as many
+        atoms."""
+        given = []
+        for i, structure in enumerate(structures):
+            if not 2 <= len(structure) <= 4:
+                raise ValueError(f"structures: number {i} has {len(structure)} entries; it must be "
+                                 f"(numbers, positions), with cell and periodic if need be")
+            try:
+                given.append(self._structure(derivatives, *structure))
+            except (Error, TypeError, ValueError) as error:
+                raise type(error)(f"structure {i}: {error}") from None
+        atoms = (s.model_atoms * len(given))(*(one.atoms for one in given))
+        results = (s.model_results * len(given))(*(one.results for one in given))
+        self.context._call("model_compute_many", len(given), atoms, results, handle=self._handle)
+        return [one.found() for one in given]
+
+    def _structure(self, derivatives, numbers, positions, cell=None, periodic=None):
         species = self.species(numbers)
         n, whole = len(species), _checks.flag("derivatives", derivatives)
         places = _checks.reals("positions", positions, (n, 3))
@@ -154,8 +197,7 @@ class Model:
         stress = np.full((3, 3), np.nan) if whole and box is not None and has_volume(box) else None
         atoms = s.model_atoms(n, *map(_pointer, (species, places, box)), (c.c_int * 3)(*along))
         results = s.model_results(*map(_pointer, (energy, energies, forces, stress)))
-        self.context._call("model_compute", c.byref(atoms), c.byref(results), handle=self._handle)
-        return Results(float(energy[0]), energies, forces, stress)
+        return _Structure(atoms, results, (species, places, box), energy, energies, forces, stress)
 
     def neighbours(self) -> Neighbours:
         """Of the last compute."""

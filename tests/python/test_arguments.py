@@ -50,6 +50,24 @@ class OfModels(Refusals):
             self.refused(error, said, self.model.compute, numbers, PLACES)
             self.refused(error, said, self.model.species, numbers)
 
+    def test_arguments_many(self):
+        many = [(NUMBERS, PLACES), (NUMBERS, PLACES, BOX), ([], np.zeros((0, 3))), (NUMBERS, PLACES, BOX, False)]
+        found = self.model.compute_many(iter(many))
+        for one, structure in zip(found, many, strict=True):
+            single = self.model.compute(*structure)
+            for name in ("energy", "energies", "forces", "stress"):
+                wanted = getattr(single, name)
+                if wanted is not None:
+                    np.testing.assert_allclose(getattr(one, name), wanted, rtol=1e-12, atol=1e-11)
+                else:
+                    self.assertIsNone(getattr(one, name))
+        self.assertEqual(self.model.compute_many([]), [])
+        self.assertIsNone(self.model.compute_many(many, derivatives=False)[1].forces)
+        for error, said, wrong in ((ValueError, "structures: number 1 has 1 entries", [many[0], (NUMBERS,)]),
+                                   (TypeError, "structure 2: numbers: an array of <U1", many[:2] + [(["8"], [[0, 0, 0]])]),
+                                   (clebsch.Error, "structure 1: clb_model_compute: positions.* are one place", [many[0], ([8, 1], [[0, 0, 0]] * 2)])):
+            self.refused(error, said, self.model.compute_many, wrong)
+
     def test_arguments_positions(self):
         places = np.array(PLACES)
         wide = np.full((6, 7), np.nan)

@@ -172,7 +172,7 @@ static bool find_species(md_system *y, const char *from) {
   return true;
 }
 
-static void free_atoms(md_system *y) {
+void md_system_free_atoms(md_system *y) {
   structure_free(&y->atoms);
   free(y->species);
   free(y->e_atom);
@@ -180,7 +180,7 @@ static void free_atoms(md_system *y) {
 }
 
 bool md_system_set_atoms(md_system *y, structure *atoms, const char *from) {
-  free_atoms(y);
+  md_system_free_atoms(y);
   y->from = from;
   y->atoms = *atoms;
   *atoms = (structure){0};
@@ -192,17 +192,38 @@ bool md_system_set_atoms(md_system *y, structure *atoms, const char *from) {
   return find_species(y, from);
 }
 
-bool md_system_compute(md_system *y, const double *positions) {
+static clb_model_atoms atoms_of(const md_system *y, const double *positions) {
   const structure *s = &y->atoms;
   const bool *p = s->periodic;
-  const clb_model_atoms atoms = {
+  return (clb_model_atoms){
       s->n, y->species, positions ? positions : s->positions, &s->cell[0][0], {p[0], p[1], p[2]}};
-  const clb_model_results results = {&y->energy, y->e_atom, y->forces,
-                                     y->has_stress ? &y->stress[0][0] : NULL};
+}
+
+static clb_model_results results_of(md_system *y) {
+  return (clb_model_results){&y->energy, y->e_atom, y->forces,
+                             y->has_stress ? &y->stress[0][0] : NULL};
+}
+
+bool md_system_compute(md_system *y, const double *positions) {
+  const clb_model_atoms atoms = atoms_of(y, positions);
+  const clb_model_results results = results_of(y);
   clb_status status = clb_model_compute(y->model, &atoms, &results);
   if (!status) status = clb_model_describe(y->model, &y->info); /* tables by species are new */
   if (status) warn("%s: %s", y->from, clb_error(y->ctx));
   return !status;
+}
+
+bool md_systems_compute(md_system *y, int64_t n) {
+  clb_model_atoms *atoms = allocate((size_t)n, sizeof *atoms);
+  clb_model_results *results = allocate((size_t)n, sizeof *results);
+  for (int64_t i = 0; i < n; i++) atoms[i] = atoms_of(&y[i], NULL), results[i] = results_of(&y[i]);
+  bool good = !n || !clb_model_compute_many(y->model, n, atoms, results);
+  free(atoms);
+  free(results);
+  if (good) return true;
+  good = true; /* the first one that fails says what is wrong with it */
+  for (int64_t i = 0; i < n && good; i++) good = md_system_compute(&y[i], NULL);
+  return good;
 }
 
 int64_t md_system_edges(const md_system *y) {
@@ -213,7 +234,7 @@ int64_t md_system_edges(const md_system *y) {
 void md_system_close(md_system *y) {
   clb_model_destroy(&y->model);
   clb_context_destroy(&y->ctx);
-  free_atoms(y);
+  md_system_free_atoms(y);
 }
 
 void md_system_print_device(const md_system *y, const char *format) {

@@ -47,8 +47,12 @@ bool md_system_open(md_system *y, const md_choice *choice);
 /* Sets the atoms, instead of those before, and takes ownership of them; `from` is the file they
  * were read from. */
 bool md_system_set_atoms(md_system *y, structure *atoms, const char *from);
+/* Frees the atoms and their results. */
+void md_system_free_atoms(md_system *y);
 /* Energy, forces and stress at positions[n][3]; NULL: at the atoms' own. */
 bool md_system_compute(md_system *y, const double *positions);
+/* Energies, forces and stress of n systems of one model, together where they are small. */
+bool md_systems_compute(md_system *y, int64_t n);
 /* The line about the device, what the model computes with, and how near splines come; format: of
    the line's begin, with two %s. */
 void md_system_print_device(const md_system *y, const char *format);
