@@ -1,6 +1,6 @@
-/* tests/models/random_atoms.h - random cells, and atoms in them. */
-#ifndef CLB_TESTS_MODELS_RANDOM_ATOMS_H
-#define CLB_TESTS_MODELS_RANDOM_ATOMS_H
+/* tests/atoms/random_atoms.h - random cells, and atoms in them. */
+#ifndef CLB_TESTS_ATOMS_RANDOM_ATOMS_H
+#define CLB_TESTS_ATOMS_RANDOM_ATOMS_H
 
 #include <math.h>
 

@@ -1,11 +1,11 @@
-/* tests/models/test_cell_list.c - lists of neighbours made by kernels are those of the host, number
+/* tests/atoms/test_cell_list.c - lists of neighbours made by kernels are those of the host, number
    by number, on every device that runs here. */
 #include "models/atoms/neighbours.h"
 #include "kernels/graph/host/cell_list.h"
 #include "kernels/layers/host/layers.h"
 
 #include "tests/fakes/simulated_devices.h"
-#include "tests/models/random_atoms.h"
+#include "tests/atoms/random_atoms.h"
 
 enum { MOST_ATOMS = 6000 };
 

@@ -1,4 +1,4 @@
-/* tests/models/test_neighbours.c - neighbour lists against a search of all pairs and images. */
+/* tests/atoms/test_neighbours.c - neighbour lists against a search of all pairs and images. */
 #include <stdlib.h>
 
 /* Counts the list's allocations, and makes them fail. */
@@ -11,7 +11,7 @@ static void *allocate(size_t bytes) {
 #include "models/atoms/neighbours.c"
 #undef malloc
 
-#include "tests/models/random_atoms.h"
+#include "tests/atoms/random_atoms.h"
 
 enum { MAX_ATOMS = 60 };
 
