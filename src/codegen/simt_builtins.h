@@ -9,12 +9,4 @@
    of one that this language lacks. */
 const char *clb_builtins(const clb_dialect *dialect, const char *body, clb_text *out);
 
-/* Versions for AMD, in simt_builtins_hip.c. */
-extern const char clb_hip_exp_f32[], clb_hip_exp_f64[], clb_hip_turn_f32[], clb_hip_turn_f64[],
-    clb_hip_sine[];
-
-/* The definition of a built-in in OpenCL with PTX, where it is another than in OpenCL C; NULL: it
-   is not. */
-const char *clb_ptx_word(const char *name);
-
 #endif
