@@ -184,6 +184,30 @@ class Model:
         self.context._call("model_compute_many", len(given), atoms, results, handle=self._handle)
         return [one.found() for one in given]
 
+    @_checks.exact_keywords
+    def hessian(self, numbers: npt.ArrayLike, positions: npt.ArrayLike,
+                cell: Optional[npt.ArrayLike] = None, periodic: Any = None,
+                displacement: float = 0.01) -> np.ndarray:
+        """[n][3][n][3]: second derivatives of the energy, eV / Angstrom^2.
+
+        Differences of forces of atoms displaced by `displacement` (Angstrom) to both sides, made
+        symmetric; many are computed together.  Small differences need precision: dtype="f64".  The
+        other arguments are those of compute."""
+        step = _checks.number("displacement", displacement, 1e-4)
+        places = np.array(_checks.reals("positions", positions, (len(self.species(numbers)), 3)))
+
+        def moved():
+            for i in np.ndindex(places.shape):
+                for sign in (1, -1):
+                    other = places.copy()
+                    other[i] += sign * step
+                    yield numbers, other, cell, periodic
+
+        forces = [found.forces for found in self.compute_many(moved())]
+        rows = [(minus - plus) / (2 * step) for plus, minus in zip(forces[::2], forces[1::2])]
+        matrix = np.array(rows).reshape(places.size, places.size)
+        return ((matrix + matrix.T) / 2).reshape(places.shape * 2)
+
     def _structure(self, derivatives, numbers, positions, cell=None, periodic=None):
         species = self.species(numbers)
         n, whole = len(species), _checks.flag("derivatives", derivatives)

@@ -88,6 +88,24 @@ class Water(unittest.TestCase):
         self.assertGreater(np.abs(slow).max(), 1e-3)
         np.testing.assert_allclose(self.atoms.get_stress(), slow, rtol=0, atol=1e-7)
 
+    def test_ase_hessian(self):
+        water, rows = molecule("H2O"), []
+        water.calc = self.calculator
+        model = clebsch.Model(WATER, "cpu", exact=True)
+        found = model.hessian(water.numbers, water.positions).reshape(9, 9)
+        for atom, axis in np.ndindex(3, 3):
+            for step in (0.01, -0.02):  # to both sides
+                water.positions[atom, axis] += step
+                rows.append(water.get_forces().ravel())
+            water.positions[atom, axis] += 0.01
+        wanted = -(np.array(rows[::2]) - rows[1::2]) / 0.02
+        self.near(found, (wanted + wanted.T) / 2, 1e-9)
+        with tempfile.TemporaryDirectory() as folder:
+            file = os.path.join(folder, "water.extxyz")
+            write(file, water)
+            subprocess.run([os.environ["CLB_COMMAND"], "hessian", "--exact", "-d", "cpu", "-m", WATER, "-s", file, "-o", file + ".npy"], check=True, capture_output=True)
+            self.near(np.load(file + ".npy"), found, 1e-6)
+
     def test_ase_dynamics_keep_energy_and_lists(self):
         MaxwellBoltzmannDistribution(self.atoms, temperature_K=200, rng=np.random.default_rng(2))
         before = self.atoms.get_total_energy()

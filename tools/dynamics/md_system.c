@@ -192,7 +192,7 @@ bool md_system_set_atoms(md_system *y, structure *atoms, const char *from) {
   return find_species(y, from);
 }
 
-static clb_model_atoms atoms_of(const md_system *y, const double *positions) {
+clb_model_atoms md_system_atoms(const md_system *y, const double *positions) {
   const structure *s = &y->atoms;
   const bool *p = s->periodic;
   return (clb_model_atoms){
@@ -205,7 +205,7 @@ static clb_model_results results_of(md_system *y) {
 }
 
 bool md_system_compute(md_system *y, const double *positions) {
-  const clb_model_atoms atoms = atoms_of(y, positions);
+  const clb_model_atoms atoms = md_system_atoms(y, positions);
   const clb_model_results results = results_of(y);
   clb_status status = clb_model_compute(y->model, &atoms, &results);
   if (!status) status = clb_model_describe(y->model, &y->info); /* tables by species are new */
@@ -216,7 +216,8 @@ bool md_system_compute(md_system *y, const double *positions) {
 bool md_systems_compute(md_system *y, int64_t n) {
   clb_model_atoms *atoms = allocate((size_t)n, sizeof *atoms);
   clb_model_results *results = allocate((size_t)n, sizeof *results);
-  for (int64_t i = 0; i < n; i++) atoms[i] = atoms_of(&y[i], NULL), results[i] = results_of(&y[i]);
+  for (int64_t i = 0; i < n; i++)
+    atoms[i] = md_system_atoms(&y[i], NULL), results[i] = results_of(&y[i]);
   bool good = !n || !clb_model_compute_many(y->model, n, atoms, results);
   free(atoms);
   free(results);
