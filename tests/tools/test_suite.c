@@ -150,13 +150,12 @@ static void refuses(void **state) {
   (void)state;
   static const refusal wrong[] = {
       {"bench --suite standard --device cpu --out run.json", 1,
-       "it is of suite 'quick', not 'standard'"},
-      {"bench --suite quick --device cpu:interpreter --out run.json", 1,
-       "run.json: it also has cpu ("},
-      {"bench --suite quick --device cpu --device cpu:interpreter --out run.json", 1,
-       "run.json: it does not have cpu:interpreter ("},
-      {"bench --suite quick --device cpu --out other.json", 1, "its format is 'clebsch run 2'"},
-      {"bench --suite quick --device cpu --out old.json", 1, "it is of clebsch '0.0.1'"},
+       "run.json: its \"suite\" is \"quick\", not \"standard\": name another --out"},
+      {"bench --suite quick --device cpu --out moved.json", 1,
+       "moved.json: its cpu is another device or driver ("},
+      {"bench --suite quick --device cpu --out other.json", 1,
+       "its \"format\" is \"clebsch run 2\""},
+      {"bench --suite quick --device cpu --out old.json", 1, "its \"clebsch\" is \"0.0.1\""},
       {"bench --suite quick --device cpu --out list.json", 1, "list.json: not a file of"},
       {"bench --suite quick --device cpu --out odd.json", 1, "not lists of objects"},
       {"bench --suite quick --device cpu --out /dev/null", 1, "/dev/null: not a file"},
@@ -179,6 +178,9 @@ static void refuses(void **state) {
   json_object_set_new(changed, "clebsch", json_string("0.0.1"));
   save(json_incref(changed), "old.json");
   json_object_set_new(changed, "clebsch", json_string(CLB_VERSION));
+  json_object_set_new(json_array_get(json_object_get(changed, "devices"), 0), "driver",
+                      json_string("another"));
+  save(json_incref(changed), "moved.json");
   json_object_set_new(changed, "results", json_pack("[i]", 1));
   save(changed, "odd.json");
   put_text("list.json", "[]");
@@ -244,6 +246,21 @@ static void times_graphs(void **state) {
   json_decref(run);
   expect_clebsch("bench --suite quick --device cpu --only nequip-water,forward --out graphs.json",
                  0, "2 of 2 results are there");
+}
+
+/* A device that the file does not have is added, and what is there stays. */
+static void adds_devices(void **state) {
+  static const char once[] = "bench --suite quick --device cpu:interpreter --only "
+                             "tensor_product,single-3-3-3,forward --out graphs.json";
+  (void)state;
+  json_t *before = load("graphs.json");
+  expect_clebsch(once, 0, "0 of 1 results are there, going on");
+  json_t *run = load("graphs.json");
+  assert_int_equal(json_array_size(json_object_get(run, "devices")), 2);
+  assert_int_equal(n_results(run), 3);
+  assert_true(json_equal(result(before, 1), result(run, 1)));
+  expect_text(result(run, 2), "device", "cpu:interpreter");
+  json_decref(before), json_decref(run);
 }
 
 /* Rows are halved until there is memory for them. */
@@ -339,11 +356,11 @@ static void wisdom_is_named(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(goes_on),         cmocka_unit_test(has_keys),
-      cmocka_unit_test(refuses),         cmocka_unit_test(minds_what_is_there),
-      cmocka_unit_test(times_graphs),    cmocka_unit_test(halves_rows),
-      cmocka_unit_test(bounds_others),   cmocka_unit_test(lists),
-      cmocka_unit_test(wisdom_is_named),
+      cmocka_unit_test(goes_on),      cmocka_unit_test(has_keys),
+      cmocka_unit_test(refuses),      cmocka_unit_test(minds_what_is_there),
+      cmocka_unit_test(times_graphs), cmocka_unit_test(adds_devices),
+      cmocka_unit_test(halves_rows),  cmocka_unit_test(bounds_others),
+      cmocka_unit_test(lists),        cmocka_unit_test(wisdom_is_named),
   };
   return cmocka_run_group_tests(tests, make_work, remove_work);
 }

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "tools/ablation/ablation.h"
-#include "tools/measure/roofline.h"
+#include "tools/measure/result.h"
 #include "tools/bench/launches.h"
 #include "tools/measure/measure.h"
 #include "tools/cli/request.h"
@@ -48,52 +48,9 @@ static void add_json(const bench *b, const result *r) {
   json_add(row, "pass", json_text(r->pass));
   json_add(row, "dtype", json_text(r->dtype));
   json_add(row, "device", json_text(r->device));
-  json_add(row, "runs", json_boolean(r->runs));
-  json_add(row, "wisdom", json_boolean(r->tuned));
-  json_add(row, "rows", json_count(r->rows));
-  json_add(row, "seconds", json_number(r->seconds));
-  json_add(row, "seconds_tenth", json_number(r->seconds_tenth));
-  json_add(row, "seconds_min", json_number(r->seconds_min));
-  json_add(row, "spread", json_number(r->spread));
-  json_add(row, "repeats", json_count(r->repeats));
-  json_add(row, "compile_seconds", json_number(r->compile_seconds));
-  json_add(row, "bytes", json_count(llround(r->bytes)));
-  json_add(row, "flops", json_count(llround(r->flops)));
-  json_add(row, "copy_fraction", json_number(r->copy_fraction));
-  json_add(row, "peak_fraction", json_number(r->peak_fraction));
-  json_add(row, "error", json_number(r->error));
-  if (b->request.op->on_graph) {
-    json_add(row, "floor_seconds", json_number(r->floor));
-    json_add(row, "floor_seconds_with_workspace", json_number(r->more_floor));
-    json_add(row, "compared", json_text(r->compared));
-  }
-  if (r->runs) return;
-  add_bounds(row, r);
-  add_vendor_specs(row, r->device);
+  add_numbers(row, r);
+  if (!r->runs) add_vendor_specs(row, r->device);
 }
-
-enum {
-  PASS,
-  DTYPE,
-  ROWS,
-  BYTES,
-  FLOPS,
-  NS,
-  MS,
-  TENTH,
-  LEAST,
-  SPREAD,
-  GBS,
-  COPY,
-  PEAK,
-  COMPILE,
-  ERROR,
-  RUN_COLUMNS,
-  FLOOR = RUN_COLUMNS,
-  MORE_FLOOR,
-  TRIAL_COLUMNS
-};
-enum { BOUNDS = FLOPS + 1, COMPILE_COLUMNS = BOUNDS + BOUND_COLUMNS };
 
 /* Cores that share their arithmetic, or that the host takes away for a while, make times long. */
 static void host_line(const host_rates *h) {
@@ -104,25 +61,20 @@ static void host_line(const host_rates *h) {
              shared ? " (cores are shared, or were taken away)" : "", h->gap * 1e3);
 }
 
+/* The columns after pass and dtype: of a device that only compiles, the first ones and bounds. */
+enum { NAMES = 2, COMPILE_COLUMNS = RESULT_NS, RUN_COLUMNS = RESULT_FLOOR };
+
+static int columns_of(const bench *b, bool runs) {
+  return !runs ? COMPILE_COLUMNS : b->request.op->on_graph ? RESULT_COLUMNS : RUN_COLUMNS;
+}
+
 static void heading(bench *b, const clb_device_info *info, const device_peaks *top) {
   char problem[320];
   b->request.op->print(b->request.problem, problem, sizeof problem);
-  if (info->runs)
-    b->table = (table){.n = RUN_COLUMNS,
-                       .titles = {"pass", "dtype", ">rows", ">B/row", ">flop/row", ">ns/row", ">ms",
-                                  ">tenth", ">least", ">±%", ">GB/s", ">% copy", ">% peak",
-                                  ">compile s", ">error", ">floor ms", ">with workspace"}};
-  else {
-    b->table =
-        (table){.n = COMPILE_COLUMNS, .titles = {"pass", "dtype", ">rows", ">B/row", ">flop/row"}};
-    for (int c = 0; c < BOUND_COLUMNS; c++) b->table.titles[BOUNDS + c] = bound_titles[c];
-    table_fit(&b->table, BOUNDS + BOUND_MS, "1234.567");
-  }
-  if (info->runs && b->request.op->on_graph) b->table.n = TRIAL_COLUMNS;
-  table_fit(&b->table, PASS, pass_names[CLB_DOUBLE_BACKWARD]);
-  table_fit(&b->table, ROWS, "1000000");
-  for (int c = NS; info->runs && c <= GBS; c++) table_fit(&b->table, c, "1234.567");
-  table_fit(&b->table, ERROR, "1.0e-07");
+  b->table = (table){.n = NAMES, .titles = {"pass", "dtype"}};
+  table_fit(&b->table, 0, pass_names[CLB_DOUBLE_BACKWARD]);
+  for (int c = 0; c < columns_of(b, info->runs); c++) table_add(&b->table, &c, 1);
+  if (!info->runs) table_add_bounds(&b->table);
   progress(NULL);
   print_peaks(info, top, NAN);
   if (top->host.threads) host_line(&top->host);
@@ -131,34 +83,13 @@ static void heading(bench *b, const clb_device_info *info, const device_peaks *t
   fflush(stdout);
 }
 
-static void number(char out[24], int digits, double x) {
-  if (isfinite(x)) snprintf(out, 24, "%.*f", digits, x);
-  else out[0] = 0;
-}
-
 static void add_line(bench *b, const result *r) {
-  char made[TRIAL_COLUMNS][24];
-  const char *cells[TRIAL_COLUMNS] = {r->pass, r->dtype};
-  double rows = (double)r->rows;
-  number(made[ROWS], 0, rows);
-  number(made[BYTES], 0, r->bytes / rows);
-  number(made[FLOPS], 0, r->flops / rows);
-  if (r->runs) {
-    number(made[NS], 3, r->seconds / rows * 1e9);
-    number(made[MS], 4, r->seconds * 1e3);
-    number(made[TENTH], 4, r->seconds_tenth * 1e3);
-    number(made[LEAST], 4, r->seconds_min * 1e3);
-    number(made[SPREAD], 1, r->spread * 50);
-    number(made[COMPILE], 2, r->compile_seconds);
-    number(made[FLOOR], 4, r->floor * 1e3);
-    number(made[MORE_FLOOR], 4, r->more_floor * 1e3);
-    number(made[GBS], 1, r->bytes / r->seconds * 1e-9);
-    number(made[COPY], 1, r->copy_fraction * 100);
-    number(made[PEAK], 1, r->peak_fraction * 100);
-    snprintf(made[ERROR], sizeof made[ERROR], "%.1e", r->error);
-    if (!isfinite(r->copy_fraction)) snprintf(made[COPY], sizeof made[COPY], "cache");
-  } else bound_cells(r, made + BOUNDS);
-  for (int c = ROWS; c < b->table.n; c++) cells[c] = made[c];
+  char made[MAX_COLUMNS][NUMBER_BYTES];
+  const char *cells[MAX_COLUMNS] = {r->pass, r->dtype};
+  const int n = columns_of(b, r->runs);
+  for (int c = 0; c < n; c++) result_columns[c].cell(r, made[c]);
+  if (!r->runs) bound_cells(r, made + n);
+  for (int c = NAMES; c < b->table.n; c++) cells[c] = made[c - NAMES];
   progress(NULL);
   table_line(&b->table, cells);
   if (r->compared[0]) printf("  error: of %s\n", r->compared);

@@ -7,8 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/ops/op.h"
-#include "tools/ops/tensor_product_problems.h"
+#include "tools/data/test_run.h"
 #include "tools/measure/timing.h"
 
 enum { OPS = 20 }; /* ops per batch, which ends with a wait */
@@ -18,82 +17,49 @@ static const int64_t all_rows[] = {64, 512, 4096};
 
 /* One op, its operands and a recording of OPS times the op. */
 typedef struct {
+  const char *name;
   clb_context *ctx;
+  int64_t rows;
+  void *problem;
+  tool_kernel kernel;
+  test_run data;
+  test_run_set set;
   clb_op *op;
-  bool product;
-  int64_t rows, columns[4];
-  clb_buffer *buffer[4];
   clb_recording *recording;
 } small_op;
 
 /* ---- the ops ---- */
 
-static clb_status create_product(small_op *s) {
-  clb_instructions *found = allocate(1, sizeof *found);
-  clb_tensor_product_sizes sizes = {0};
-  clb_status status = clb_channel_wise(s->ctx, BOTH1("32"), SH1, BOTH1("1"), CLB_AS_FOUND,
-                                       found); /* nequip-water */
-  const clb_tensor_product_desc desc = {.irreps_x = found->irreps_x,
-                                        .irreps_y = found->irreps_y,
-                                        .irreps_z = found->irreps_z,
-                                        .instructions = found->instructions,
-                                        .n_instructions = found->n_instructions,
-                                        .layout_x = CLB_IR_MUL,
-                                        .layout_y = CLB_IR_MUL,
-                                        .layout_z = CLB_IR_MUL,
-                                        .storage = CLB_F32,
-                                        .arithmetic = CLB_F32,
-                                        .passes = CLB_PASS_BIT(CLB_FORWARD)};
-  if (!status) status = clb_tensor_product_measure(s->ctx, &desc, &sizes);
-  if (!status) status = clb_tensor_product_create(s->ctx, &desc, &s->op);
-  const int64_t columns[] = {sizes.x, sizes.y, sizes.w, sizes.z};
-  memcpy(s->columns, columns, sizeof columns);
-  free(found);
-  return status;
-}
-
-static clb_status create_harmonics(small_op *s) {
-  static const int degrees[] = {0, 1, 2, 3};
-  const int64_t columns[4] = {3, 16};
-  memcpy(s->columns, columns, sizeof columns);
-  const clb_spherical_harmonics_desc desc = {.degrees = degrees,
-                                             .n_degrees = 4,
-                                             .normalize = 1,
-                                             .storage = CLB_F32,
-                                             .arithmetic = CLB_F32,
-                                             .passes = CLB_PASS_BIT(CLB_FORWARD)};
-  return clb_spherical_harmonics_create(s->ctx, &desc, &s->op);
-}
-
-static clb_status fill(clb_buffer *b, int64_t n) {
-  uint64_t seed = 1;
-  float *x = allocate((size_t)n, sizeof *x);
-  for (int64_t i = 0; i < n; i++) x[i] = (float)random_number(&seed);
-  clb_status status = clb_buffer_write(b, 0, x, (uint64_t)n * sizeof *x);
-  free(x);
-  return status;
-}
-
-static clb_status run(const small_op *s) {
-  clb_rows r[4];
-  for (int i = 0; i < 4; i++) r[i] = (clb_rows){.buffer = s->buffer[i]};
-  return s->product ? clb_tensor_product_forward(s->op, s->rows, r[0], r[1], r[2], r[3])
-                    : clb_spherical_harmonics_forward(s->op, s->rows, r[0], r[1]);
-}
+static const struct {
+  const char *name;
+  const tool_op *op;
+  const char *arguments[4];
+} ops[] = {
+    {"spherical_harmonics lmax=3", &tool_op_spherical_harmonics, {"--lmax", "3"}},
+    {"tensor_product nequip-water",
+     &tool_op_tensor_product,
+     {"--problem", "nequip-water", "--order", "found"}},
+};
+enum { N_OPS = sizeof ops / sizeof *ops, N_ROWS = sizeof all_rows / sizeof *all_rows };
 
 static clb_status run_all(const small_op *s) {
   clb_status status = CLB_OK;
-  for (int i = 0; i < OPS && !status; i++) status = run(s);
+  for (int i = 0; i < OPS && !status; i++) status = test_run_once(&s->data, s->op, &s->set);
   return status;
 }
 
-static clb_status prepare(small_op *s) {
-  clb_status status = s->product ? create_product(s) : create_harmonics(s);
-  for (int i = 0; i < 4 && !status && s->columns[i]; i++) {
-    status = clb_buffer_create(s->ctx, (uint64_t)(s->rows * s->columns[i]) * sizeof(float),
-                               &s->buffer[i]);
-    if (!status) status = fill(s->buffer[i], s->rows * s->columns[i]);
-  }
+static clb_status prepare(small_op *s, int which) {
+  const tool_op *op = ops[which].op;
+  const char *argv[5] = {"bench"};
+  int argc = 1;
+  for (; argc < 5 && ops[which].arguments[argc - 1]; argc++)
+    argv[argc] = ops[which].arguments[argc - 1];
+  s->problem = allocate(1, op->problem_bytes);
+  parse_arguments(op->options, argc, (char **)argv, ARGP_NO_HELP, s->problem);
+  s->kernel = (tool_kernel){.problem = s->problem, .storage = CLB_F32, .arithmetic = CLB_F32};
+  clb_status status = op->create(s->ctx, &s->kernel, CLB_PASS_BIT(CLB_FORWARD), &s->op);
+  test_run_make(&s->data, op, &s->kernel, CLB_FORWARD, &(tool_data){.rows = s->rows}, s->rows);
+  if (!status) status = test_run_set_make(&s->data, s->ctx, s->op, &s->set);
   if (!status) status = clb_record_begin(s->ctx);
   if (!status) status = run_all(s);
   return status ? status : clb_record_end(s->ctx, &s->recording);
@@ -101,8 +67,10 @@ static clb_status prepare(small_op *s) {
 
 static void forget(small_op *s) {
   clb_recording_destroy(&s->recording);
-  for (int i = 0; i < 4; i++) clb_buffer_destroy(&s->buffer[i]);
+  test_run_set_free(&s->data, &s->set);
+  test_run_free(&s->data);
   clb_op_destroy(&s->op);
+  free(s->problem);
 }
 
 /* ---- their times ---- */
@@ -145,10 +113,10 @@ typedef struct {
   json_t *lines; /* NULL: a table */
 } launches;
 
-static void add_json(json_t *lines, const char *name, const small_op *s,
-                     const clb_device_info *info, const costs *c) {
+static void add_json(json_t *lines, const small_op *s, const clb_device_info *info,
+                     const costs *c) {
   json_t *line = json_array_add(lines, json_object());
-  json_add(line, "op", json_text(name));
+  json_add(line, "op", json_text(s->name));
   json_add(line, "pass", json_text(pass_names[CLB_FORWARD]));
   json_add(line, "dtype", json_text(dtype_names[CLB_F32]));
   json_add(line, "device", json_text(info->name));
@@ -162,11 +130,11 @@ static void add_json(json_t *lines, const char *name, const small_op *s,
   json_add(line, "seconds_replayed", json_number(c->wall[REPLAYED]));
 }
 
-static void add_line(const table *t, const char *name, const small_op *s, const costs *c) {
+static void add_line(const table *t, const small_op *s, const costs *c) {
   const double numbers[] = {(double)s->rows, c->host[DIRECT] * 1e6, c->host[REPLAYED] * 1e6,
                             c->wall[DIRECT] * 1e6, c->wall[REPLAYED] * 1e6};
   char made[5][24];
-  const char *cells[6] = {name};
+  const char *cells[6] = {s->name};
   for (int i = 0; i < 5; i++) {
     snprintf(made[i], sizeof made[i], "%.*f", i ? 2 : 0, numbers[i]);
     cells[i + 1] = made[i];
@@ -176,7 +144,6 @@ static void add_line(const table *t, const char *name, const small_op *s, const 
 }
 
 static int on_device(clb_context *ctx, const clb_device_info *info, const char *asked, void *user) {
-  static const char *const names[] = {"spherical_harmonics lmax=3", "tensor_product nequip-water"};
   launches *l = user;
   table t = {.n = 6, .titles = {"op", ">rows", ">host us", ">replayed", ">all us", ">replayed"}};
   clb_status status = CLB_OK;
@@ -185,20 +152,20 @@ static int on_device(clb_context *ctx, const clb_device_info *info, const char *
     warn("bench launches: %s only compiles", info->name);
     return EXIT_FAILED;
   }
-  table_fit(&t, 0, names[1]);
+  table_fit(&t, 0, ops[N_OPS - 1].name);
   for (int c = 2; c < t.n; c++) table_fit(&t, c, "12345.67");
   if (!l->lines)
     printf("%s (%s): one op, forward, f32, of %d submitted before a wait\n", info->name,
            info->description, OPS);
   if (!l->lines) table_titles(&t);
-  for (int i = 0; i < 6 && !status; i++) {
-    small_op s = {.ctx = ctx, .product = i >= 3, .rows = all_rows[i % 3]};
+  for (int i = 0; i < N_OPS * N_ROWS && !status; i++) {
+    small_op s = {.name = ops[i / N_ROWS].name, .ctx = ctx, .rows = all_rows[i % N_ROWS]};
     costs c;
-    progress("%s: %s, %lld rows", info->name, names[s.product], (long long)s.rows);
-    status = prepare(&s);
+    progress("%s: %s, %lld rows", info->name, s.name, (long long)s.rows);
+    status = prepare(&s, i / N_ROWS);
     if (!status) status = time_ways(&s, &c);
-    if (!status && l->lines) add_json(l->lines, names[s.product], &s, info, &c);
-    if (!status && !l->lines) add_line(&t, names[s.product], &s, &c);
+    if (!status && l->lines) add_json(l->lines, &s, info, &c);
+    if (!status && !l->lines) add_line(&t, &s, &c);
     forget(&s);
   }
   progress(NULL);

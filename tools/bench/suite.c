@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "tools/measure/roofline.h"
@@ -75,8 +76,8 @@ static const char doc[] =
     "float64 reference.\v"
     "The results go to one file, for `clebsch compare`. Ctrl-C (SIGINT, or SIGTERM) ends the run "
     "after the current launch, with exit status 1; a second one kills. The file is valid at any "
-    "time, and the same command continues where it stopped, if suite, devices and drivers are the "
-    "same.\n\n"
+    "time, and the same command continues where it stopped, if suite and drivers are the same; "
+    "further devices are added.\n\n"
     "The lines are as in `clebsch bench OP`. compile s is without a cache, warm s from the kernel "
     "cache in a new context; both are measured once per kernel. If a device has too little memory, "
     "rows are halved, with a note. Graphs that do not fit are skipped, as are f64 on devices "
@@ -154,12 +155,13 @@ typedef struct {
   clb_context *ctx;
   clb_device_info info;
   device_peaks top;
+  json_t *entry; /* in the file */
 } device;
 
 typedef struct {
   suite_options o;
   suite_list list;
-  suite_file file;
+  results_file file;
   int n_devices;
   device device[MAX_DEVICES];
   char *found[MAX_DEVICES]; /* names, for o.devices */
@@ -218,17 +220,9 @@ static json_t *describe(const clb_device_info *info) {
   return d;
 }
 
-static json_t *entry_of(const suite *s, const char *name) { /* in the file */
-  size_t i;
-  json_t *d;
-  json_array_foreach(s->file.devices, i,
-                     d) if (!strcmp(json_string_value(json_object_get(d, "name")), name)) return d;
-  return NULL;
-}
-
 /* Measures its peaks, unless the file has them. */
-static bool know_device(suite *s, device *d) {
-  json_t *entry = entry_of(s, d->info.name);
+static bool know_device(device *d) {
+  json_t *entry = d->entry;
   double launch;
   if (!d->info.runs) return true;
   d->top.copy = json_number_value(json_object_get(entry, "copy_bytes_per_second"));
@@ -310,7 +304,7 @@ static bool do_job(suite *s, device *d, const suite_job *job) {
   else {
     bool wrong = !status && r.runs && !is_correct(&r);
     suite_file_add(&s->file, job, &r, warm, status ? trouble : NULL);
-    good = suite_file_write(&s->file, false);
+    good = results_write(&s->file);
     if (status) warn("%s failed: %s", name, trouble);
     else suite_table_line(&s->table, job, &r, warm, s->done, s->jobs);
     if (wrong) warn("%s is wrong: error %.1e, tolerance %.1e", name, r.error, r.tolerance);
@@ -357,10 +351,9 @@ static bool next_job(suite *s, device *d, const suite_job *job) {
   if (stopped) return false;
   if (suite_file_result(&s->file, job)) return true;
   if (!s->table.n)
-    suite_table_start(
-        &s->table, &d->info, &d->top,
-        json_number_value(json_object_get(entry_of(s, d->info.name), "launch_seconds")), &s->list,
-        s->jobs);
+    suite_table_start(&s->table, &d->info, &d->top,
+                      json_number_value(json_object_get(d->entry, "launch_seconds")), &s->list,
+                      s->jobs);
   s->done++;
   if (!do_job(s, d, job)) return false;
   s->work_done += work_of(job);
@@ -381,7 +374,8 @@ static bool run_jobs(suite *s) {
     good = each_job(s, &s->device[i], next_job);
   }
   progress(NULL);
-  return suite_file_write(&s->file, good) && good;
+  json_add(s->file.root, "complete", json_boolean(good));
+  return results_write(&s->file) && good;
 }
 
 /* ---- the whole run ---- */
@@ -402,15 +396,26 @@ static int show(suite *s) {
   return EXIT_GOOD;
 }
 
+static json_t *started_now(void) {
+  char text[32];
+  time_t now = time(NULL);
+  struct tm t;
+  strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &t));
+  return json_text(text);
+}
+
 static bool begin(suite *s) {
-  json_t *devices = json_array();
-  for (int i = 0; i < s->n_devices; i++) json_array_add(devices, describe(&s->device[i].info));
-  if (!suite_file_open(&s->file, s->o.out, s->o.suite, s->o.force))
-    return json_decref(devices), false;
-  if (!suite_file_devices(&s->file, devices)) return false;
-  for (int i = 0; i < s->n_devices; i++)
-    if (!know_device(s, &s->device[i])) return false;
-  return suite_file_write(&s->file, false);
+  json_t *head = json_object();
+  json_add(head, "suite", json_text(s->o.suite));
+  if (!results_open(&s->file, s->o.out, "clebsch run 1", head, s->o.force)) return false;
+  if (!s->file.found) json_add(s->file.root, "started", started_now());
+  json_add(s->file.root, "complete", json_false());
+  for (int i = 0; i < s->n_devices; i++) {
+    device *d = &s->device[i];
+    d->entry = results_device(&s->file, describe(&d->info));
+    if (!d->entry || !know_device(d)) return false;
+  }
+  return results_write(&s->file);
 }
 
 static int run(suite *s) {
@@ -441,7 +446,7 @@ int suite_main(int argc, char **argv) {
   if (!status) status = s->o.list ? show(s) : run(s);
   for (int i = 0; i < s->n_devices; i++) clb_context_destroy(&s->device[i].ctx);
   for (int i = 0; i < MAX_DEVICES; i++) free(s->found[i]);
-  suite_file_close(&s->file);
+  results_close(&s->file);
   suite_list_free(&s->list);
   free(s);
   return status;

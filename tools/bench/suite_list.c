@@ -289,11 +289,3 @@ void suite_list_free(suite_list *list) {
   free(list->problem);
   *list = (suite_list){0};
 }
-
-int64_t suite_jobs(const suite_list *list, bool f64) {
-  int64_t n = 0;
-  for (int i = 0; i < list->n; i++)
-    n += __builtin_popcount(list->problem[i].passes) *
-         __builtin_popcount(list->problem[i].dtypes & (f64 ? ~0u : ~(1u << CLB_F64)));
-  return n;
-}

@@ -30,6 +30,5 @@ extern const char suite_names[]; /* for messages */
  not available are skipped with a message. false, after a message: no such suite or word. */
 bool suite_list_make(suite_list *list, const char *suite, const char *only);
 void suite_list_free(suite_list *list);
-int64_t suite_jobs(const suite_list *list, bool f64); /* number of results */
 
 #endif

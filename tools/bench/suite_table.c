@@ -4,25 +4,13 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "tools/measure/roofline.h"
+#include "tools/measure/result.h"
 
-enum {
-  NUMBER,
-  PROBLEM,
-  PASS,
-  DTYPE,
-  ROWS,
-  MS,
-  SPREAD,
-  GBS,
-  COPY,
-  PEAK,
-  COMPILE,
-  WARM,
-  ERROR,
-  RUN_COLUMNS
-};
-enum { BOUNDS = MS };
+enum { NUMBER, PROBLEM, PASS, DTYPE, ROWS, NAMES };
+/* warm s comes before the error. */
+static const int columns[] = {RESULT_MS,   RESULT_SPREAD,  RESULT_GBS,  RESULT_COPY,
+                              RESULT_PEAK, RESULT_COMPILE, RESULT_ERROR};
+enum { COLUMNS = sizeof columns / sizeof *columns, WARM = NAMES + COLUMNS - 1 };
 
 const char *suite_title(const suite_problem *p, char title[NAME_BYTES]) {
   snprintf(title, NAME_BYTES, "%s %s%s%s%s%s", p->op->name, p->name, p->graph ? " " : "",
@@ -33,51 +21,37 @@ const char *suite_title(const suite_problem *p, char title[NAME_BYTES]) {
 void suite_table_start(table *t, const clb_device_info *info, const device_peaks *top,
                        double launch, const suite_list *list, int64_t jobs) {
   char title[NAME_BYTES];
-  if (info->runs)
-    *t = (table){.n = RUN_COLUMNS,
-                 .titles = {">", "problem", "pass", "dtype", ">rows", ">ms", ">±%", ">GB/s",
-                            ">% copy", ">% peak", ">compile s", ">warm s", ">error"}};
-  else
-    *t = (table){.n = BOUNDS + BOUND_COLUMNS, .titles = {">", "problem", "pass", "dtype", ">rows"}};
-  for (int c = 0; !info->runs && c < BOUND_COLUMNS; c++) t->titles[BOUNDS + c] = bound_titles[c];
+  *t = (table){.n = NAMES, .titles = {">", "problem", "pass", "dtype", ">rows"}};
+  if (!info->runs) table_add_bounds(t);
+  else {
+    table_add(t, columns, COLUMNS - 1);
+    t->titles[t->n++] = ">warm s";
+    table_add(t, columns + COLUMNS - 1, 1);
+  }
   snprintf(title, sizeof title, "%lld/%lld", (long long)jobs, (long long)jobs);
   table_fit(t, NUMBER, title);
   for (int i = 0; i < list->n; i++) table_fit(t, PROBLEM, suite_title(&list->problem[i], title));
   table_fit(t, PASS, pass_names[CLB_DOUBLE_BACKWARD]);
   table_fit(t, ROWS, "10000000/2");
-  for (int c = MS; info->runs && c <= GBS; c++) table_fit(t, c, "1234.567");
-  if (info->runs) table_fit(t, ERROR, "1.0e-07");
-  else table_fit(t, BOUNDS + BOUND_MS, "1234.567");
   progress(NULL);
   print_peaks(info, top, launch);
   table_titles(t);
   fflush(stdout);
 }
 
-static void number(char out[24], int digits, double x) {
-  if (isfinite(x)) snprintf(out, 24, "%.*f", digits, x);
-}
-
 void suite_table_line(const table *t, const suite_job *job, const result *r, double warm,
                       int64_t done, int64_t jobs) {
-  char made[MAX_COLUMNS][24] = {{0}}, title[NAME_BYTES];
+  char made[MAX_COLUMNS][NUMBER_BYTES] = {{0}}, title[NAME_BYTES];
   const char *cells[MAX_COLUMNS];
   for (int c = 0; c < MAX_COLUMNS; c++) cells[c] = made[c];
   cells[PROBLEM] = suite_title(job->problem, title), cells[PASS] = r->pass, cells[DTYPE] = r->dtype;
   snprintf(made[NUMBER], sizeof made[NUMBER], "%lld/%lld", (long long)done, (long long)jobs);
   snprintf(made[ROWS], sizeof made[ROWS], r->rows_halved ? "%lld/%lld" : "%lld",
            (long long)job->problem->rows[job->pass], 1LL << r->rows_halved);
-  if (r->runs) {
-    number(made[MS], 4, r->seconds * 1e3);
-    number(made[SPREAD], 1, r->spread * 50);
-    number(made[GBS], 1, r->bytes / r->seconds * 1e-9);
-    number(made[COPY], 1, r->copy_fraction * 100);
-    number(made[PEAK], 1, r->peak_fraction * 100);
-    number(made[COMPILE], 2, r->compile_seconds);
-    number(made[WARM], 4, warm);
-    snprintf(made[ERROR], sizeof made[ERROR], "%.1e", r->error);
-    if (!isfinite(r->copy_fraction)) snprintf(made[COPY], sizeof made[COPY], "cache");
-  } else bound_cells(r, made + BOUNDS);
+  for (int c = 0; r->runs && c < COLUMNS; c++)
+    result_columns[columns[c]].cell(r, made[NAMES + c + (NAMES + c >= WARM)]);
+  if (!r->runs) bound_cells(r, made + NAMES);
+  else if (isfinite(warm)) snprintf(made[WARM], sizeof made[WARM], "%.4f", warm);
   progress(NULL);
   table_line(t, cells);
 }

@@ -99,17 +99,17 @@ json_t *results_device(results_file *f, json_t *device) {
   return json_array_add(f->devices, device);
 }
 
-json_t *results_find(const results_file *f, const json_t *head) {
-  size_t i;
-  json_t *row, *value;
-  json_array_foreach(f->results, i, row) {
+int results_find(const results_file *f, const json_t *head, int first) {
+  for (int i = first; i < (int)json_array_size(f->results); i++) {
+    const json_t *row = json_array_get(f->results, (size_t)i);
     const char *key;
+    json_t *value;
     bool same = true;
     json_object_foreach((json_t *)head, key, value) same &=
         json_equal(value, json_object_get(row, key));
-    if (same) return row;
+    if (same) return i;
   }
-  return NULL;
+  return -1;
 }
 
 static bool write_file(FILE *out, const void *user) {

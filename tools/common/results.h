@@ -23,7 +23,7 @@ json_t *results_device(results_file *f, json_t *device);
 bool results_write(results_file *f);
 void results_close(results_file *f);
 
-/* The first result that has the members of `head`; NULL: none. */
-json_t *results_find(const results_file *f, const json_t *head);
+/* The place of the first result from `first` on that has the members of `head`; -1: none. */
+int results_find(const results_file *f, const json_t *head, int first);
 
 #endif
