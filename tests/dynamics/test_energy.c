@@ -179,6 +179,30 @@ static void labels_frames(void **state) {
   free(text);
 }
 
+/* Memory is what `info` says, times the atoms and edges that `energy` finds. */
+static void estimates_memory(void **state) {
+  (void)state;
+  json_t *found = json_of("energy --model model --structure atoms.xyz -r 1 --json"),
+         *info = json_of("info model --json"),
+         *o = json_of("energy --model model --structure atoms.xyz --estimate --json");
+#define COUNT(of, key) ((double)json_integer_value(json_object_get(of, key)))
+  const double bytes =
+      6 * COUNT(info, "bytes_per_atom") + COUNT(found, "edges") * COUNT(info, "bytes_per_edge");
+  assert_int_equal(COUNT(o, "atoms"), 6);
+  assert_int_equal(COUNT(o, "edges"), COUNT(found, "edges"));
+  near_to("bytes", number_of(o, "bytes"), bytes, 0);
+  near_to("atoms in 16 GB", number_of(json_object_get(o, "atoms_that_fit"), "16 GB"),
+          6 * 16e9 * 15 / 17 / bytes, 1e-3);
+  json_decref(found), json_decref(info), json_decref(o);
+  expect_clebsch("energy -m model -s atoms.xyz --estimate", 0, NULL);
+  char *text = get_text("out");
+  assert_non_null(strstr(text, " for 6 atoms and "));
+  assert_non_null(strstr(text, "\nfits       of this density, about "));
+  free(text);
+  put_text("empty.xyz", "0\n\n");
+  expect_clebsch("energy -m model -s empty.xyz --estimate", 0, NULL);
+}
+
 /* One wrong frame, and nothing is written. */
 static void labels_all_or_none(void **state) {
   (void)state;
@@ -271,6 +295,9 @@ static void minds_its_arguments(void **state) {
       {"energy --model model --structure atoms.xyz --frames 3 --out f.xyz", 2,
        "--frames is all, not '3'"},
       {"energy --model model --structure atoms.xyz --frames all", 2, "--frames needs --out"},
+      {"energy --model model --structure atoms.xyz --estimate --out f.xyz", 2,
+       "--estimate computes nothing: of the others, it takes --json alone"},
+      {"energy --model model --structure salt.xyz --estimate", 1, "atom 2 is Na"},
       {"energy --model model --structure atoms.xyz --forces f.xyz", 2,
        "clebsch energy has no option '--forces'; did you mean --out?"},
       {"energy --model model --structure atoms.xyz --frames all --out f.xyz --repeat 3", 2,
@@ -322,6 +349,7 @@ int main(void) {
       cmocka_unit_test(computes_water),     cmocka_unit_test(computes_silicon),
       cmocka_unit_test(says_what_they_are), cmocka_unit_test(tells_of_models),
       cmocka_unit_test(labels_frames),      cmocka_unit_test(labels_all_or_none),
+      cmocka_unit_test(estimates_memory),
   };
   return cmocka_run_group_tests(tests, make_work, remove_work);
 }

@@ -1,9 +1,10 @@
-/* tools/dynamics/energy.c - `clebsch energy`: energy, forces and stress of the atoms in a file. */
+/* tools/energy/energy.c - `clebsch energy`: energy, forces and stress of the atoms in a file. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "tools/energy/estimate.h"
 #include "tools/dynamics/md_files.h"
 #include "tools/dynamics/md_system.h"
 #include "tools/common/output.h"
@@ -15,7 +16,7 @@ typedef struct {
   md_choice choice;
   const char *out;
   int repeats;
-  bool json, profile, compare, frames;
+  bool json, profile, compare, frames, estimate;
 } energy_arguments;
 
 enum { MAX_KINDS = 64 };
@@ -39,7 +40,7 @@ typedef struct {
       min; /* seconds; first: opening the model and the first compute, compiling included */
 } energy_times;
 
-enum { PROFILE = 256 };
+enum { PROFILE = 256, ESTIMATE };
 
 static error_t parse(int key, char *arg, struct argp_state *state) {
   energy_arguments *a = state->input;
@@ -47,6 +48,7 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
     case 'r': a->repeats = (int)whole_number(state, "--repeat", arg, 1, 1000000); return 0;
     case 'j': a->json = true; return 0;
     case PROFILE: a->profile = true; return 0;
+    case ESTIMATE: a->estimate = true; return 0;
     case 'x': a->compare = true; return 0;
     case 'o': a->out = arg; return 0;
     case 'F':
@@ -63,6 +65,8 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
       if (a->frames && (a->repeats || a->profile || a->compare))
         argp_error(state,
                    "--repeat, --profile and --compare-networks are of one frame: no --frames");
+      if (a->estimate && (a->frames || a->out || a->repeats || a->profile || a->compare))
+        argp_error(state, "--estimate computes nothing: of the others, it takes --json alone");
       if (!a->repeats) a->repeats = 3;
       return 0;
     default: return ARGP_ERR_UNKNOWN;
@@ -321,6 +325,10 @@ int energy_main(int argc, char **argv) {
       {"repeat", 'r', "N", 0, "Time N more computations (default: 3)", 0},
       {"json", 'j', NULL, 0, "Print one JSON object, nothing else", 0},
       {"profile", PROFILE, NULL, 0, "Run once more, with every kernel timed individually", 0},
+      {"estimate", ESTIMATE, NULL, 0,
+       "Compute nothing: print the memory that these atoms take, and how many of their density fit "
+       "into 16, 48 and 80 GB",
+       0},
       {"frames", 'F', "all", 0,
        "Compute every frame of an extended XYZ file, and write all to --out", 0},
       {"out", 'o', "FILE", 0, "Write atoms, energy, forces and stress as extended XYZ", 0},
@@ -345,6 +353,11 @@ int energy_main(int argc, char **argv) {
                               {"the structure (--structure)", a.choice.structure, FILE_INPUT},
                               {"the file of results (--out)", a.out, FILE_WHOLE}};
   bool good = outputs_ready(files, sizeof files / sizeof *files);
+  if (a.estimate) {
+    good = good && print_estimate(&y, &a.choice, a.json);
+    md_system_close(&y);
+    return good ? EXIT_GOOD : EXIT_FAILED;
+  }
   if (a.frames) {
     frame_labels l = {0};
     good = good && frames_label(&y, &a.choice, a.out, &l);

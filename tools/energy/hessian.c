@@ -1,4 +1,4 @@
-/* tools/dynamics/hessian.c - `clebsch hessian`: second derivatives of the energy by differences of
+/* tools/energy/hessian.c - `clebsch hessian`: second derivatives of the energy by differences of
    forces, many displaced structures at once. */
 #include <errno.h>
 #include <math.h>
