@@ -61,7 +61,11 @@ typedef struct {
   int16_t to, address, data; /* registers, or -1 */
   uint8_t to_registers, address_registers, data_registers;
   uint32_t offset; /* SCRATCH: bytes */
+  intel_run *run;
 } intel_message;
+typedef struct {
+  int address, data, to;
+} intel_lengths; /* in registers */
 
 /* What the braces say: pipes with distances, tokens. */
 typedef enum { NO_PIPE, INTEGER_PIPE, FLOAT_PIPE, LONG_PIPE, MATH_PIPE, ALL_PIPES } intel_pipe;
@@ -85,7 +89,9 @@ struct intel_ins {
   uint8_t breaks_product;      /* writes acc0 or acc1 */
   uint8_t n;                   /* sources */
   intel_operand d, s[3];
+  uint64_t writes[2]; /* bytes of the result's register, and of the next; not of sends */
   intel_message message;
+  const char *wrong; /* why it cannot run; NULL: it is unknown */
   intel_scoreboard wait;
 };
 
@@ -163,6 +169,22 @@ int intel_ranges(const intel_ins *i, intel_range *ranges);
 intel_pipe intel_pipe_of(const intel_ins *i);
 bool intel_is_send(const intel_ins *i);
 
+/* ---- payloads of messages ---- */
+
+/* Why the message's payload, by its descriptor, is not in place; or NULL. */
+const char *intel_misplaced(const intel_ins *i, const intel_lengths *needed, uint32_t descriptor,
+                            uint32_t registers);
+/* Fills i->writes. */
+void intel_set_writes(intel_ins *i);
+/* Before an instruction runs that is no message. */
+void intel_mark_result(intel_thread *t, const intel_ins *i);
+/* Whether the kernel has written what the message reads; false after intel_fail. */
+bool intel_in_place(intel_thread *t, const intel_ins *i);
+void intel_mark_loaded(intel_thread *t, const intel_ins *i);
+void intel_mark_scratch(intel_thread *t, const intel_ins *i);
+/* Where component c of a lane lies in the registers. */
+uint32_t intel_element_at(const intel_ins *i, int c, int lane);
+
 /* ---- a launch ---- */
 
 typedef struct intel_launch intel_launch;
@@ -202,9 +224,10 @@ struct intel_thread {
   bool to_zero;     /* its rounding mode */
   int pc, state, index;
   bool signalled;
-  uint32_t turn, passed; /* the barrier that it waits for; how many it has passed */
-  bool stored;           /* to local memory, with no fence since */
-  unsigned char *scratch;
+  uint32_t turn, passed;                 /* the barrier that it waits for; how many it has passed */
+  bool stored;                           /* to local memory, with no fence since */
+  uint64_t written[INTEL_REGISTERS + 1]; /* by bytes of the registers */
+  unsigned char *scratch, *scratch_written; /* a bit for each byte */
   uint32_t scratch_at, payload_at;
   intel_group *group;
   const intel_launch *launch;

@@ -26,7 +26,7 @@ void intel_fail(intel_thread *t, const intel_ins *i, const char *format, ...) {
 /* ---- control flow ---- */
 
 void intel_run_unknown(intel_thread *t, const intel_ins *i) {
-  intel_fail(t, i, "the instruction, or this form of it, is not known");
+  intel_fail(t, i, "%s", i->wrong ? i->wrong : "the instruction, or this form of it, is not known");
 }
 void intel_run_nothing(intel_thread *t, const intel_ins *i) { (void)t, (void)i; }
 
@@ -65,6 +65,7 @@ static void advance(void *thread, uint64_t steps) {
     }
     const intel_ins *i = &k->ins[t->pc++];
     if (i->breaks_product) t->product_lanes = 0;
+    if (i->writes[0]) intel_mark_result(t, i);
     if (t->to_zero) intel_towards_zero(t, i);
     else i->run(t, i);
   }
@@ -102,7 +103,12 @@ static void start(intel_thread *t, const uint32_t *junk) {
   t->pc = 0;
   t->state = MACHINE_RUNS;
   t->block = NULL;
-  if (p->kernel->scratch_bytes) memset(t->scratch, 0xee, p->kernel->scratch_bytes);
+  memset(t->written, 0, sizeof t->written);
+  t->written[0] = ~0ull;
+  if (p->kernel->scratch_bytes) {
+    memset(t->scratch, 0xee, p->kernel->scratch_bytes);
+    memset(t->scratch_written, 0, p->kernel->scratch_bytes / 8);
+  }
   uint32_t r0[16], *r = r0;
   uint64_t x = machine_draw(random);
   memcpy(r0, t->g, sizeof r0);
@@ -169,7 +175,8 @@ static bool make_threads(const intel_launch *p, intel_group *g) {
         64, (sizeof *t + 63) & ~(size_t)63); /* registers are read 64 bytes at a time */
     if (!t) break;
     memset(t, 0, sizeof *t);
-    t->scratch = malloc(p->kernel->scratch_bytes + 1u);
+    t->scratch = malloc(p->kernel->scratch_bytes * 9 / 8 + 1u);
+    t->scratch_written = t->scratch + p->kernel->scratch_bytes;
     if (!t->scratch) {
       free(t);
       break;

@@ -158,6 +158,7 @@ static bool arithmetic(const intel_kernel *k, intel_ins *i, const words *w) {
   i->n = (uint8_t)(w->n - 1);
   for (int s = 0; s < i->n; s++)
     if (!intel_operand_of(k, w->word[s + 1], i->lanes, false, &i->s[s])) return false;
+  intel_set_writes(i);
   return intel_choose(i);
 }
 

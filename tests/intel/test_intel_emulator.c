@@ -14,15 +14,16 @@
   "add (16|M0) r34.0<1>:q r1.5<0;1,0>:q r32.0<2;1,0>:d {I@1}\n"
 #define STORE "send.ugm (16|M0) null r34 r10:1 0x0 0x04000584 {A@1,$3}"
 #define LOAD "send.ugm (16|M0) r20 r34 null:0 0x0 0x04100580 {A@1,$3}"
-/* The lane's number in the group times 4, in r32; that of the lane opposite in a group of four
-   threads, in r33. */
+/* The lane's number in the group times 4, in r32 and r35; that of the lane opposite in a group of
+   four threads, in r33. */
 #define OPPOSITE                                                                                   \
   "(W) mov (8|M0) r30.0<1>:w 0x76543210:v\n(W) add (8|M0) r30.8<1>:w r30.0<1;1,0>:w 8:w {I@1}\n"   \
   "(W) shl (1|M0) r31.0<1>:d r2.0<0;1,0>:d 4:w\n"                                                  \
   "add (16|M0) r32.0<1>:d r31.0<0;1,0>:d r30.0<1;1,0>:w {I@1}\n"                                   \
   "shl (16|M0) r32.0<1>:d r32.0<1;1,0>:d 2:w {I@1}\n"                                              \
-  "xor (16|M0) r33.0<1>:d r32.0<1;1,0>:d 252:w {I@1}\n"
-#define STORE_LOCAL "send.slm (16|M0) null r32 r32:1 0x0 0x02000504 {A@1,$3}\n"
+  "mov (16|M0) r35.0<1>:d r32.0<1;1,0>:d {I@1}\n"                                                  \
+  "xor (16|M0) r33.0<1>:d r32.0<1;1,0>:d 252:w\n"
+#define STORE_LOCAL "send.slm (16|M0) null r32 r35:1 0x0 0x02000504 {A@1,$3}\n"
 #define LOAD_LOCAL "send.slm (16|M0) r20 r33 null:0 0x0 0x02100500 {A@1,$4}"
 #define FENCE                                                                                      \
   "(W) send.slm (1|M0) r40 r0 null:0 0x0 0x0210011F {$5}\n"                                        \
@@ -79,6 +80,65 @@ static const struct {
     {"no signal", "(W) sync.bar 0x0", "sync.bar", "did not signal"},
     {"no count", "(W) send.gtwy (1|M0) null r10 null:0 0x0 0x02000004 {A@1,$6}", "signal barrier",
      "threads in a group of 1"},
+    /* payloads that are not in place */
+    {"short addresses", ADDRESS "send.ugm (16|M0) null r34 r10:1 0x0 0x02000584 {A@1,$3}",
+     "store.ugm", "its addresses have another length"},
+    {"long addresses", ADDRESS "send.ugm (16|M0) null r34 r10:1 0x0 0x06000584 {A@1,$3}",
+     "store.ugm", "its addresses have another length"},
+    {"short data", ADDRESS "send.ugm (16|M0) null r34 r10:1 0x0 0x04001584 {A@1,$3}",
+     "store.ugm.d32x2", "its data have another length"},
+    {"short result", ADDRESS "send.ugm (16|M0) r20 r34 null:0 0x0 0x04101580 {A@1,$3}",
+     "load.ugm.d32x2", "its result has another length"},
+    {"long spill", "(W) send.dc0 (16|M0) null r0 r10:2 0x0 0x020F1004 {$3}", "scratch block write",
+     "its data have another length"},
+    {"behind the last register",
+     ADDRESS
+     "mov (16|M0) r127.0<1>:d 0:w\nsend.ugm (16|M0) r127 r34 null:0 0x0 0x04201580 {A@1,$3}",
+     "load.ugm.d32x2", "beyond the last register"},
+    {"data within addresses", ADDRESS "send.ugm (16|M0) null r34 r35:1 0x0 0x04000584 {A@1,$3}",
+     "store.ugm", "its data overlap its addresses"},
+    {"an early end",
+     "mov (16|M0) r60.0<1>:f r0.0<1;1,0>:f\n(W) send.gtwy (8|M0) null r60 null:0 0x0 0x02000010 "
+     "{EOT,A@1}",
+     "end of thread", "one of the last 16 registers"},
+    {"an end of rubbish", "(W) send.gtwy (8|M0) null r120 null:0 0x0 0x02000010 {EOT}",
+     "end of thread", "nothing has written its header"},
+    {"no addresses", "send.ugm (16|M0) null r50 r10:1 0x0 0x04000584 {$3}", "store.ugm",
+     "nothing has written its address of channel 0"},
+    {"addresses of 8 channels",
+     ADDRESS "mov (8|M0) r50.0<1>:q r34.0<1;1,0>:q {I@1}\n"
+             "send.ugm (16|M0) null r50 r10:1 0x0 0x04000584 {A@1,$3}",
+     "store.ugm", "nothing has written its address of channel 8"},
+    {"fine for 8 channels",
+     ADDRESS "mov (8|M0) r50.0<1>:q r34.0<1;1,0>:q {I@1}\n(W) mov (1|M0) f0.0<1>:uw 0xFF:uw\n"
+             "(f0.0) send.ugm (16|M0) null r50 r10:1 0x0 0x04000584 {A@1,$3}",
+     NULL, NULL},
+    {"no data", ADDRESS "send.ugm (16|M0) null r34 r50:1 0x0 0x04000584 {A@1,$3}", "store.ugm",
+     "nothing has written its data of channel 0"},
+    {"data under a flag",
+     ADDRESS "(W) mov (1|M0) f0.0<1>:uw 0xFFF7:uw\n(f0.0) mov (16|M0) r50.0<1>:d 1:w\n"
+             "send.ugm (16|M0) null r34 r50:1 0x0 0x04000584 {A@1,$3}",
+     "store.ugm", "nothing has written its data of channel 3"},
+    {"half of the data",
+     ADDRESS "mov (16|M0) r50.0<1>:d 1:w\nsend.ugm (16|M0) null r34 r50:2 0x0 0x04001584 {A@1,$3}",
+     "store.ugm.d32x2", "nothing has written its data of channel 0"},
+    {"half of a number",
+     ADDRESS "mov (16|M0) r50.0<2>:uw 1:w\nsend.ugm (16|M0) null r34 r50:1 0x0 0x04000584 {A@1,$3}",
+     "store.ugm", "nothing has written its data of channel 0"},
+    {"fine half of a number",
+     ADDRESS "mov (16|M0) r50.0<2>:uw 1:w\nsend.ugm (16|M0) null r34 r50:1 0x0 0x04000B84 {A@1,$3}",
+     NULL, NULL},
+    {"a sum of rubbish", ADDRESS "send.ugm (16|M0) null r34 r50:1 0x0 0x04000593 {A@1,$3}",
+     "atomic_fadd", "nothing has written its data of channel 0"},
+    {"a block's address", "(W) send.ugm (1|M0) r20 r50 null:0 0x0 0x0210C580 {$3}", "d32x8t",
+     "nothing has written its address"},
+    {"rubbish from scratch",
+     ADDRESS
+     "(W) send.dc0 (16|M0) null r0 r50:1 0x0 0x020F1004 {$3}\nsync.nop null {$3.dst}\n"
+     "(W) send.dc0 (16|M0) r10 r0 null:0 0x0 0x021C1004 {$4}\nsync.nop null {$4.dst}\n" STORE,
+     "store.ugm", "nothing has written its data of channel 0"},
+    {"a spill's header", "(W) send.dc0 (16|M0) null r50 r10:1 0x0 0x020F1004 {$3}",
+     "scratch block write", "nothing has written its header"},
     {"no fence", OPPOSITE STORE_LOCAL BARRIER, "signal barrier", "no fence follows"},
 };
 enum { N = sizeof cases / sizeof *cases };

@@ -65,14 +65,19 @@ static bool access_of(const intel_ins *i, const char *s, intel_message *m) {
   return !strcmp(s, m->local ? ".a32" : ".a64");
 }
 
-/* The lengths that the listing tells must be those that the message has. */
-static bool lengths(const intel_ins *i, const intel_message *m, int wr, int wr1, int rd) {
-  int data = m->components * registers_of(i->lanes, m->register_bytes), addresses = 1;
-  bool stores = m->stores || m->kind == ATOMIC, returns = !stores || (m->kind == ATOMIC && rd);
-  if (m->kind == BLOCK || m->kind == PAYLOAD)
-    data = (m->components * m->register_bytes + INTEL_REGISTER - 1) / INTEL_REGISTER;
-  else if (!m->local) addresses = registers_of(i->lanes, 8);
-  return wr == addresses && wr1 == (stores ? data : 0) && rd == (returns ? data : 0);
+static intel_lengths lengths_of(const intel_ins *i, const intel_message *m) {
+  bool stores = m->stores || m->kind == ATOMIC, one = m->kind == BLOCK || m->kind == PAYLOAD,
+       returns = !stores || (m->kind == ATOMIC && m->to >= 0);
+  int each = registers_of(i->lanes, m->register_bytes),
+      data = one ? (m->components * m->register_bytes + INTEL_REGISTER - 1) / INTEL_REGISTER
+                 : m->components * each;
+  if (m->kind == SCRATCH) data = m->components;
+  if (m->kind == FENCE) return (intel_lengths){1, 0, 1};
+  if (m->kind == SIGNAL || m->kind == END) return (intel_lengths){1, 0, 0};
+  return (intel_lengths){.address =
+                             one || m->local || m->kind == SCRATCH ? 1 : registers_of(i->lanes, 8),
+                         .data = stores ? data : 0,
+                         .to = returns ? data : 0};
 }
 
 static bool scratch_of(const char *s, const char *descriptor, intel_message *m) {
@@ -90,7 +95,7 @@ static bool scratch_of(const char *s, const char *descriptor, intel_message *m) 
 }
 
 static intel_run run_by_lane, run_block, run_payload, run_scratch, run_atomic, run_signal,
-    run_fence, run_end;
+    run_fence, run_end, run_message;
 
 bool intel_message_of(const intel_kernel *k, intel_ins *i, char *const *w, int n,
                       const char *comment, const char *options) {
@@ -113,9 +118,7 @@ bool intel_message_of(const intel_kernel *k, intel_ins *i, char *const *w, int n
   m->to_registers = (uint8_t)rd;
   m->address_registers = (uint8_t)wr;
   m->data_registers = (uint8_t)wr1;
-  if ((m->to >= 0) != (rd > 0) || (m->data >= 0) != (wr1 > 0) ||
-      m->address + wr > (int)k->registers || m->to + rd > (int)k->registers ||
-      m->data + wr1 > (int)k->registers || (data >= 0 && data != wr1))
+  if ((m->to >= 0) != (rd > 0) || (m->data >= 0) != (wr1 > 0) || (data >= 0 && data != wr1))
     return false;
   bool good = true;
   if (strstr(options, "EOT")) {
@@ -123,19 +126,27 @@ bool intel_message_of(const intel_kernel *k, intel_ins *i, char *const *w, int n
     good = !strcmp(what, "end of thread");
   } else if (!strcmp(kind, "gtwy")) {
     m->kind = SIGNAL;
-    good = !strcmp(what, "signal barrier") && wr == 1;
+    good = !strcmp(what, "signal barrier");
   } else if (!strncmp(what, "fence.", 6)) {
     m->kind = FENCE;
     m->local = !strncmp(what, "fence.slm.", 10);
   } else if (!strcmp(kind, "dc0")) {
-    good = !strncmp(what, "hword scratch block ", 20) && scratch_of(what + 20, w[4], m) &&
-           wr == 1 && (m->stores ? wr1 : rd) == m->components;
+    good = !strncmp(what, "hword scratch block ", 20) && scratch_of(what + 20, w[4], m);
   } else {
-    good = (!strcmp(kind, "ugm") || !strcmp(kind, "slm")) && access_of(i, what, m) &&
-           lengths(i, m, wr, wr1, rd);
+    good = (!strcmp(kind, "ugm") || !strcmp(kind, "slm")) && access_of(i, what, m);
   }
-  i->run = runs[m->kind];
-  return good;
+  if (!good) return false;
+  const intel_lengths needed = lengths_of(i, m);
+  m->run = runs[m->kind];
+  i->run = run_message;
+  i->wrong = intel_misplaced(i, &needed, (uint32_t)strtoul(w[4], NULL, 16), k->registers);
+  return !i->wrong;
+}
+
+static void run_message(intel_thread *t, const intel_ins *i) {
+  if (!intel_in_place(t, i)) return;
+  i->message.run(t, i);
+  intel_mark_loaded(t, i);
 }
 
 /* ---- memory ---- */
@@ -164,11 +175,11 @@ static uint64_t address_of(const intel_thread *t, const intel_message *m, int la
 }
 
 /* Component c of 16 lanes lies in registers of its own. */
-static unsigned char *element(intel_thread *t, const intel_ins *i, int c, int lane) {
+uint32_t intel_element_at(const intel_ins *i, int c, int lane) {
   const intel_message *m = &i->message;
   int first = (m->stores || m->kind == ATOMIC ? m->data : m->to) +
               c * registers_of(i->lanes, m->register_bytes);
-  return t->g + first * INTEL_REGISTER + lane * m->register_bytes;
+  return (uint32_t)(first * INTEL_REGISTER + lane * m->register_bytes);
 }
 
 static void run_by_lane(intel_thread *t, const intel_ins *i) {
@@ -181,7 +192,7 @@ static void run_by_lane(intel_thread *t, const intel_ins *i) {
     unsigned char *p = memory_at(t, i, at[k], total, m->stores);
     if (!p) return;
     for (int c = 0; c < m->components; c++, p += m->bytes) {
-      unsigned char *e = element(t, i, c, k);
+      unsigned char *e = t->g + intel_element_at(i, c, k);
       if (m->stores) memcpy(p, e, m->bytes);
       else {
         memset(e, 0, m->register_bytes);
@@ -223,6 +234,7 @@ static void run_scratch(intel_thread *t, const intel_ins *i) {
                t->launch->kernel->scratch_bytes);
   else if (m->stores) memcpy(t->scratch + m->offset, t->g + m->data * INTEL_REGISTER, bytes);
   else memcpy(t->g + m->to * INTEL_REGISTER, t->scratch + m->offset, bytes);
+  if (t->state != MACHINE_FAILED) intel_mark_scratch(t, i);
 }
 
 /* ---- atomics: the lanes one after another, in any order ---- */
@@ -260,7 +272,7 @@ static void run_atomic(intel_thread *t, const intel_ins *i) {
     unsigned char *p = memory_at(t, i, address_of(t, m, k), m->bytes, true);
     if (!p) return;
     memcpy(old[k], p, m->bytes);
-    add_to(p, element(t, i, 0, k), m);
+    add_to(p, t->g + intel_element_at(i, 0, k), m);
   }
   for (int k = 0; m->to >= 0 && k < i->lanes; k++)
     if (lanes >> k & 1) memcpy(t->g + m->to * INTEL_REGISTER + k * m->bytes, old[k], m->bytes);
