@@ -173,6 +173,10 @@ INTEL_INLINE const double *intel_doubles(intel_thread *t, const intel_ins *i,
   return row;
 }
 
+/* A number between -1 and 1, more often one of the two: an approximation's error, in parts of what
+   is allowed. */
+double intel_random_error(intel_thread *t);
+
 /* ---- results ---- */
 
 /* Rows of integers (as unsigned; the low bits are kept), f or df into the result, converted to its

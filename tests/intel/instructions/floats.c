@@ -34,8 +34,13 @@ FLOATS(rndz, truncf(X))
 
 /* ---- approximate functions ---- */
 
-/* X number between -1 and 1, more often one of the two. */
-static double random_error(intel_thread *t) {
+/* Bounds are those of Intel's documentation of its ESIMD extension of SYCL (sycl_esimd_math_ext:
+   "also directly supported by the hardware"): inv has 1 ulp, exp2 4, rsqrt 4. No bound by processor
+   is published. Of the seeds of divisions and roots (math.invm, math.rsqtm) none is at all: they
+   are taken to be off by as much as rsqrt, 4 ulp of the coarsest number. */
+enum { INV_ULPS = 1, EXP_ULPS = 4 };
+
+double intel_random_error(intel_thread *t) {
   uint64_t r = machine_draw(t->launch->random);
   return r & 3 ? (r & 4 ? 1 : -1) : (double)(int64_t)r * 0x1p-63;
 }
@@ -48,15 +53,14 @@ static void approximate(intel_thread *t, const intel_ins *i, double (*f)(double)
     frexp(exact, &exponent);
     if (exponent < -125) exponent = -125; /* of a unit of subnormals */
     bool special = !isfinite(exact) || !exact || a[k] == 0;
-    r[k] = (float)(special ? exact : exact + random_error(t) * ulps * ldexp(1, exponent - 24));
+    r[k] =
+        (float)(special ? exact : exact + intel_random_error(t) * ulps * ldexp(1, exponent - 24));
   }
   intel_put_floats(t, i, r);
 }
 static double inverse(double x) { return 1 / x; }
-/* In units in the last place. The compiler's integer divisions, which alone use math.inv, stay
-   right with 1; OpenCL allows 3 for exp2, which the compiler makes of math.exp. */
-static void inv(intel_thread *t, const intel_ins *i) { approximate(t, i, inverse, 1); }
-static void power_of_2(intel_thread *t, const intel_ins *i) { approximate(t, i, exp2, 4); }
+static void inv(intel_thread *t, const intel_ins *i) { approximate(t, i, inverse, INV_ULPS); }
+static void power_of_2(intel_thread *t, const intel_ins *i) { approximate(t, i, exp2, EXP_ULPS); }
 
 const intel_op intel_float_ops[] = {
     {"add", 2, false, NULL, NULL, add_floats, add_doubles},

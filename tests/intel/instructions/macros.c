@@ -76,8 +76,8 @@ static void madm(intel_thread *t, const intel_ins *i) {
   }
 }
 
-/* Approximations are off by up to 2^-22 here; channels whose result is special get it at once, and
-   their flag. */
+/* Approximations are off by up to 2^-21 (see floats.c); channels whose result is special get it at
+   once, and their flag. */
 static void approximate(intel_thread *t, const intel_ins *i, int lane, bool root) {
   intel_quad x = plain(t, &i->s[0], lane), y = root ? x : plain(t, &i->s[1], lane), seed;
   bool special = !finite_number(x) || !finite_number(y) || x == 0 || y == 0 || (root && x < 0);
@@ -88,7 +88,7 @@ static void approximate(intel_thread *t, const intel_ins *i, int lane, bool root
     return;
   }
   seed = root ? 1 / (intel_quad)sqrt((double)x) : 1 / y;
-  double error = (double)(int64_t)machine_draw(t->launch->random) * 0x1p-85;
+  double error = intel_random_error(t) * 0x1p-21;
   put(t, i, lane, seed + seed * (intel_quad)error);
 }
 static void each_approximation(intel_thread *t, const intel_ins *i, bool root) {
