@@ -1,16 +1,21 @@
 #!/usr/bin/env python3
-"""Writes docs/cli.md from the --help texts of the command: python3 ci/cli_docs.py CLEBSCH [--check]
+"""Writes what the command says into docs: python3 ci/cli_docs.py CLEBSCH [--check]
 
-CLEBSCH is the program, as build/tools/clebsch.  --check writes nothing, and fails if the page
-differs from what would be written.  No device is opened."""
+docs/cli.md has the --help texts; docs/concepts.md, between "<!-- support -->" and "<!-- end -->",
+the types in which each op has each pass, as `clebsch source` finds them on the interpreter.
+CLEBSCH is the program, as build/tools/clebsch.  --check writes nothing, and fails if a page differs
+from what would be written."""
 import difflib
+import json
 import os
 import pathlib
 import re
 import subprocess
 import sys
 
-PAGE = pathlib.Path(__file__).resolve().parent.parent / "docs" / "cli.md"
+DOCS = pathlib.Path(__file__).resolve().parent.parent / "docs"
+PASSES = "forward", "backward", "double_backward", "triple_backward"
+TYPES = "f64", "f32", "f16", "bf16"
 # Subcommands with more than one --help text, and the first arguments of the others.
 MORE = {"bench": ["launches", "optimizer", "--suite standard", "--without each"]}
 HEAD = """# The command `clebsch`
@@ -59,23 +64,42 @@ def page(command):
         if not problem:
             sys.exit(f"{op} has no options of its problem")
         text += section(f"### {op}", problem[1])
-    return text.rstrip() + "\n"
+    return text.rstrip() + "\n", ops[1]
+
+
+def types(command, op, which):
+    """Of memory, in which the op has this pass."""
+    words = [command, "source", op, "--device", "cpu:interpreter", "--json", "--pass", which]
+    done = subprocess.run([*words, *(f"--dtype={t}" for t in TYPES)], capture_output=True, text=True,
+                          env={**os.environ, "CLB_CACHE_DIR": "off"})
+    if done.returncode and f"{op} has no {which}" not in done.stderr:
+        sys.exit(done.stderr)
+    return " ".join(kernel["dtype"] for kernel in json.loads(done.stdout or "[]")) or "-"
+
+
+def support(command, ops):
+    rows = [["op", *(which.replace("_", " ") for which in PASSES)], ["---"] * 5]
+    rows += [[f"`{op}`", *(types(command, op, which) for which in PASSES)] for op in ops]
+    return "".join(f"| {' | '.join(row)} |\n" for row in rows)
 
 
 def main():
     arguments = [a for a in sys.argv[1:] if a != "--check"]
     if len(arguments) != 1:
         sys.exit(__doc__)
-    new = page(arguments[0])
-    if "--check" not in sys.argv:
-        PAGE.write_text(new)
-        return
-    old = PAGE.read_text() if PAGE.is_file() else ""
-    if old != new:
-        names = "docs/cli.md", "--help"
-        delta = difflib.unified_diff(old.splitlines(True), new.splitlines(True), *names)
-        sys.stdout.writelines(delta)
-        sys.exit("docs/cli.md is not what the command says: run ci/cli_docs.py")
+    cli, ops = page(arguments[0])
+    concepts, found = re.subn(r"(?s)(<!-- support -->\n\n).*?(\n<!-- end -->)",
+                              rf"\g<1>{support(arguments[0], ops)}\2", (DOCS / "concepts.md").read_text())
+    if found != 1:
+        sys.exit("docs/concepts.md has no <!-- support --> with its <!-- end -->")
+    for name, new in (("cli.md", cli), ("concepts.md", concepts)):
+        old = (DOCS / name).read_text() if (DOCS / name).is_file() else ""
+        if "--check" not in sys.argv:
+            (DOCS / name).write_text(new)
+        elif old != new:
+            delta = difflib.unified_diff(old.splitlines(True), new.splitlines(True), name, "the command")
+            sys.stdout.writelines(delta)
+            sys.exit(f"docs/{name} is not what the command says: run ci/cli_docs.py")
 
 
 main()
