@@ -2,6 +2,7 @@
 #ifndef CLB_KERNELS_LAYERS_LAYER_H
 #define CLB_KERNELS_LAYERS_LAYER_H
 
+#include "kernels/common/activation.h"
 #include "kernels/common/rows.h"
 
 /* A `check`: storage and arithmetic are of one type. */
@@ -66,8 +67,5 @@ void clb_received_start(clb_layer *b, const clb_received *list, ir_val *edge, ir
    mask the lanes that have one, or IR_NONE. */
 void clb_layer_channels(clb_layer *b, int64_t mul,
                         void (*each)(void *user, ir_val channel, ir_val mask), void *user);
-
-/* The activation's value and slope at x. */
-void clb_activate(ir_kernel *k, ir_type t, int activation, ir_val x, ir_val *value, ir_val *slope);
 
 #endif

@@ -1,4 +1,4 @@
-/* kernels/layers/gate.c - activations of scalars, and gated channels times the activations of their
+/* kernels/gate/gate.c - activations of scalars, and gated channels times the activations of their
    gates; lanes are channels, a sub-group does a row. */
 #include "kernels/layers/layer.h"
 

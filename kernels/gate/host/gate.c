@@ -1,4 +1,4 @@
-/* kernels/layers/host/gate.c - which channels of a row of irreps are scalars, gates and gated, and
+/* kernels/gate/host/gate.c - which channels of a row of irreps are scalars, gates and gated, and
    which gate applies to which channel. */
 #include <stdlib.h>
 
