@@ -200,6 +200,19 @@ module clebsch
     integer(c_int64_t) :: x = 0, w = 0
   end type
 
+  type, bind(c) :: clb_gate_desc
+    type(c_ptr) :: irreps_scalars = c_null_ptr, irreps_gates = c_null_ptr, &
+         irreps_gated = c_null_ptr, act_scalars = c_null_ptr, act_gates = c_null_ptr, &
+         irreps_x = c_null_ptr
+    integer(c_int) :: layout = CLB_MUL_IR, normalize = 0, storage = CLB_F32, arithmetic = CLB_F32, &
+         accumulate = 0, passes = CLB_PASS_FORWARD
+  end type
+
+  type, bind(c) :: clb_gate_sizes
+    integer(c_int64_t) :: x = 0, y = 0
+    character(kind=c_char) :: irreps_x(8192), irreps_y(8192)
+  end type
+
   type, bind(c) :: clb_model_options
     integer(c_int) :: dtype = CLB_F32, knots = 0
     real(c_double) :: skin = 0
@@ -864,6 +877,45 @@ module clebsch
       type(clb_rows), value :: x, w, g, a, c, d_x, d_w, d_g
       integer(c_int) :: status
     end function
+    function clb_gate_create_c(ctx, desc, op, gate_desc_size) bind(c, &
+         name='clb_gate_create_sized') result(status)
+      import
+      type(c_ptr), value :: ctx
+      type(clb_gate_desc), intent(in), target :: desc
+      type(c_ptr), intent(out) :: op
+      integer(c_size_t), value :: gate_desc_size
+      integer(c_int) :: status
+    end function
+    function clb_gate_measure_c(ctx, desc, sizes, gate_desc_size) bind(c, &
+         name='clb_gate_measure_sized') result(status)
+      import
+      type(c_ptr), value :: ctx
+      type(clb_gate_desc), intent(in), target :: desc
+      type(clb_gate_sizes), intent(out) :: sizes
+      integer(c_size_t), value :: gate_desc_size
+      integer(c_int) :: status
+    end function
+    function clb_gate_forward(op, n, x, y) bind(c) result(status)
+      import
+      type(c_ptr), value :: op
+      integer(c_int64_t), value :: n
+      type(clb_rows), value :: x, y
+      integer(c_int) :: status
+    end function
+    function clb_gate_backward(op, n, x, g, g_x) bind(c) result(status)
+      import
+      type(c_ptr), value :: op
+      integer(c_int64_t), value :: n
+      type(clb_rows), value :: x, g, g_x
+      integer(c_int) :: status
+    end function
+    function clb_gate_double_backward(op, n, x, g, a, d_x, d_g) bind(c) result(status)
+      import
+      type(c_ptr), value :: op
+      integer(c_int64_t), value :: n
+      type(clb_rows), value :: x, g, a, d_x, d_g
+      integer(c_int) :: status
+    end function
     function clb_model_open_c(ctx, path, options, model, model_options_size) bind(c, &
          name='clb_model_open_sized') result(status)
       import
@@ -1171,6 +1223,22 @@ contains
     type(clb_rms_norm_sizes), intent(out) :: sizes
     integer(c_int) :: status
     status = clb_rms_norm_measure_c(ctx, desc, sizes, c_sizeof(desc))
+  end function
+
+  function clb_gate_create(ctx, desc, op) result(status)
+    type(c_ptr), intent(in) :: ctx
+    type(clb_gate_desc), intent(in), target :: desc
+    type(c_ptr), intent(out) :: op
+    integer(c_int) :: status
+    status = clb_gate_create_c(ctx, desc, op, c_sizeof(desc))
+  end function
+
+  function clb_gate_measure(ctx, desc, sizes) result(status)
+    type(c_ptr), intent(in) :: ctx
+    type(clb_gate_desc), intent(in), target :: desc
+    type(clb_gate_sizes), intent(out) :: sizes
+    integer(c_int) :: status
+    status = clb_gate_measure_c(ctx, desc, sizes, c_sizeof(desc))
   end function
 
   function clb_model_open(ctx, path, options, model) result(status)

@@ -908,6 +908,52 @@ CLB_API clb_status clb_rms_norm_double_backward(clb_op *op, int64_t n, clb_rows 
                                                 clb_rows g, clb_rows a, clb_rows c, clb_rows d_x,
                                                 clb_rows d_w, clb_rows d_g);
 
+/* ---- gate ---- */
+
+/* e3nn's Gate: scalars go through an activation; each gate, a scalar, too, and multiplies a channel
+   of `gated`. Activations are named in a text: "silu", for all terms, or one for each term of the
+   irreps as they are given, "silu,tanh"; each may have a factor, "1.68*silu". There are silu, tanh,
+   sigmoid, relu, abs, identity and ssp (shifted softplus, log((1 + exp(x)) / 2)). Of even scalars
+   (0e) all of them are even. Of odd ones (0o) abs is even, tanh and identity are odd, the others
+   are refused. */
+typedef struct {
+  const char *irreps_scalars, *irreps_gates; /* of degree 0; NULL or "": none */
+  const char *irreps_gated;                  /* as many channels as irreps_gates */
+  const char *act_scalars, *act_gates;
+  const char *irreps_x; /* the order of x: of each irrep first the scalars, then the gates, then the
+                           gated. NULL: e3nn's, which is by degree, odd before even, each irrep
+                           once */
+  clb_layout layout;    /* CLB_MUL_IR or CLB_IR_MUL */
+  int normalize;        /* 1: activations are also multiplied so that the mean of their squares is 1
+                           for normally distributed x (e3nn's normalize2mom) */
+  clb_dtype storage, arithmetic; /* as for spherical harmonics */
+  int accumulate;                /* 1: add to the outputs instead of overwriting them */
+  unsigned passes;               /* CLB_PASS_BIT of each pass to compile */
+} clb_gate_desc;
+
+/* At kinks (relu and abs at 0) the slope is 0, as torch's; second derivatives are 0 there. */
+CLB_SIZED clb_status clb_gate_create(clb_context *ctx, const clb_gate_desc *desc, clb_op **op);
+
+/* Numbers and irreps of a row of x, and of a row of y: the activated scalars, then the gated
+   channels, in the order of the description; a term of gated is split where its gates change its
+   parity. */
+typedef struct {
+  int64_t x, y;
+  char irreps_x[CLB_IRREPS_BYTES], irreps_y[CLB_IRREPS_BYTES]; /* end with a 0 byte */
+} clb_gate_sizes;
+CLB_SIZED clb_status clb_gate_measure(clb_context *ctx, const clb_gate_desc *desc,
+                                      clb_gate_sizes *sizes);
+
+/* y[n][Y] from x[n][X]; X and Y of clb_gate_sizes. Results may not overlap operands. */
+CLB_API clb_status clb_gate_forward(clb_op *op, int64_t n, clb_rows x, clb_rows y);
+
+/* The gradient of sum g y: g_x[n][X], from x and g[n][Y]. */
+CLB_API clb_status clb_gate_backward(clb_op *op, int64_t n, clb_rows x, clb_rows g, clb_rows g_x);
+
+/* The gradients of sum a g_x, with a[n][X]: d_x[n][X] and d_g[n][Y]. */
+CLB_API clb_status clb_gate_double_backward(clb_op *op, int64_t n, clb_rows x, clb_rows g,
+                                            clb_rows a, clb_rows d_x, clb_rows d_g);
+
 /* ---- the sizes of structs ---- */
 
 /* What the functions with CLB_SIZED call, with the sizes that this header gives their structs. */
@@ -1016,6 +1062,17 @@ CLB_API clb_status clb_rms_norm_measure_sized(clb_context *ctx, const clb_rms_no
 static inline clb_status clb_rms_norm_measure(clb_context *ctx, const clb_rms_norm_desc *desc,
                                               clb_rms_norm_sizes *sizes) {
   return clb_rms_norm_measure_sized(ctx, desc, sizes, sizeof *desc);
+}
+CLB_API clb_status clb_gate_create_sized(clb_context *ctx, const clb_gate_desc *desc, clb_op **op,
+                                         size_t desc_size);
+static inline clb_status clb_gate_create(clb_context *ctx, const clb_gate_desc *desc, clb_op **op) {
+  return clb_gate_create_sized(ctx, desc, op, sizeof *desc);
+}
+CLB_API clb_status clb_gate_measure_sized(clb_context *ctx, const clb_gate_desc *desc,
+                                          clb_gate_sizes *sizes, size_t desc_size);
+static inline clb_status clb_gate_measure(clb_context *ctx, const clb_gate_desc *desc,
+                                          clb_gate_sizes *sizes) {
+  return clb_gate_measure_sized(ctx, desc, sizes, sizeof *desc);
 }
 
 /* Of the struct, of one of its tensors and of one of its groups. */

@@ -21,7 +21,7 @@ static ir_val weight(ir_kernel *k, ir_val weights, int at) {
 /* tanh(q^2), and its derivative by q^2. */
 static void saturate(ir_kernel *k, ir_type t, const clb_problem *p, ir_val q, ir_val *value,
                      ir_val *slope) {
-  clb_activate(k, t, p->density.activation, ir_mul(k, q, q), value, slope);
+  clb_activate(k, t, p->density.activation, ir_mul(k, q, q), value, slope, NULL);
 }
 
 static void forward(const clb_problem *p, const clb_schedule *s, ir_kernel *k) {

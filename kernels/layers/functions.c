@@ -15,17 +15,3 @@ void clb_polynomial_cutoff(ir_kernel *k, ir_type t, int p, ir_val u, ir_val left
   *value = ir_select(k, beyond, zero, *value);
   *slope = ir_select(k, beyond, zero, *slope);
 }
-
-/* The IR has no logarithm, but roots and exp. With s = x^(1/64), near 1, and z = (s - 1) / (s + 1),
-   log x = 128 (z + z^3/3 + z^5/5 + ...); one step of Halley's method for exp(y) = x makes of an
-   error e one of e^3 / 12, and removes the rounding that the roots have magnified. */
-ir_val clb_logarithm(ir_kernel *k, ir_type t, ir_val x) {
-  ir_val s = x, one = ir_real(k, t, 1);
-  for (int i = 0; i < 6; i++) s = ir_1(k, IR_SQRT, s);
-  ir_val z = ir_2(k, IR_DIV, ir_sub(k, s, one), ir_add(k, s, one)), z2 = ir_mul(k, z, z),
-         sum = ir_fma(k, z2, ir_real(k, t, 128. / 7), ir_real(k, t, 128. / 5));
-  sum = ir_fma(k, z2, sum, ir_real(k, t, 128. / 3));
-  ir_val y = ir_mul(k, z, ir_fma(k, z2, sum, ir_real(k, t, 128))), e = ir_1(k, IR_EXP, y),
-         miss = ir_2(k, IR_DIV, ir_sub(k, x, e), ir_add(k, x, e));
-  return ir_fma(k, ir_real(k, t, 2), miss, y);
-}

@@ -9,7 +9,4 @@
 void clb_polynomial_cutoff(ir_kernel *k, ir_type t, int p, ir_val u, ir_val left, double unit,
                            ir_val *value, ir_val *slope);
 
-/* The natural logarithm of x, 1e-10 <= x <= 1e6, to rounding. */
-ir_val clb_logarithm(ir_kernel *k, ir_type t, ir_val x);
-
 #endif

@@ -2,7 +2,7 @@
 #ifndef CLB_KERNELS_LAYERS_LAYER_H
 #define CLB_KERNELS_LAYERS_LAYER_H
 
-#include "kernels/common/activation.h"
+#include "kernels/common/activate.h"
 #include "kernels/common/rows.h"
 
 /* A `check`: storage and arithmetic are of one type. */

@@ -24,7 +24,7 @@ static ir_val function(builder *b, int pass, const ir_val *x) {
   if (b->p->function == CLB_POINTWISE_COMBINE)
     return pass ? ir_fma(k, b->factor[0], x[0], ir_mul(k, b->factor[1], x[1]))
                 : ir_mul(k, b->factor[0], x[0]);
-  clb_activate(k, b->l.t, b->p->activation, ir_mul(k, scale, x[0]), &value, &slope);
+  clb_activate(k, b->l.t, b->p->activation, ir_mul(k, scale, x[0]), &value, &slope, NULL);
   return pass ? ir_mul(k, x[1], ir_mul(k, ir_real(k, b->l.t, b->p->factor * b->p->scale), slope))
               : ir_mul(k, ir_real(k, b->l.t, b->p->factor), value);
 }

@@ -76,18 +76,14 @@ static int read_norm(const block *b, int linear) {
 }
 
 static clb_scaled_activation read_activation(reader *r, const char *which) {
-  static const struct {
-    const char *name;
-    clb_activation function;
-  } known[] = {
-      {"silu", CLB_SILU}, {"tanh", CLB_TANH}, {"abs", CLB_ABS}, {"identity", CLB_IDENTITY}};
+  static const clb_activation known[] = {CLB_SILU, CLB_TANH, CLB_ABS, CLB_IDENTITY};
   char key[CLB_MODEL_KEY], scale[CLB_MODEL_KEY];
   snprintf(key, sizeof key, "activation_%s", which);
   snprintf(scale, sizeof scale, "activation_%s_scale", which);
   const char *text = clb_model_text(r, key);
   for (size_t i = 0; i < sizeof known / sizeof *known; i++)
-    if (!strcmp(text, known[i].name))
-      return (clb_scaled_activation){known[i].function, clb_model_number(r, scale)};
+    if (!strcmp(text, clb_activation_name(known[i])))
+      return (clb_scaled_activation){known[i], clb_model_number(r, scale)};
   clb_model_refuse(r, "'%s' is \"%.60s\"; only silu, tanh, abs and identity are known", key, text);
   return (clb_scaled_activation){CLB_SILU, 1};
 }

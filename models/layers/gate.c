@@ -1,37 +1,50 @@
 /* models/layers/gate.c - activations of scalars, and gates that multiply the other features. */
+#include <stdlib.h>
+
+#include "kernels/gate/host/gate.h"
+#include "kernels/layers/host/layer_call.h"
 #include "models/layers/kinds.h"
 
-enum { TEXTS = 4 };
+static void set_activations(const clb_gate *p, clb_gate_parts *parts) {
+  for (int t = 0; t < p->scalars.n; t++)
+    parts->activation[CLB_GATE_SCALARS][t] = p->scalars.term[t].parity > 0 ? p->even : p->odd;
+  for (int t = 0; t < p->gates.n; t++) parts->activation[CLB_GATE_GATES][t] = p->gate;
+}
 
 static clb_status build(clb_network *n, clb_layer *y) {
   clb_gate *p = y->parameters;
-  const clb_irreps *parts[TEXTS] = {&n->array[y->in[0]]->irreps, &p->scalars, &p->gates, &p->gated};
-  const char *irreps[TEXTS];
-  clb_text text[TEXTS] = {{0}};
-  clb_status s = CLB_OK;
-  for (int i = 0; i < TEXTS; i++)
-    if (!(irreps[i] = clb_irreps_text(parts[i], &text[i]))) s = clb_network_no_memory(n);
-  const clb_gate_desc d = {irreps[0],        irreps[1],       irreps[2],        irreps[3],
-                           p->even.function, p->odd.function, p->gate.function, p->even.scale,
-                           p->odd.scale,     p->gate.scale};
-  if (!s) s = clb_gate_create(n->ctx, n->type, &d, &p->op);
-  for (int i = 0; i < TEXTS; i++) clb_text_free(&text[i]);
+  clb_gate_parts *parts = calloc(1, sizeof *parts);
+  clb_problem *problem = clb_layer_problem(n->ctx, CLB_GATE, n->type, n->type);
+  clb_status s = parts && problem ? CLB_OK : clb_network_no_memory(n);
+  if (!s) {
+    *parts = (clb_gate_parts){.layout = CLB_IR_MUL,
+                              .in = n->array[y->in[0]]->irreps,
+                              .part = {p->scalars, p->gates, p->gated}};
+    set_activations(p, parts);
+    s = clb_gate_plan(parts, &problem->gate, &n->ctx->error);
+  }
+  if (!s)
+    s = clb_op_create(n->ctx, problem, CLB_PASS_BIT(CLB_FORWARD) | CLB_PASS_BIT(CLB_BACKWARD), NULL,
+                      &p->op);
+  free(parts);
+  free(problem);
   return s;
 }
 
 static clb_status forward(clb_network *n, clb_layer *y, unsigned adds) {
   const clb_gate *p = y->parameters;
   (void)adds;
-  return clb_gate_forward(p->op, clb_row_count(n, y->in[0]), clb_value(n, y->in[0]),
-                          clb_value(n, y->out[0]));
+  return clb_public_op_run(p->op, CLB_GATE, CLB_FORWARD, clb_row_count(n, y->in[0]),
+                           (const clb_rows[]){clb_value(n, y->in[0]), clb_value(n, y->out[0])});
 }
 
 /* Its input has no other reader. */
 static clb_status backward(clb_network *n, clb_layer *y, unsigned adds) {
   const clb_gate *p = y->parameters;
   (void)adds;
-  return clb_gate_backward(p->op, clb_row_count(n, y->in[0]), clb_value(n, y->in[0]),
-                           clb_gradient(n, y->out[0]), clb_gradient(n, y->in[0]));
+  return clb_public_op_run(p->op, CLB_GATE, CLB_BACKWARD, clb_row_count(n, y->in[0]),
+                           (const clb_rows[]){clb_value(n, y->in[0]), clb_gradient(n, y->out[0]),
+                                              clb_gradient(n, y->in[0])});
 }
 
 /* ---- pruning ---- */

@@ -5,6 +5,7 @@
 
 #include "models/layers/network.h"
 #include "kernels/convolution/host/convolution.h"
+#include "src/problem/activation.h"
 
 enum { CLB_RADIAL_MATRICES = 16 };
 
@@ -168,11 +169,6 @@ extern const clb_layer_kind clb_norm_kind;
 
 /* ---- gate [10] ---- */
 
-/* scale * function(x) */
-typedef struct {
-  clb_activation function;
-  double scale;
-} clb_scaled_activation;
 typedef struct {
   clb_irreps scalars, gates, gated;
   clb_scaled_activation even, odd, gate;

@@ -233,6 +233,19 @@ class rms_norm_sizes(c.Structure):
     _fields_ = [("x", c.c_int64), ("w", c.c_int64)]
 
 
+class gate_desc(c.Structure):
+    _fields_ = [("irreps_scalars", c.c_char_p), ("irreps_gates", c.c_char_p),
+                ("irreps_gated", c.c_char_p), ("act_scalars", c.c_char_p),
+                ("act_gates", c.c_char_p), ("irreps_x", c.c_char_p), ("layout", c.c_int),
+                ("normalize", c.c_int), ("storage", c.c_int), ("arithmetic", c.c_int),
+                ("accumulate", c.c_int), ("passes", c.c_uint)]
+
+
+class gate_sizes(c.Structure):
+    _fields_ = [("x", c.c_int64), ("y", c.c_int64), ("irreps_x", c.c_char * 8192),
+                ("irreps_y", c.c_char * 8192)]
+
+
 class model_options(c.Structure):
     _fields_ = [("dtype", c.c_int), ("knots", c.c_int), ("skin", c.c_double),
                 ("workspace_bytes", c.c_uint64), ("atomics", c.c_int)]

@@ -123,10 +123,11 @@ typedef struct {
   double scale, factor; /* ACTIVATION: h = factor f(scale x) */
 } clb_pointwise_problem;
 
-/* Channels that are adjacent in both input and output: scalars (gate < 0), or gated channels, whose
-   components are in_step and out_step elements apart. */
+/* Channels that follow each other in both input and output, in_by and out_by elements apart:
+   scalars (gate < 0), or gated channels, whose components are in_step and out_step elements apart;
+   their gates are adjacent. */
 typedef struct {
-  int32_t in, in_step, out, out_step, gate, mul, components, activation;
+  int32_t in, in_step, in_by, out, out_step, out_by, gate, mul, components, activation;
   double scale;
 } clb_gate_segment;
 

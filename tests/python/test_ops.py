@@ -78,6 +78,19 @@ class Ops(unittest.TestCase):
         x = normal(3, 77, dtype=np.float32)
         self.near(plain.forward(x, np.ones(77, np.float32)), x / np.sqrt((x ** 2).mean(1, keepdims=True)), 1e-6)
 
+    def test_ops_gate(self):
+        for options in ({}, {"layout": "ir_mul", "normalize": False}):
+            op = clebsch.gate("5x0e+2x0o", "silu,tanh", "3x0e", "1.5*sigmoid", "3x1o", device="cpu", **options)
+            self.assertEqual((op.irreps_x, op.irreps_y), ("2x0o+8x0e+3x1o", "5x0e+2x0o+3x1o"))
+            x, g, a, along = normal(4, 19), normal(4, 16), normal(4, 19), normal(4, 19)
+            self.near((op.backward(x, g) * along).sum(), slope(lambda x: (g * op.forward(x)).sum(), x, along), 1e-8)
+            d_x, d_g = op.double_backward(x, g, a)
+            self.near((d_x * along).sum(), slope(lambda x: (a * op.backward(x, g)).sum(), x, along), 1e-7)
+            self.near((d_g * g).sum(), (a * op.backward(x, g)).sum())
+        self.near(op.forward(x)[:, :5], x[:, 2:7] / (1 + np.exp(-x[:, 2:7])))
+        with self.assertRaisesRegex(clebsch.Error, "silu of 2x0o would have no parity"):
+            clebsch.gate("5x0e+2x0o", "silu")
+
     def test_ops_product_of_vectors(self):
         x, y = normal(6, 3), normal(6, 3)
         for out, wanted in (("0e", (x * y).sum(1)[:, None] / np.sqrt(3)), ("1e", np.cross(x, y) / np.sqrt(2))):

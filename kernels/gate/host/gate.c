@@ -1,160 +1,186 @@
-/* kernels/gate/host/gate.c - which channels of a row of irreps are scalars, gates and gated, and
-   which gate applies to which channel. */
+/* kernels/gate/host/gate.c - operands of gates, and which channels of a row are scalars, gates and
+   gated. */
+#include "kernels/gate/host/gate.h"
+
 #include <stdlib.h>
 
-#include "src/problem/irreps.h"
-#include "kernels/layers/host/layer_call.h"
-#include "kernels/layers/host/layers.h"
+#include "src/base/signature.h"
 
-enum { SCALARS, GATES, GATED, PARTS };
-static const char *const part_names[] = {"irreps_scalars", "irreps_gates", "irreps_gated"};
-
-typedef struct {
-  clb_irreps in, part[PARTS];
-  int32_t used[CLB_MAX_TERMS]; /* channels of each term of irreps_in */
-  const clb_gate_desc *desc;
-  clb_error_sink *error;
-} reader;
-
-static clb_status read(reader *r) {
-  const char *texts[PARTS] = {r->desc->irreps_scalars, r->desc->irreps_gates,
-                              r->desc->irreps_gated};
-  clb_status s = clb_irreps_read(r->desc->irreps_in, "irreps_in", &r->in, r->error);
-  for (int i = 0; i < PARTS && !s; i++)
-    s = clb_irreps_read(texts[i] ? texts[i] : "", part_names[i], &r->part[i], r->error);
-  for (int i = 0; i < GATED; i++)
-    for (int t = 0; t < r->part[i].n && !s; t++)
-      if (r->part[i].term[t].l)
-        s = clb_fail(r->error, CLB_ERROR_ARGUMENT,
-                     "gate: term %d of %s has degree %d; it must be 0", t, part_names[i],
-                     (int)r->part[i].term[t].l);
-  return s;
+int clb_gate_operands(const clb_problem *problem, clb_pass pass, const clb_rows *rows,
+                      clb_operand *operands) {
+  const clb_gate_problem *p = &problem->gate;
+  clb_signature_operand o[CLB_SIGNATURE_OPERANDS];
+  const int n = clb_signature_operands(&clb_signature_gate, (int)pass, o);
+  for (int i = 0; i < n; i++)
+    operands[i] = (clb_operand){.name = o[i].name,
+                                .rows = rows[i],
+                                .columns = o[i].of == CLB_OPERAND_X ? p->in : p->out,
+                                .written = clb_role_is_written(o[i].role)};
+  return n;
 }
 
-/* Takes the next channels of irreps_in for this term of a part: returns the offset of the first in
-   a row and the step between components. */
-static clb_status take(reader *r, int part, const clb_term *t, int32_t *at, int32_t *step) {
-  for (int i = 0; i < r->in.n; i++) {
-    const clb_term *in = &r->in.term[i];
+/* ---- segments ---- */
+
+typedef struct {
+  clb_gate_parts *parts;
+  clb_gate_problem *p;
+  clb_error_sink *error;
+  int32_t used[CLB_MAX_TERMS];                    /* channels of each term of `in` */
+  int32_t term[CLB_MAX_TERMS], at[CLB_MAX_TERMS]; /* of each segment: its term of `out`, and its
+                                                     first channel there */
+} planner;
+
+/* The step between components of a term, and between its channels. */
+static int32_t component_step(clb_layout layout, const clb_term *t) {
+  return layout == CLB_IR_MUL ? t->mul : 1;
+}
+static int32_t channel_step(clb_layout layout, const clb_term *t) {
+  return layout == CLB_IR_MUL ? 1 : 2 * t->l + 1;
+}
+
+/* Takes the next channels of `in` for this term of a part. */
+static clb_status take(planner *r, const char *part, const clb_term *t, clb_gate_segment *s) {
+  const clb_irreps *irreps = &r->parts->in;
+  const clb_layout layout = r->parts->layout;
+  for (int i = 0; i < irreps->n; i++) {
+    const clb_term *in = &irreps->term[i];
     if (in->l != t->l || in->parity != t->parity || in->mul - r->used[i] < t->mul) continue;
-    *at = in->at + r->used[i];
-    *step = in->mul;
+    s->in = in->at + r->used[i] * channel_step(layout, in);
+    s->in_step = component_step(layout, in);
+    s->in_by = channel_step(layout, in);
     r->used[i] += t->mul;
     return CLB_OK;
   }
   if (!t->mul) return CLB_OK;
-  return clb_fail(r->error, CLB_ERROR_ARGUMENT, "gate: irreps_in, \"%s\", lacks %dx%d%c of %s",
-                  r->desc->irreps_in, (int)t->mul, (int)t->l, t->parity > 0 ? 'e' : 'o',
-                  part_names[part]);
+  return clb_fail(r->error, CLB_ERROR_ARGUMENT, "gate: the input lacks %dx%d%c of irreps_%s",
+                  (int)t->mul, (int)t->l, t->parity > 0 ? 'e' : 'o', part);
 }
 
-static clb_status add(reader *r, clb_gate_problem *g, clb_gate_segment segment) {
+/* Adds a segment, whose channels are the next ones of `out`; begins: of a term of their own. */
+static clb_status add(planner *r, clb_gate_segment segment, int l, int parity, bool begins) {
+  clb_irreps *out = &r->parts->out;
+  clb_gate_problem *p = r->p;
   if (!segment.mul) return CLB_OK;
-  if (g->n_segments == CLB_MAX_TERMS)
+  begins = begins || out->term[out->n - 1].parity != parity;
+  if (p->n_segments == CLB_MAX_TERMS)
     return clb_fail(r->error, CLB_ERROR_UNSUPPORTED, "gate: more than %d segments", CLB_MAX_TERMS);
-  g->segment[g->n_segments++] = segment;
+  if (begins) out->term[out->n++] = (clb_term){.l = (int32_t)l, .parity = (int32_t)parity};
+  r->term[p->n_segments] = out->n - 1;
+  r->at[p->n_segments] = out->term[out->n - 1].mul;
+  out->term[out->n - 1].mul += segment.mul;
+  p->segment[p->n_segments++] = segment;
   return CLB_OK;
 }
 
-static clb_status read_scalars(reader *r, clb_gate_problem *g) {
-  const clb_gate_desc *d = r->desc;
+static clb_status add_scalars(planner *r) {
+  const clb_irreps *scalars = &r->parts->part[CLB_GATE_SCALARS];
   clb_status s = CLB_OK;
-  for (int i = 0; i < r->part[SCALARS].n && !s; i++) {
-    const clb_term *t = &r->part[SCALARS].term[i];
-    bool even = t->parity > 0;
-    clb_gate_segment segment = {.out = g->out,
-                                .gate = -1,
-                                .mul = t->mul,
+  for (int t = 0; t < scalars->n && !s; t++) {
+    const clb_scaled_activation *a = &r->parts->activation[CLB_GATE_SCALARS][t];
+    clb_gate_segment segment = {.gate = -1,
+                                .mul = scalars->term[t].mul,
                                 .components = 1,
-                                .activation = (int32_t)(even ? d->even : d->odd),
-                                .scale = even ? d->scale_even : d->scale_odd};
-    s = take(r, SCALARS, t, &segment.in, &segment.in_step);
-    if (!s) s = add(r, g, segment);
-    g->out += t->mul;
+                                .activation = (int32_t)a->function,
+                                .scale = a->scale};
+    s = take(r, "scalars", &scalars->term[t], &segment);
+    if (!s) s = add(r, segment, 0, r->parts->odd[CLB_GATE_SCALARS][t] ? -1 : 1, true);
   }
   return s;
 }
 
-/* Gated terms are split where the terms of their gates end. */
-static clb_status read_gated(reader *r, clb_gate_problem *g) {
-  const clb_irreps *gates = &r->part[GATES];
-  int32_t place[CLB_MAX_TERMS], step, term = 0, from = 0; /* offset and step of each term of gates;
-                                                             the next gate */
-  clb_status s = CLB_OK;
-  for (int i = 0; i < gates->n && !s; i++) s = take(r, GATES, &gates->term[i], &place[i], &step);
-  for (int i = 0; i < r->part[GATED].n && !s; i++) {
-    const clb_term *t = &r->part[GATED].term[i];
-    int32_t in = 0, in_step = 0;
-    s = take(r, GATED, t, &in, &in_step);
-    for (int32_t done = 0, mul; done < t->mul && !s; done += mul, from += mul) {
-      while (term < gates->n && from == gates->term[term].mul) term++, from = 0;
-      if (term == gates->n)
-        return clb_fail(r->error, CLB_ERROR_ARGUMENT,
-                        "gate: irreps_gates has fewer channels than irreps_gated");
-      mul = gates->term[term].mul - from < t->mul - done ? gates->term[term].mul - from
-                                                         : t->mul - done;
-      s = add(r, g,
-              (clb_gate_segment){in + done, in_step, g->out + done, t->mul, place[term] + from, mul,
-                                 2 * t->l + 1, (int32_t)r->desc->gate, r->desc->scale_gate});
-    }
-    g->out += t->mul * (2 * t->l + 1);
-  }
-  while (term < gates->n && from == gates->term[term].mul) term++, from = 0;
-  return s || term == gates->n ? s
-                               : clb_fail(r->error, CLB_ERROR_ARGUMENT,
-                                          "gate: irreps_gates has more channels than irreps_gated");
+/* The next gate: of a term, the channel's number. */
+typedef struct {
+  int term;
+  int32_t from;
+} cursor;
+
+static bool at_end(const clb_irreps *gates, cursor *c) {
+  while (c->term < gates->n && c->from == gates->term[c->term].mul) c->term++, c->from = 0;
+  return c->term == gates->n;
 }
 
-static clb_status check_used(const reader *r) {
-  for (int i = 0; i < r->in.n; i++)
-    if (r->used[i] < r->in.term[i].mul)
-      return clb_fail(
-          r->error, CLB_ERROR_ARGUMENT,
-          "gate: of term %d of irreps_in, \"%s\", only %d channels are scalars, gates or gated", i,
-          r->desc->irreps_in, (int)r->used[i]);
+/* Gated terms are split where the terms of their gates end. */
+static clb_status add_gated(planner *r, int t, const clb_gate_segment *gate, cursor *c) {
+  const clb_gate_parts *parts = r->parts;
+  const clb_irreps *gates = &parts->part[CLB_GATE_GATES];
+  const clb_term *term = &parts->part[CLB_GATE_GATED].term[t];
+  clb_gate_segment first = {0};
+  clb_status s = take(r, "gated", term, &first);
+  for (int32_t done = 0, mul; done < term->mul && !s; done += mul, c->from += mul) {
+    if (at_end(gates, c))
+      return clb_fail(r->error, CLB_ERROR_ARGUMENT,
+                      "gate: irreps_gates has fewer channels than irreps_gated");
+    mul = gates->term[c->term].mul - c->from;
+    if (mul > term->mul - done) mul = term->mul - done;
+    const clb_scaled_activation *a = &parts->activation[CLB_GATE_GATES][c->term];
+    clb_gate_segment segment = first;
+    segment.in += done * first.in_by;
+    segment.gate = gate[c->term].in + c->from;
+    segment.mul = mul;
+    segment.components = 2 * term->l + 1;
+    segment.activation = (int32_t)a->function;
+    segment.scale = a->scale;
+    s = add(r, segment, term->l, parts->odd[CLB_GATE_GATES][c->term] ? -term->parity : term->parity,
+            !done);
+  }
+  return s;
+}
+
+static clb_status add_all_gated(planner *r) {
+  const clb_irreps *gates = &r->parts->part[CLB_GATE_GATES],
+                   *gated = &r->parts->part[CLB_GATE_GATED];
+  clb_gate_segment gate[CLB_MAX_TERMS]; /* where the gates are */
+  cursor c = {0, 0};
+  clb_status s = CLB_OK;
+  for (int t = 0; t < gates->n && !s; t++) s = take(r, "gates", &gates->term[t], &gate[t]);
+  for (int t = 0; t < gated->n && !s; t++) s = add_gated(r, t, gate, &c);
+  if (!s && !at_end(gates, &c))
+    s = clb_fail(r->error, CLB_ERROR_ARGUMENT,
+                 "gate: irreps_gates has more channels than irreps_gated");
+  return s;
+}
+
+static clb_status check_used(const planner *r) {
+  const clb_irreps *in = &r->parts->in;
+  for (int i = 0; i < in->n; i++)
+    if (r->used[i] < in->term[i].mul)
+      return clb_fail(r->error, CLB_ERROR_ARGUMENT,
+                      "gate: of the %d channels of term %d of the input, %dx%d%c, only %d are "
+                      "scalars, gates or gated",
+                      (int)in->term[i].mul, i, (int)in->term[i].mul, (int)in->term[i].l,
+                      in->term[i].parity > 0 ? 'e' : 'o', (int)r->used[i]);
   return CLB_OK;
 }
 
-clb_status clb_gate_create(clb_context *ctx, clb_dtype type, const clb_gate_desc *desc,
-                           clb_op **op) {
-  clb_problem *p = clb_layer_problem(ctx, CLB_GATE, type, type);
-  reader *r = calloc(1, sizeof *r);
-  clb_status s = p && r ? CLB_OK : clb_fail(&ctx->error, CLB_ERROR_MEMORY, "gate: no memory");
-  const clb_activation all[] = {desc->even, desc->odd, desc->gate};
-  *op = NULL;
-  for (int i = 0; i < 3 && !s; i++)
-    if ((unsigned)all[i] > CLB_IDENTITY)
-      s = clb_fail(&ctx->error, CLB_ERROR_ARGUMENT,
-                   "gate: an activation is %d; it must be CLB_SILU ... CLB_IDENTITY", (int)all[i]);
-  if (s) goto done;
-  r->desc = desc;
-  r->error = &ctx->error;
-  s = read(r);
-  if (!s) s = read_scalars(r, &p->gate);
-  if (!s) s = read_gated(r, &p->gate);
+/* Offsets and steps of the output, now that the lengths of its terms are known. */
+static void place_output(planner *r) {
+  const clb_layout layout = r->parts->layout;
+  clb_irreps *out = &r->parts->out;
+  for (int t = 0; t < out->n; t++) {
+    out->term[t].at = out->dim;
+    out->dim += out->term[t].mul * (2 * out->term[t].l + 1);
+  }
+  for (int i = 0; i < r->p->n_segments; i++) {
+    clb_gate_segment *s = &r->p->segment[i];
+    const clb_term *t = &out->term[r->term[i]];
+    s->out = t->at + r->at[i] * channel_step(layout, t);
+    s->out_step = component_step(layout, t);
+    s->out_by = channel_step(layout, t);
+  }
+  r->p->in = r->parts->in.dim;
+  r->p->out = out->dim;
+}
+
+clb_status clb_gate_plan(clb_gate_parts *parts, clb_gate_problem *p, clb_error_sink *error) {
+  planner *r = calloc(1, sizeof *r);
+  if (!r) return clb_fail(error, CLB_ERROR_MEMORY, "gate: no memory");
+  r->parts = parts;
+  r->p = p;
+  r->error = error;
+  clb_status s = add_scalars(r);
+  if (!s) s = add_all_gated(r);
   if (!s) s = check_used(r);
-  p->gate.in = r->in.dim;
-done:
+  if (!s) place_output(r);
   free(r);
-  if (s) free(p);
-  return s ? s : clb_layer_create(ctx, p, 3, op);
-}
-
-clb_status clb_gate_forward(clb_op *op, int64_t n, clb_rows in, clb_rows out) {
-  clb_call c = clb_call_begin(op, CLB_GATE, n, n);
-  if (c.status) return c.status;
-  clb_dtype type = (clb_dtype)op->problem.storage;
-  clb_call_rows(&c, "in", type, op->problem.gate.in, in, CLB_IN);
-  clb_call_rows(&c, "out", type, op->problem.gate.out, out, CLB_OUT);
-  return clb_call_run(&c, 0);
-}
-
-clb_status clb_gate_backward(clb_op *op, int64_t n, clb_rows in, clb_rows g_out, clb_rows g_in) {
-  clb_call c = clb_call_begin(op, CLB_GATE, n, n);
-  if (c.status) return c.status;
-  clb_dtype type = (clb_dtype)op->problem.storage;
-  clb_call_rows(&c, "in", type, op->problem.gate.in, in, CLB_IN);
-  clb_call_rows(&c, "g_out", type, op->problem.gate.out, g_out, CLB_IN);
-  clb_call_rows(&c, "g_in", type, op->problem.gate.in, g_in, CLB_OUT);
-  return clb_call_run(&c, 1);
+  return s;
 }

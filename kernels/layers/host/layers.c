@@ -7,6 +7,7 @@
 
 #include "src/problem/irreps.h"
 #include "kernels/layers/host/layer_call.h"
+#include "src/problem/activation.h"
 
 /* ---- pointwise ---- */
 

@@ -1,5 +1,5 @@
 /* kernels/layers/host/layers.h - what networks need besides convolutions, harmonics and matrix
-   products: gate, radial basis, energies, forces, ...; each with its gradient by its inputs (not by
+   products: radial basis, energies, forces, ...; each with its gradient by its inputs (not by
    its parameters).
 
    `type` is CLB_F64 or CLB_F32: storage and arithmetic of all rows, unless said otherwise.  Rows of
@@ -42,28 +42,6 @@ clb_status clb_silu_create(clb_context *ctx, clb_dtype type, double scale, doubl
 clb_status clb_silu_forward(clb_op *op, int64_t n, int64_t columns, clb_rows a, clb_rows h);
 clb_status clb_silu_backward(clb_op *op, int64_t n, int64_t columns, clb_rows a, clb_rows g_h,
                              clb_rows g_a);
-
-/* ---- gate ---- */
-
-typedef enum { CLB_SILU, CLB_TANH, CLB_ABS, CLB_IDENTITY } clb_activation;
-
-/* Irreps as text, as in docs/model-format.md: the channels of each irrep of irreps_in are used, all
-   of them, first for irreps_scalars, then for irreps_gates, then for irreps_gated; there are as
-   many gates as gated channels; gates and gated may be "" or NULL. Each irrep occurs once in
-   irreps_in. */
-typedef struct {
-  const char *irreps_in, *irreps_scalars, *irreps_gates, *irreps_gated;
-  clb_activation even, odd, gate;           /* of scalars by their parity, and of all gates */
-  double scale_even, scale_odd, scale_gate; /* factors of the activations' values */
-} clb_gate_desc;
-
-/* out[n][terms of scalars, then of gated] from in[n][irreps_in]: scale activation(scalar), and
-   scale activation(gate) times the gated channel. A gate's parity is ignored. backward:
-   g_in[n][irreps_in] (all of it) from in and g_out. */
-clb_status clb_gate_create(clb_context *ctx, clb_dtype type, const clb_gate_desc *desc,
-                           clb_op **op);
-clb_status clb_gate_forward(clb_op *op, int64_t n, clb_rows in, clb_rows out);
-clb_status clb_gate_backward(clb_op *op, int64_t n, clb_rows in, clb_rows g_out, clb_rows g_in);
 
 /* ---- vectors of edges ---- */
 

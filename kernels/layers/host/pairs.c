@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "kernels/layers/host/layer_call.h"
+#include "src/problem/activation.h"
 #include "kernels/layers/host/layers.h"
 
 enum { FORWARD, BACKWARD };

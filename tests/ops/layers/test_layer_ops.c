@@ -1,4 +1,4 @@
-/* tests/ops/layers/test_layer_ops.c - gate, norm, species and pointwise ops against plain loops and
+/* tests/ops/layers/test_layer_ops.c - norm, species and pointwise ops against plain loops and
    central differences, on every device that runs here, and on the interpreter with a GPU's limits.
  */
 #include "tests/ops/layers/layer_rows.h"
@@ -17,10 +17,6 @@ static double slope_error_of(clb_dtype type) {
   for (clb_dtype type = CLB_F32; type <= ((d)->f64 ? CLB_F64 : CLB_F32); type++)
 
 /* Activations, written a second time. */
-static double activation(clb_activation f, double x) {
-  return f == CLB_SILU ? x / (1 + exp(-x)) : f == CLB_TANH ? tanh(x) : f == CLB_ABS ? fabs(x) : x;
-}
-
 /* ---- pointwise ---- */
 
 static void combines_once(clb_context *ctx, clb_dtype type, clb_op *op, int64_t n, int64_t columns,
@@ -100,10 +96,11 @@ typedef struct {
   int64_t columns;
 } silu_case;
 
+static double silu(double x) { return x / (1 + exp(-x)); }
+
 static void silu_row(const void *user, const double *x, double *out) {
   const silu_case *c = user;
-  for (int64_t i = 0; i < c->columns; i++)
-    out[i] = c->factor * activation(CLB_SILU, c->scale * x[i]);
+  for (int64_t i = 0; i < c->columns; i++) out[i] = c->factor * silu(c->scale * x[i]);
 }
 
 static void silus_once(clb_context *ctx, clb_dtype type, clb_op *op, silu_case c, int64_t n,
@@ -170,139 +167,6 @@ static void silus_far_out(void **state) {
     clb_op_destroy(&op);
     table *all[] = {&a, &g, &h, &g_a};
     for (int i = 0; i < 4; i++) drop(&all[i]->a);
-  }
-}
-
-/* ---- gate ---- */
-
-static const clb_gate_desc gates[] = {
-    {"5x0o+13x0e+3x1o+4x1e", "5x0o+6x0e", "7x0e", "3x1o+4x1e", CLB_SILU, CLB_TANH, CLB_SILU,
-     1.6791767924, 1.5937334474, 1.25},
-    {"70x0e+40x1o+9x2e+1x3o", "20x0e", "50x0e", "40x1o+9x2e+1x3o", CLB_SILU, CLB_IDENTITY, CLB_SILU,
-     1.676562056, 1, 1.676562056},
-    {"1x2o+2x0e+4x0o+4x1e", "1x0o", "2x0e+3x0o", "4x1e+1x2o", CLB_TANH, CLB_ABS, CLB_TANH, 1, 0.5,
-     2}, /* gates that change within a gated term; order of terms not that of parts */
-    {"9x0e", "9x0e", NULL, "", CLB_TANH, CLB_TANH, CLB_SILU, 3, 1, 1},
-    {"6x0e+3x1e+3x1o", "", "2x0e+4x0e", "1x1e+2x1e+3x1o", CLB_SILU, CLB_SILU, CLB_IDENTITY, 1, 1,
-     0.75},
-    {"700x0e", "700x0e", NULL, NULL, CLB_SILU, CLB_SILU, CLB_SILU, 1, 1, 1}};
-enum { GATES = sizeof gates / sizeof *gates };
-
-/* Channel by channel, as docs/model-format.md says. */
-typedef struct {
-  const clb_gate_desc *desc;
-  clb_irreps in, scalars, gates, gated;
-} gate_case;
-
-/* Place of the next channel of this irrep, and the step to its next component. */
-static int64_t next_channel(const gate_case *c, int *used, const clb_term *like, int64_t *step) {
-  for (int t = 0; t < c->in.n; t++)
-    if (c->in.term[t].l == like->l && c->in.term[t].parity == like->parity) {
-      *step = c->in.term[t].mul;
-      return c->in.term[t].at + used[t]++;
-    }
-  fail_msg("no such irrep");
-  return 0;
-}
-
-static void gate_row(const void *user, const double *x, double *out) {
-  const gate_case *c = user;
-  const clb_gate_desc *d = c->desc;
-  int used[16] = {0}, gate = 0;
-  int64_t step = 0, at_out = 0, place[1024];
-  for (int t = 0; t < c->scalars.n; t++)
-    for (int u = 0; u < c->scalars.term[t].mul; u++) {
-      bool even = c->scalars.term[t].parity > 0;
-      out[at_out++] =
-          (even ? d->scale_even : d->scale_odd) *
-          activation(even ? d->even : d->odd, x[next_channel(c, used, &c->scalars.term[t], &step)]);
-    }
-  for (int t = 0, n = 0; t < c->gates.n; t++)
-    for (int u = 0; u < c->gates.term[t].mul; u++)
-      place[n++] = next_channel(c, used, &c->gates.term[t], &step);
-  for (int t = 0; t < c->gated.n; t++) {
-    const clb_term *term = &c->gated.term[t];
-    for (int u = 0; u < term->mul; u++, gate++) {
-      int64_t in = next_channel(c, used, term, &step);
-      for (int m = 0; m < 2 * term->l + 1; m++)
-        out[at_out + m * term->mul + u] =
-            d->scale_gate * activation(d->gate, x[place[gate]]) * x[in + m * step];
-    }
-    at_out += term->mul * (2 * term->l + 1);
-  }
-}
-
-static void gates_once(clb_context *ctx, clb_dtype type, clb_op *op, const gate_case *c, int64_t n,
-                       bool dense) {
-  uint64_t seed = 7;
-  int64_t columns = c->in.dim, columns_out = c->scalars.dim + c->gated.dim;
-  table in = random_table(ctx, type, n, columns, dense, 2, &seed),
-        g_out = random_table(ctx, type, n, columns_out, !dense, 1, &seed);
-  double *x = plain(&in), *g = plain(&g_out),
-         *must = apply(gate_row, c, x, n, columns, columns_out);
-  double *slope =
-      columns < 500 || n < 2 ? differences(gate_row, c, x, g, n, columns, columns_out) : NULL;
-  for (int again = 0; again < 2; again++) {
-    table out = result_table(ctx, type, n, columns_out, dense, false, &seed),
-          g_in = result_table(ctx, type, n, columns, !dense, false, &seed);
-    OK(ctx, clb_gate_forward(op, n, rows_of(&in), rows_of(&out)));
-    OK(ctx, clb_gate_backward(op, n, rows_of(&in), rows_of(&g_out), rows_of(&g_in)));
-    expect_rows(ctx, c->desc->irreps_in, &out, false, must, error_of(type));
-    if (slope) expect_rows(ctx, c->desc->irreps_in, &g_in, false, slope, slope_error_of(type));
-    drop(&out.a);
-    drop(&g_in.a);
-  }
-  free(x);
-  free(g);
-  free(must);
-  free(slope);
-  drop(&in.a);
-  drop(&g_out.a);
-}
-
-static void gate_works(void **state) {
-  clb_context *ctx = context(state);
-  gate_case *c = calloc(1, sizeof *c);
-  EACH_TYPE((struct device *)*state, type)
-  for (int i = 0; i < GATES; i++) {
-    const clb_gate_desc *d = c->desc = &gates[i];
-    clb_op *op;
-    OK(ctx, clb_irreps_read(d->irreps_in, "", &c->in, &ctx->error));
-    OK(ctx, clb_irreps_read(d->irreps_scalars, "", &c->scalars, &ctx->error));
-    OK(ctx, clb_irreps_read(d->irreps_gates ? d->irreps_gates : "", "", &c->gates, &ctx->error));
-    OK(ctx, clb_irreps_read(d->irreps_gated ? d->irreps_gated : "", "", &c->gated, &ctx->error));
-    OK(ctx, clb_gate_create(ctx, type, d, &op));
-    for (int s = 0; s < SIZES; s++) gates_once(ctx, type, op, c, sizes[s], (s + i) % 2);
-    clb_op_destroy(&op);
-  }
-  free(c);
-}
-
-/* Small arguments keep their digits, large ones saturate. */
-static void tanh_is_exact(void **state) {
-  clb_context *ctx = context(state);
-  EACH_TYPE((struct device *)*state, type) {
-    static const double points[] = {1e-30,   1e-8, -1e-3, 0.01, 0.1, -0.3, 0.49999, 0.5,
-                                    0.50001, -0.7, 1,     3,    -9,  20,   100,     -1000};
-    enum { N = sizeof points / sizeof *points };
-    clb_gate_desc d = {"16x0o", "16x0o", NULL, NULL, CLB_SILU, CLB_TANH, CLB_SILU, 1, 1, 1};
-    uint64_t seed = 1;
-    clb_op *op;
-    table x = make_table(type, 1, N, true), out = result_table(ctx, type, 1, N, true, false, &seed);
-    for (int i = 0; i < N; i++) put(type, x.a.host, i, points[i]);
-    upload(ctx, &x.a);
-    OK(ctx, clb_gate_create(ctx, type, &d, &op));
-    OK(ctx, clb_gate_forward(op, 1, rows_of(&x), rows_of(&out)));
-    void *got = download(ctx, &out.a);
-    for (int i = 0; i < N; i++) {
-      double must = tanh(get(type, x.a.host, i)), is = get(type, got, i);
-      if (!(fabs(is - must) <= (type == CLB_F64 ? 1e-15 : 4e-7) * fabs(must)))
-        fail_msg("tanh(%g) = %.17g, must be %.17g", points[i], is, must);
-    }
-    free(got);
-    clb_op_destroy(&op);
-    drop(&x.a);
-    drop(&out.a);
   }
 }
 
@@ -389,35 +253,19 @@ static void linears(void **state) {
 
 static void refuses(void **state) {
   clb_context *ctx = context(state);
-  clb_op *op, *gate;
+  clb_op *op, *other;
   uint64_t seed = 1;
   double weights[100] = {0};
-  clb_gate_desc d = gates[0];
   table x = random_table(ctx, CLB_F32, 3, 40, true, 1, &seed),
         y = random_table(ctx, CLB_F32, 3, 40, true, 1, &seed);
-  d.irreps_gates = "6x0e";
-  NOT_OK(ctx, CLB_ERROR_ARGUMENT, "fewer channels", clb_gate_create(ctx, CLB_F32, &d, &op));
-  assert_null(op);
-  d.irreps_gates = "8x0e";
-  NOT_OK(ctx, CLB_ERROR_ARGUMENT, "lacks 8x0e of irreps_gates",
-         clb_gate_create(ctx, CLB_F32, &d, &op));
-  d.irreps_gates = "7x0e", d.irreps_gated = "3x1o+3x1e";
-  NOT_OK(ctx, CLB_ERROR_ARGUMENT, "more channels", clb_gate_create(ctx, CLB_F32, &d, &op));
-  d = gates[0], d.irreps_scalars = "5x0o+5x0e";
-  NOT_OK(ctx, CLB_ERROR_ARGUMENT, "only 12 channels", clb_gate_create(ctx, CLB_F32, &d, &op));
-  d = gates[0], d.irreps_scalars = "3x1o";
-  NOT_OK(ctx, CLB_ERROR_ARGUMENT, "degree 1", clb_gate_create(ctx, CLB_F32, &d, &op));
-  d = gates[0], d.odd = (clb_activation)9;
-  NOT_OK(ctx, CLB_ERROR_ARGUMENT, "activation is 9", clb_gate_create(ctx, CLB_F32, &d, &op));
-  NOT_OK(ctx, CLB_ERROR_ARGUMENT, "arithmetic", clb_gate_create(ctx, CLB_F16, &gates[0], &op));
   NOT_OK(ctx, CLB_ERROR_ARGUMENT, "terms 0 and 1",
          clb_species_linear_create(ctx, CLB_F32, "3x0e+2x0e", "1x0e", 1, weights, &op));
   NOT_OK(ctx, CLB_ERROR_ARGUMENT, "n_species",
          clb_species_linear_create(ctx, CLB_F32, "3x0e", "1x0e", 0, weights, &op));
   OK(ctx, clb_combine_create(ctx, CLB_F32, &op));
-  OK(ctx, clb_gate_create(ctx, CLB_F32, &gates[0], &gate));
+  OK(ctx, clb_species_linear_create(ctx, CLB_F32, "3x0e", "1x0e", 1, weights, &other));
   NOT_OK(ctx, CLB_ERROR_ARGUMENT, "not pointwise",
-         clb_combine_run(gate, 3, 40, 1, rows_of(&x), 1, rows_of(&y), rows_of(&y)));
+         clb_combine_run(other, 3, 40, 1, rows_of(&x), 1, rows_of(&y), rows_of(&y)));
   NOT_OK(ctx, CLB_ERROR_ARGUMENT, "bytes of y",
          clb_combine_run(op, 4, 40, 1, (clb_rows){x.a.buffer, 0, CLB_SAME_ROW, NULL}, 1,
                          rows_of(&y), rows_of(&y)));
@@ -430,9 +278,8 @@ static void refuses(void **state) {
          clb_combine_run(op, -1, 40, 1, rows_of(&x), 1, rows_of(&y), rows_of(&y)));
   NOT_OK(ctx, CLB_ERROR_ARGUMENT, "another function",
          clb_silu_forward(op, 3, 40, rows_of(&x), rows_of(&y)));
-  assert_int_equal(clb_gate_forward(NULL, 1, rows_of(&x), rows_of(&y)), CLB_ERROR_ARGUMENT);
   clb_op_destroy(&op);
-  clb_op_destroy(&gate);
+  clb_op_destroy(&other);
   drop(&x.a);
   drop(&y.a);
 }
@@ -443,15 +290,14 @@ static void compiles(void **state) {
   clb_context *ctx = context(state);
   double weights[100] = {0};
   EACH_TYPE(d, type) {
-    clb_op *op[5];
+    clb_op *op[4];
     OK(ctx, clb_combine_create(ctx, type, &op[0]));
     OK(ctx, clb_gather_create(ctx, type, &op[1]));
     OK(ctx, clb_silu_create(ctx, type, 1, 1, &op[2]));
-    OK(ctx, clb_gate_create(ctx, type, &gates[0], &op[3]));
-    OK(ctx, clb_species_linear_create(ctx, type, "6x0e+5x1o", "2x1o+3x0e", 2, weights, &op[4]));
+    OK(ctx, clb_species_linear_create(ctx, type, "6x0e+5x1o", "2x1o+3x0e", 2, weights, &op[3]));
     NOT_OK(ctx, CLB_ERROR_UNSUPPORTED, "only compiles",
-           clb_gate_forward(op[3], 0, (clb_rows){0}, (clb_rows){0}));
-    for (int i = 0; i < 5; i++) {
+           clb_combine_run(op[0], 0, 1, 1, (clb_rows){0}, 1, (clb_rows){0}, (clb_rows){0}));
+    for (int i = 0; i < 4; i++) {
       assert_true(op[i]->kernel[0]->binary.n > 0 && (i == 1 || op[i]->kernel[1]->binary.n > 0));
       clb_op_destroy(&op[i]);
     }
@@ -462,7 +308,6 @@ int main(void) {
   static const named_test tests[] = {
       {"combines", combines, false}, {"gathers", gathers, false},
       {"silus", silus, false},       {"silus_far_out", silus_far_out, false},
-      {"gate", gate_works, false},   {"tanh", tanh_is_exact, false},
       {"linears", linears, false},   {"refuses", refuses, false}};
   return run_on_all("layer_ops", tests, sizeof tests / sizeof *tests, compiles);
 }
