@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "tools/ablation/ablation.h"
-#include "tools/ops/convolution_tool.h"
+#include "tools/ops/convolution/convolution_tool.h"
 #include "tools/reference/reference_spline.h"
 
 enum { HIDDEN = 64, SUM_COLUMNS = 1024 };

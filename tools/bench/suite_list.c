@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "tools/ops/graphs.h"
-#include "tools/ops/convolution_tool.h"
+#include "tools/ops/convolution/convolution_tool.h"
 
 const char suite_names[] = "standard, graphs, norms or quick";
 

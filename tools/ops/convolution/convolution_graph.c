@@ -1,10 +1,11 @@
-/* tools/ops/convolution_graph.c - graphs on which convolutions are checked and timed. */
+/* tools/ops/convolution/convolution_graph.c - graphs on which convolutions are checked and timed.
+ */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "tools/ops/graphs.h"
-#include "tools/ops/convolution_tool.h"
+#include "tools/ops/convolution/convolution_tool.h"
 
 const char *const made_graph_names[MADE_GRAPHS] = {[MADE_RANDOM] = "random",
                                                    [MADE_RECTANGULAR] = "rectangular",

@@ -1,11 +1,11 @@
-/* tools/ops/convolution_set.c - a graph convolution on a device: its graph, its workspace, the
-   call; how many bytes and operations that is. */
+/* tools/ops/convolution/convolution_set.c - a graph convolution on a device: its graph, its
+   workspace, the call; how many bytes and operations that is. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "tools/common/dtype.h"
-#include "tools/ops/convolution_data.h"
+#include "tools/ops/convolution/convolution_data.h"
 
 typedef struct {
   clb_graph *graph;

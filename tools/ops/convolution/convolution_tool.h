@@ -1,5 +1,5 @@
-/* tools/ops/convolution_tool.h - a problem of the graph convolution as the command sees it, and its
-   graph. */
+/* tools/ops/convolution/convolution_tool.h - a problem of the graph convolution as the command sees
+   it, and its graph. */
 #ifndef CLB_TOOLS_OPS_CONVOLUTION_TOOL_H
 #define CLB_TOOLS_OPS_CONVOLUTION_TOOL_H
 

@@ -1,9 +1,9 @@
-/* tools/ops/convolution_data.h - the host's part of a test run of a graph convolution: arrays,
-   their values, the reference results for some rows. */
+/* tools/ops/convolution/convolution_data.h - the host's part of a test run of a graph convolution:
+   arrays, their values, the reference results for some rows. */
 #ifndef CLB_TOOLS_OPS_CONVOLUTION_DATA_H
 #define CLB_TOOLS_OPS_CONVOLUTION_DATA_H
 
-#include "tools/ops/convolution_tool.h"
+#include "tools/ops/convolution/convolution_tool.h"
 #include "tools/reference/reference_spherical_harmonics.h"
 #include "tools/reference/reference_spline.h"
 

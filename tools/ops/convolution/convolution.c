@@ -1,5 +1,5 @@
-/* tools/ops/convolution.c - the graph convolution as the command sees it. */
-#include "tools/ops/convolution_cases.h"
+/* tools/ops/convolution/convolution.c - the graph convolution as the command sees it. */
+#include "tools/ops/convolution/convolution_cases.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,8 +1,9 @@
-/* tools/ops/convolution_cases.h - what `clebsch check` runs of the graph convolution. */
+/* tools/ops/convolution/convolution_cases.h - what `clebsch check` runs of the graph convolution.
+ */
 #ifndef CLB_TOOLS_OPS_CONVOLUTION_CASES_H
 #define CLB_TOOLS_OPS_CONVOLUTION_CASES_H
 
-#include "tools/ops/convolution_tool.h"
+#include "tools/ops/convolution/convolution_tool.h"
 
 #define FIRST CLB_PASS_BIT(CLB_FORWARD) | CLB_PASS_BIT(CLB_BACKWARD)
 

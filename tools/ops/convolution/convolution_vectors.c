@@ -1,10 +1,10 @@
-/* tools/ops/convolution_vectors.c - the reference of convolutions that compute y from edge vectors:
-   harmonics, and gradients by vectors. */
+/* tools/ops/convolution/convolution_vectors.c - the reference of convolutions that compute y from
+   edge vectors: harmonics, and gradients by vectors. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/ops/convolution_data.h"
+#include "tools/ops/convolution/convolution_data.h"
 
 enum { MAX_HARMONICS = 1024 };
 

@@ -1,11 +1,11 @@
-/* tools/ops/convolution_data.c - the host's part of a test run of a graph convolution: arrays,
-   their values, the rows that are compared. */
+/* tools/ops/convolution/convolution_data.c - the host's part of a test run of a graph convolution:
+   arrays, their values, the rows that are compared. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "tools/common/dtype.h"
-#include "tools/ops/convolution_data.h"
+#include "tools/ops/convolution/convolution_data.h"
 
 /* ---- arrays ---- */
 

@@ -1,12 +1,13 @@
-/* tools/ops/convolution_reference.c - the graph convolution and two derivatives in float64: the
-   tensor product's reference applied to each edge, summed for the rows that are compared. */
+/* tools/ops/convolution/convolution_reference.c - the graph convolution and two derivatives in
+   float64: the tensor product's reference applied to each edge, summed for the rows that are
+   compared. */
 #include <math.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "tools/ops/convolution_data.h"
+#include "tools/ops/convolution/convolution_data.h"
 
 enum { TOGETHER = 32, MAX_THREADS = 16 }; /* edges per piece of work */
 
