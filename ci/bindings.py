@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes the declarations of Fortran and Python from the C headers: python3 ci/bindings.py [--write]
+"""Writes the declarations of Fortran and Python from the headers: python3 ci/bindings.py [--write]
 
 include/clebsch/clebsch.f90, python/clebsch/_structs.py and _functions.py.  Without --write it fails
 if one of them is not what would be written, or if the C compiler lays out a struct otherwise."""
@@ -7,6 +7,7 @@ import ctypes
 import difflib
 import itertools
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -76,7 +77,7 @@ ARRAYS = "mask", "u", "r"
 
 
 def wrapped(line, wide=100):
-    """Lines of at most 100 columns; the first one's blanks, and five more, are before the others."""
+    """Lines of at most 100 columns; before the others are the first one's blanks and five more."""
     indent = line[:len(line) - len(line.lstrip())]
     lines = textwrap.wrap(line.replace(" = ", "\0=\0"), wide - 2, break_long_words=False,
                           subsequent_indent=indent + 5 * " ", break_on_hyphens=False)
@@ -84,7 +85,7 @@ def wrapped(line, wide=100):
 
 
 def grouped(pairs, between=" :: "):
-    """Of (declaration, name): one line for those with the same declaration that follow each other."""
+    """Of (declaration, name): a line for those that follow each other with the same declaration."""
     for declaration, group in itertools.groupby(pairs, key=lambda pair: pair[0]):
         yield declaration + between + ", ".join(name for _, name in group)
 
@@ -102,16 +103,21 @@ class Fortran:
         self.headers = headers
 
     def number(self, kind):
-        return "integer(c_int)" if kind in self.headers.enums else FORTRAN.get(kind, f"type({kind})")
+        kind = "int" if kind in self.headers.enums else kind
+        return FORTRAN.get(kind, f"type({kind})")
 
     def constants(self):
         for values in self.headers.enums.values():
-            kind = "c_int64_t" if "CLB_DENSE" in values else "c_int"  # as clb_rows has it
-            yield f"  integer({kind}), parameter :: " + ", ".join(f"{n} = {v}" for n, v in values.items())
-        bits = {f"CLB_PASS_{name[4:]}": 1 << bit for name, bit in self.headers.enums["clb_pass"].items()}
-        bits["CLB_MEASURE"] = 1 << 30
+            yield self.parameters(values, "c_int64_t" if "CLB_DENSE" in values else "c_int")
+        passes = self.headers.enums["clb_pass"].items()
+        bits = {f"CLB_PASS_{name[4:]}": 1 << bit for name, bit in passes}
+        measure = re.search(r"#define CLB_MEASURE \(1u << (\d+)\)", self.headers.text)
         yield "  ! To be added up for `passes`."
-        yield "  integer(c_int), parameter :: " + ", ".join(f"{n} = {v}" for n, v in bits.items())
+        yield self.parameters({**bits, "CLB_MEASURE": 1 << int(measure[1])})
+
+    def parameters(self, values, kind="c_int"):
+        pairs = ", ".join(f"{name} = {value}" for name, value in values.items())
+        return f"  integer({kind}), parameter :: {pairs}"
 
     def default(self, member):
         if member.name in DEFAULTS:
@@ -178,22 +184,23 @@ class Fortran:
         yield f"    end {form}"
 
     def procedure(self, name, function):
-        """Of Fortran, which calls the function of C: texts get their ends, types tell their sizes."""
+        """Of Fortran, calling the function of C: texts get their ends, types tell their sizes."""
         if not (function.sizes or function.result == "*" or has_text(function)):
             return
-        result = "text" if function.result == "*" else "status"
-        yield f"  function {name}({', '.join(a.name for a in function.arguments)}) result({result})"
-        yield from grouped((f"    {f}", a.name + ("" if is_text(a) else after)) for a in function.arguments
+        arguments, result = function.arguments, "text" if function.result == "*" else "status"
+        yield f"  function {name}({', '.join(a.name for a in arguments)}) result({result})"
+        yield from grouped((f"    {f}", a.name + ("" if is_text(a) else after)) for a in arguments
                            for _, f, after in [self.argument(function, a)])
-        given = [f"trim({a.name})//c_null_char" if is_text(a) else a.name for a in function.arguments]
-        of = {a.type: a.name for a in function.arguments}
+        given = [f"trim({a.name})//c_null_char" if is_text(a) else a.name for a in arguments]
+        of = {a.type: a.name for a in arguments}
         for struct in function.sizes:
             if struct not in of:
                 of[struct] = struct[4:]
                 yield f"    type({struct}) :: {of[struct]}"
             given.append(f"c_sizeof({of[struct]})")
         call = f"{name}_c({', '.join(given)})"
-        yield "    character(:), allocatable :: text" if result == "text" else "    integer(c_int) :: status"
+        kind = "character(:), allocatable" if result == "text" else "integer(c_int)"
+        yield f"    {kind} :: {result}"
         yield f"    text = text_of({call})" if result == "text" else f"    status = {call}"
         yield "  end function\n"
 
@@ -202,7 +209,8 @@ class Fortran:
         parts = {"constants": self.constants(), "types": self.types(),
                  "interfaces": (line for f in functions for line in self.interface(*f)),
                  "procedures": (line for f in functions for line in self.procedure(*f))}
-        return MODULE.format(**{name: "".join(map(wrapped, lines)) for name, lines in parts.items()})
+        text = {part: "".join(map(wrapped, lines)) for part, lines in parts.items()}
+        return MODULE.format(**text)
 
 
 # ---- Python ----
@@ -229,7 +237,7 @@ ARGUMENTS = {{
 # Those that return no status.
 RESULTS = {{
 {results}}}
-# Structs that may grow: the library's function clb_NAME_sized takes their sizes after the arguments.
+# Structs that may grow: the library's clb_NAME_sized takes their sizes after the arguments.
 SIZES = {{
 {sizes}}}
 '''
@@ -256,7 +264,8 @@ class Python:
         if v.type in ("void", *self.headers.handles, *self.headers.callbacks):
             return "c.POINTER(c.c_void_p)" if v.stars == 2 else "c.c_void_p"
         kind = "c.c_int" if v.type in self.headers.enums else CTYPES.get(v.type, scope + v.type[4:])
-        return f"c.POINTER({kind})" if pointer else kind + "".join(f" * {e}" for e in v.extents[::-1])
+        extents = "".join(f" * {e}" for e in v.extents[::-1])
+        return f"c.POINTER({kind})" if pointer else kind + extents
 
     def member(self, m):
         """Arrays that NumPy has are given by their addresses."""
@@ -264,11 +273,12 @@ class Python:
         return f'("{m.name}", {"c.c_void_p" if numpy else self.kind(m, scope="")})'
 
     def structs(self):
-        enumerators = "".join(f"{name[4:]} = {value}\n" for name, value in self.headers.constants.items())
-        structs = "".join(f"\n\nclass {name[4:]}(c.Structure):\n" + listed(
-            "    _fields_ = [", map(self.member, sum(parts, [])), "]")
-            for name, parts in self.headers.structs.items())
-        return STRUCTS.format(version=self.headers.version, enumerators=enumerators, structs=structs)
+        constants, structs = self.headers.constants.items(), ""
+        for name, parts in self.headers.structs.items():
+            structs += f"\n\nclass {name[4:]}(c.Structure):\n"
+            structs += listed("    _fields_ = [", map(self.member, sum(parts, [])), "]")
+        return STRUCTS.format(version=self.headers.version, structs=structs, enumerators="".join(
+            f"{name[4:]} = {value}\n" for name, value in constants))
 
     def functions(self):
         result = {"void": "None", "*": "c.c_char_p"}
@@ -277,7 +287,8 @@ class Python:
             key = f'    "{name[4:]}": '
             tables["arguments"] += listed(key + "[", map(self.kind, f.arguments), "],")
             tables["results"] += f"{key}{result[f.result]},\n" if f.result in result else ""
-            tables["sizes"] += listed(key + "[", (f"s.{s[4:]}" for s in f.sizes), "],") if f.sizes else ""
+            sizes = [f"s.{struct[4:]}" for struct in f.sizes]
+            tables["sizes"] += listed(key + "[", sizes, "],") if sizes else ""
         return FUNCTIONS.format(**tables)
 
 
@@ -301,8 +312,8 @@ def sizes(headers, structs):
     yield "use clebsch"
     yield from (f"type({name}) :: {name[4:]}_" for name in headers.structs)
     for name in headers.structs:
-        size = ctypes.sizeof(getattr(structs, name[4:]))
-        yield f"integer, parameter :: {name[4:]}_size = 1 / merge(1, 0, c_sizeof({name[4:]}_) == {size})"
+        right = f"c_sizeof({name[4:]}_) == {ctypes.sizeof(getattr(structs, name[4:]))}"
+        yield f"integer, parameter :: {name[4:]}_size = 1 / merge(1, 0, {right})"
     yield "end"
 
 
@@ -328,7 +339,8 @@ def main():
             sys.exit(f"{path.name} is not what the headers say: python3 ci/bindings.py --write")
     structs = types.ModuleType("structs")
     exec(python.structs(), vars(structs))
-    compiled(["cc", "-std=c11", "-fsyntax-only", f"-I{ROOT / 'include'}"], members(headers, structs), "structs.c")
+    c = ["cc", "-std=c11", "-fsyntax-only", f"-I{ROOT / 'include'}"]
+    compiled(c, members(headers, structs), "structs.c")
     if shutil.which("gfortran"):
         compiled(["gfortran", "-fsyntax-only", module], sizes(headers, structs), "structs.f90")
 

@@ -41,7 +41,7 @@ class Headers:
         for name, function in self.functions.items():
             if function.sizes is None or name.endswith("_sized"):
                 refuse(f"{name}: it and its _sized must both be there")
-        self.constants = {name: value for enum in self.enums.values() for name, value in enum.items()}
+        self.constants = {n: value for enum in self.enums.values() for n, value in enum.items()}
 
     def declaration(self, text):
         forms = ((r"typedef struct (\w+) \1;", self.handles.append),
@@ -49,7 +49,8 @@ class Headers:
                  (r"enum \{(.*)\}();", self.enum),
                  (r"typedef struct \{(.*); \} (\w+);", self.struct),
                  (r"typedef clb_status \(\*(\w+)\)\(.*\);", self.callbacks.append),
-                 (r"static inline clb_status (\w+)\([^{}]*\) \{ return (\w+)\((.*)\); \}", self.sizes),
+                 (r"static inline clb_status (\w+)\([^{}]*\) \{ return (\w+)\((.*)\); \}",
+                  self.sizes),
                  (r"(static inline clb_status|clb_status|int|void|const char \*) ?(\w+)\((.*)\);",
                   self.function))
         for form, read in forms:
@@ -62,7 +63,9 @@ class Headers:
         value, values = -1, {}
         for word in filter(None, map(str.strip, body.split(","))):
             word, _, given = map(str.strip, word.partition("="))
-            value = values[word] = int(given, 0) if given else value + 1
+            if not re.fullmatch(r"(-?\d+)?", given):
+                refuse(f"{word} = {given}")
+            value = values[word] = int(given) if given else value + 1
         self.enums[name or next(iter(values))] = values
 
     def struct(self, body, name):
@@ -81,9 +84,9 @@ class Headers:
             parts = re.fullmatch(r"(\**)(?:const \*)?(\w+)((?:\[\w+\])*)", word.strip())
             if not parts or kind not in known:
                 refuse(text)
-            extents = [int(e) if e.isdigit() else self.value(e) for e in re.findall(r"\w+", parts[3])]
-            stars = word.count("*")
-            whole.append(Variable(parts[2], kind, stars, bool(const), tuple(extents)))
+            extents = tuple(int(e) if e.isdigit() else self.value(e)
+                            for e in re.findall(r"\w+", parts[3]))
+            whole.append(Variable(parts[2], kind, word.count("*"), bool(const), extents))
         return whole
 
     def value(self, name):
@@ -108,14 +111,15 @@ class Headers:
                 or len(whole) != len(given) or len(given) == len(own)):
             refuse(f"{name}: its call of {called}")
         kinds = {a.name: a.type for a in own}
-        self.functions[name] = function._replace(sizes=[self.size(s, kinds) for s in given[len(own):]])
+        sizes = [self.size(word, kinds) for word in given[len(own):]]
+        self.functions[name] = function._replace(sizes=sizes)
 
     def size(self, text, kinds):
-        """The struct of `sizeof *desc`, `sizeof desc->product` and `sizeof(clb_optimizer_group)`."""
-        found = re.fullmatch(r"sizeof(?:\((\w+)\)| \*?(\w+)(?:->(\w+))?)", text)
+        """The struct of `sizeof *desc`, `sizeof desc->product`, `sizeof(clb_optimizer_group)`."""
+        found = re.fullmatch(r"sizeof(?:\((\w+)\)| \*(\w+)| \*?(\w+)->(\w+))", text)
         if not found:
             refuse(text)
-        struct, argument, member = found.groups()
+        struct, argument, owner, member = found.groups()
         if not member:
             return struct or kinds[argument]
-        return next(m.type for part in self.structs[kinds[argument]] for m in part if m.name == member)
+        return next(m.type for m in sum(self.structs[kinds[owner]], []) if m.name == member)

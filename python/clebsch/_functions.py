@@ -138,7 +138,7 @@ RESULTS = {
     "optimizer_destroy": None,
     "model_destroy": None,
 }
-# Structs that may grow: the library's function clb_NAME_sized takes their sizes after the arguments.
+# Structs that may grow: the library's clb_NAME_sized takes their sizes after the arguments.
 SIZES = {
     "context_device": [s.device_info],
     "op_counts": [s.counts],
