@@ -217,24 +217,24 @@ static void refuses_modules(void **state) {
   (void)state;
   static const change_case cases[] = {
       {"models\nScaleShiftMACE", "models\nScaleShiftBOTN", 0,
-       "a 'ScaleShiftBOTN', which is not understood: only MACE and ScaleShiftMACE are"},
+       "a 'ScaleShiftBOTN', which is not supported: only MACE and ScaleShiftMACE are"},
       {"mace.modules.models", "evil.modules.models", 0,
        "asks for 'evil.modules.models ScaleShiftMACE', which no model needs"},
       {"ticDensityInter", "ticDensitzInter", 0,
-       "interaction 0 is a RealAgnosticDensitzInteractionBlock, which is not understood"},
+       "interaction 0 is a RealAgnosticDensitzInteractionBlock, which is not supported"},
       {"ensityResidualI", "ensityAttentioI", 0,
-       "interaction 1 is a RealAgnosticDensityAttentioInteractionBlock, which is not understood"},
+       "interaction 1 is a RealAgnosticDensityAttentioInteractionBlock, which is not supported"},
       {"BesselBasis", "ChebysBasis", 0,
-       "'bessel_fn' is a ChebysBasis, which is not understood: only BesselBasis is"},
+       "'bessel_fn' is a ChebysBasis, which is not supported: only BesselBasis is"},
       {"AgnesiTransform", "SooootTransform", 0, "'distance_transform' is a SooootTransform"},
       {"PolynomialCutoff", "ExponentalCutoff", 0, "'cutoff_fn' is a ExponentalCutoff"},
       {"ZBLBasis", "ZPLBasis", 0, "'pair_repulsion_fn' is a ZPLBasis"},
       {"NonLinearReadoutBlock", "NonLinearReadoutBlick", 0,
-       "readout 1 is a NonLinearReadoutBlick, which is not understood"},
+       "readout 1 is a NonLinearReadoutBlick, which is not supported"},
       {"\nLinearReadoutBlock", "\nBiasedReadoutBlock", 0, "readout 0 is a BiasedReadoutBlock"},
       {"\nLinear\n", "\nLinexr\n", 0, "'linear' is a Linexr"},
       {"functional\nsilu", "functional\ntanh", 0, "is tanh, times 1.67918; only silu"},
-      {"scale_shift", "scale_shaft", 0, "module 'scale_shaft' is not understood"},
+      {"scale_shift", "scale_shaft", 0, "module 'scale_shaft' is not supported"},
       {"component", "integrals", 0, "harmonics that are not normalised by component"},
       {"use_sc", "use_cs", 0, "lacks 'use_sc': not a model of MACE of a supported kind"},
       {"U_matrix_1", "U_matrix_x", 0, "product 0 has correlation 0; it must be from 1 to 4"},
@@ -265,8 +265,8 @@ static void refuses_scripts(void **state) {
       {"__torch__\nWRAPPED", "__tortch_\nWRAPPED", 0, "asks for '__tortch_ WRAPPED_MACE'"},
       {"normalize2mom", "normalize3mom", 0, "stands where normalize2mom was expected"},
       {"_normalize_activation\n", "_normalize_activatiom\n", 0,
-       "an activation that is not understood"},
-      {"interactions", "interbctions", 0, "module 'interbctions' is not understood"}};
+       "an activation that is not supported"},
+      {"interactions", "interbctions", 0, "module 'interbctions' is not supported"}};
   refuses_changes("mace.pth", NULL, cases, COUNT(cases));
 }
 
@@ -275,7 +275,7 @@ static void refuses_checkpoints(void **state) {
   static const change_case cases[] = {
       {"config", "cunfig", 0, "a checkpoint without SevenNet's 'config' and 'model_state_dict'"},
       {"model_state_dict", "modal_state_dict", 0, "a checkpoint without SevenNet's"},
-      {"2x0e+1x1e", "2x0e+1x1o", 0, "its irreps \"2x0e+1x1o\" are not understood"},
+      {"2x0e+1x1e", "2x0e+1x1o", 0, "its irreps \"2x0e+1x1o\" are not supported"},
       {"2x0e+1x1e", "2x0e+9x1e", 0, "numbers, not"},
       {"lmax", "lmix", 0, "lacks the number 'lmax'"},
       {"numpy.core.multiarray", "numpi.core.multiarray", 0,

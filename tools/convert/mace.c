@@ -14,7 +14,7 @@
 value mace_module(const mace *q, value parent, const char *path, const char *class) {
   value v = attribute(q->t, parent, path, PICKLE_OBJECT);
   if (strcmp(class_name(v), class) != 0)
-    fail_model(q->t->path, "'%s' is a %s, which is not understood: only %s is", path, class_name(v),
+    fail_model(q->t->path, "'%s' is a %s, which is not supported: only %s is", path, class_name(v),
                class);
   return v;
 }
@@ -30,7 +30,7 @@ weights mace_numbers(const mace *q, value object, const char *path, int64_t coun
 weights mace_linear(const mace *q, value object, const char *path, int64_t count) {
   value linear = mace_module(q, object, path, "Linear");
   if (maybe(linear, "bias_numel") && number_of(q->t, linear, "bias_numel") != 0)
-    fail_model(q->t->path, "'%s' of '%s' has a bias, which is not understood", path,
+    fail_model(q->t->path, "'%s' of '%s' has a bias, which is not supported", path,
                class_of(object));
   return mace_numbers(q, linear, "weight", count);
 }
@@ -50,7 +50,7 @@ void mace_expect_silu(const mace *q, value object, const char *path) {
 static void expect_unset(const mace *q, const char *key) {
   value v = maybe(q->network, key);
   if (v && v->kind != PICKLE_NONE && (v->kind != PICKLE_BOOL || v->whole))
-    fail_model(q->t->path, "'%s' has '%s' set, which is not understood", class_of(q->network), key);
+    fail_model(q->t->path, "'%s' has '%s' set, which is not supported", class_of(q->network), key);
 }
 
 /* Any other module would change the result. */
@@ -67,7 +67,7 @@ static void check_modules(const mace *q) {
     const char *name = all->items[i]->kind == PICKLE_TEXT ? all->items[i]->text : "";
     bool found = all->items[i + 1]->kind != PICKLE_OBJECT;
     for (size_t k = 0; k < sizeof known / sizeof *known; k++) found |= !strcmp(name, known[k]);
-    if (!found) fail_model(q->t->path, "module '%s' is not understood", name);
+    if (!found) fail_model(q->t->path, "module '%s' is not supported", name);
   }
   for (size_t i = 0; i < sizeof unset / sizeof *unset; i++) expect_unset(q, unset[i]);
 }
@@ -287,7 +287,7 @@ void convert_mace(torch *t, value network, const char *head, model *out) {
   t->program = "MACE";
   if (strcmp(class_name(network), "MACE") != 0 &&
       strcmp(class_name(network), "ScaleShiftMACE") != 0)
-    fail_model(t->path, "a '%s', which is not understood: only MACE and ScaleShiftMACE are",
+    fail_model(t->path, "a '%s', which is not supported: only MACE and ScaleShiftMACE are",
                class_name(network));
   check_modules(q);
   choose_head(q, head);

@@ -119,7 +119,7 @@ static bool convert_interaction(mace *q, int layer, value block, const irreps *o
   size_t kind = 0;
   while (kind < 4 && strcmp(class_name(block), kinds[kind].name) != 0) kind++;
   if (kind == 4)
-    fail_model(q->t->path, "interaction %d is a %s, which is not understood", layer,
+    fail_model(q->t->path, "interaction %d is a %s, which is not supported", layer,
                class_name(block));
   const bool residual = kinds[kind].residual, density = kinds[kind].density;
   value up = mace_module(q, block, "linear_up", "Linear"),
@@ -172,7 +172,7 @@ static void convert_readout(mace *q, int layer, value block) {
     return;
   }
   if (strcmp(class_name(block), "NonLinearReadoutBlock") != 0)
-    fail_model(q->t->path, "readout %d is a %s, which is not understood", layer, class_name(block));
+    fail_model(q->t->path, "readout %d is a %s, which is not supported", layer, class_name(block));
   const irreps hidden = irreps_at(q->t, block, "linear_1.irreps_out");
   const int64_t all = hidden.n == 1 && !hidden.term[0].l ? hidden.term[0].mul : 0, n = all / heads;
   if (!n || n * heads != all)

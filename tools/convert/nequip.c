@@ -72,7 +72,7 @@ static void put_linear(nequip *q, value linear, const irreps *in, const irreps *
   char label[LABEL_BYTES];
   int64_t first = 0;
   expect(t, whole_at(t, linear, "bias_numel") == 0, linear,
-         "a linear map with a bias is not understood");
+         "a linear map with a bias is not supported");
   for (size_t i = 0; i < n; i++) {
     const map m = map_of(t, linear, i, in, out);
     put_part(q->out, &w, first, 1, 2, m.shape,
@@ -170,7 +170,7 @@ static int64_t read_paths(nequip *q, const layer *l, const irreps *messages) {
     const bool good = !strcmp(item(t, path, 3, PICKLE_TEXT)->text, "uvu") &&
                       item(t, path, 4, PICKLE_BOOL)->whole && messages->term[z].mul == mul;
     expect(t, good && near(item(t, path, 5, PICKLE_REAL)->real, sqrt(2. * messages->term[z].l + 1)),
-           product, "a path that is not understood");
+           product, "a path that is not supported");
     paths[i] = (path_terms){x, y, z};
     n += mul;
   }
@@ -200,7 +200,7 @@ static void put_self_connection(nequip *q, const layer *l) {
                       item(t, path, 4, PICKLE_BOOL)->whole;
     const double scale = sqrt((2. * z.l + 1) / ((double)x.mul * (double)q->n_species));
     expect(t, good && near(item(t, path, 5, PICKLE_REAL)->real, scale), product,
-           "a path that is not understood");
+           "a path that is not supported");
     put_part(q->out, &w, first, 1, 3, shape,
              named("layers.%d.self_connection.%s", l->number, irrep_label(z, label)).text);
     first += shape[0] * shape[1] * shape[2];
@@ -285,7 +285,7 @@ static void read_species(nequip *q) {
     const size_t length = strcspn(s, " ");
     if (!length ||
         strspn(s, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_") < length)
-      fail_model(t->path, "its names of species are not understood");
+      fail_model(t->path, "its names of species are not supported");
     s += length + (s[length] == ' ');
   }
   expect(t, q->n_species >= 1 && whole_at(t, q->network, "one_hot.num_types") == q->n_species,
@@ -377,7 +377,7 @@ static void check_modules(nequip *q) {
     int number, used = 0;
     if (sscanf(name, "layer%3d_convnet%n", &number, &used) == 1 && used && !name[used])
       found = true, q->n_layers++;
-    if (!found) fail_model(q->archive->path, "module '%s' is not understood", name);
+    if (!found) fail_model(q->archive->path, "module '%s' is not supported", name);
   }
 }
 

@@ -88,7 +88,7 @@ static void read_header(nequix *q) {
     fail_model(q->in->path, "not a Nequix model: its first line is no JSON: %s", error.text);
   q->at = (size_t)(end - q->in->bytes) + 1;
   if (json_is_true(json_object_get(q->header, "index_weights")))
-    fail_model(q->in->path, "a model with index_weights is not understood");
+    fail_model(q->in->path, "a model with index_weights is not supported");
   if (!json_is_boolean(json_object_get(q->header, "layer_norm")))
     fail_model(q->in->path, "its header does not say 'layer_norm'");
   q->norm = json_is_true(json_object_get(q->header, "layer_norm"));

@@ -255,7 +255,7 @@ static void op_storage(machine *m, int unused) {
   bool good = id->n == 5 && is(id, 0, PICKLE_TEXT) && !strcmp(id->items[0]->text, "storage");
   good = good && is(id, 1, PICKLE_GLOBAL) && is(id, 2, PICKLE_TEXT) && is(id, 4, PICKLE_WHOLE);
   if (!good || use_of(m, id->items[1]) != STORAGE_TYPE)
-    WRONG(m, "pickle '%s' has a storage that is not understood", m->name);
+    WRONG(m, "pickle '%s' has a storage that is not supported", m->name);
   pickle_value *storage = push_new(m, PICKLE_STORAGE);
   storage->items = id->items;
   storage->n = id->n;
@@ -309,7 +309,7 @@ static void op_call(machine *m, int unused) {
     tensor->items = arguments->items;
     tensor->n = arguments->n;
   } else
-    WRONG(m, "pickle '%s' calls '%s' with arguments that are not understood", m->name,
+    WRONG(m, "pickle '%s' calls '%s' with arguments that are not supported", m->name,
           function->text);
 }
 

@@ -52,7 +52,7 @@ static int whole_in(const sevennet *q, value dict, const char *key, int low, int
 static void wants_false(const sevennet *q, const char *key) {
   value v = pickle_entry(q->config, key);
   if (v && (v->kind != PICKLE_BOOL || v->whole))
-    fail_model(q->t->path, "its config has '%s' = True, which is not understood", key);
+    fail_model(q->t->path, "its config has '%s' = True, which is not supported", key);
 }
 
 static void wants_text(const sevennet *q, value dict, const char *key, const char *wanted) {
@@ -90,7 +90,7 @@ static void check_config(const sevennet *q) {
 static bool sorted_columns(const sevennet *q) {
   int major, minor;
   if (sscanf(setting(q, "version", PICKLE_TEXT)->text, "%9d.%9d", &major, &minor) != 2)
-    fail_model(q->t->path, "its config has a 'version' that is not understood");
+    fail_model(q->t->path, "its config has a 'version' that is not supported");
   return major > 0 || minor >= 11;
 }
 
@@ -247,7 +247,7 @@ static irreps irreps_of(const sevennet *q, size_t i) {
     const bool good = sscanf(at, "%6dx%2d%c%n", &mul, &l, &parity, &used) == 3 && parity == 'e' &&
                       mul > 0 && mul <= MAX_CHANNELS && l >= out.n && l <= MAX_DEGREE &&
                       out.n < MAX_TERMS && (!at[used] || at[used] == '+');
-    if (!good) fail_model(q->t->path, "its irreps \"%.60s\" are not understood", text);
+    if (!good) fail_model(q->t->path, "its irreps \"%.60s\" are not supported", text);
     out.term[out.n++] = (irrep){mul, l, 1};
   }
   if (!out.n || out.term[0].l)
@@ -309,7 +309,7 @@ static void choose_modality(sevennet *q, const char *wanted) {
     value name = map->items[i], at = map->items[i + 1];
     if (q->n_modalities > MAX_MODALITIES || name->kind != PICKLE_TEXT || at->kind != PICKLE_WHOLE ||
         at->whole < 0 || at->whole >= q->n_modalities)
-      fail_model(q->t->path, "its '_modal_map' is not understood");
+      fail_model(q->t->path, "its '_modal_map' is not supported");
     names[i / 2] = name->text;
   }
   const int chosen =
@@ -351,7 +351,7 @@ static void put_output(sevennet *q) {
       !find_tensor(q, "reducing_nn_hidden_to_energy.linear.weight", &last))
     fail_model(q->t->path, "there is no tensor 'reduce_hidden_to_energy.linear.weight'");
   const int64_t hidden = last.count;
-  if (hidden < 1 || hidden > HIDDEN) fail_model(q->t->path, "its readout is not understood");
+  if (hidden < 1 || hidden > HIDDEN) fail_model(q->t->path, "its readout is not supported");
   const weights w = tensor(q, "reduce_input_to_hidden.linear.weight",
                            "reducing_nn_input_to_hidden.linear.weight", (in + more) * hidden);
   put_part(q->out, &w, 0, sqrt((double)in / (double)(in + more)), 2, (const int64_t[]){in, hidden},

@@ -67,7 +67,7 @@ void expect(const torch *t, bool good, value object, const char *what) {
 
 void expect_flag(const torch *t, value object, const char *key, bool wanted) {
   if (attribute(t, object, key, PICKLE_BOOL)->whole != wanted)
-    fail_model(t->path, "'%s' has %s = %s, which is not understood", class_of(object), key,
+    fail_model(t->path, "'%s' has %s = %s, which is not supported", class_of(object), key,
                wanted ? "False" : "True");
 }
 
@@ -304,7 +304,7 @@ void activation_of(torch *t, value act, char name[ACTIVATION_BYTES], double *sca
     if (*s == '.') *s = '/';
   const char *code = entry_at(t, entry, &bytes);
   expect(t, code && parse_activation(code, bytes, name, &constant), act,
-         "an activation that is not understood");
+         "an activation that is not supported");
   if (!t->constants) torch_open_constants(t);
   const weights w = constant_at(t, constant);
   expect(t, w.count == 1, act, "the constant of an activation is not one number");
