@@ -1,6 +1,6 @@
 #!/bin/sh
 # builtins.sh CLANG - each file of src/codegen/builtins compiles alone, also what no kernel of a
-# test uses.
+# test uses, and defines only what simt_builtins.c names.
 # shellcheck disable=SC2086
 set -eu
 clang=$1
@@ -16,3 +16,8 @@ compile -x hip --offload-device-only -nogpulib -nogpuinc --offload-arch=gfx90a h
 compile -x cuda --offload-device-only -nocudalib -nocudainc --offload-arch=sm_80 \
   '-D__device__=__attribute__((device))' '-D__forceinline__=__attribute__((always_inline))' \
   cuda.cuh
+
+python3 embed.py /dev/stdout opencl.cl subgroups.cl ptx.cl cuda.cuh hip.hip |
+  sed -n 's/^  {\("[^"]*"\), .*/\1/p' | sort -u | while read -r name; do
+  grep -q "$name" ../simt_builtins.c || { echo "builtins.sh: no kernel can use $name"; exit 1; }
+done
