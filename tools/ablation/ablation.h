@@ -53,8 +53,9 @@ typedef struct {
   int against;              /* index of the way with which it is compared */
   bool replayed, completes; /* completes: calls added from now on are not timed; they complete
                                results for the comparison */
-  bool apart;     /* it submits something else than the others, which its kernels do not show */
-  int n, n_timed; /* number of calls; those from n_timed on are not timed */
+  bool apart;        /* it submits something else than the others, which its kernels do not show */
+  test_run_set *set; /* NULL, or its results, which are compared with a reference */
+  int n, n_timed;    /* number of calls; those from n_timed on are not timed */
   op_call call[MAX_CALLS];
   clb_recording *recording;
   double error, seconds, seconds_min,
@@ -94,7 +95,8 @@ typedef struct {
   way way[MAX_WAYS];
   output output[MAX_OUTPUTS];
   float *first; /* what output 0 holds before the results of ways are compared; NULL: nothing */
-  test_run *test_run; /* not NULL: results are compared with its reference */
+  test_run *test_run; /* NULL, or what sets are of */
+  void *problem;      /* of the kernel, if it is freed with the work */
   tool_kernel kernel; /* which it reads */
 } work;
 
@@ -147,10 +149,8 @@ void ablation_fill(work *w, ablation_case *c);
 
 void ablation_convolution(work *w, ablation_case *c);
 void ablation_sequence(work *w, ablation_case *c);
-void ablation_rows(work *w, ablation_case *c);
-void ablation_test_run(work *w, ablation_case *c); /* of an op on graphs */
+void ablation_op(work *w, ablation_case *c);
 /* Of the suites: */
-void ablation_given(work *w, ablation_case *c);
 void ablation_row_sum(work *w, ablation_case *c);
 void ablation_optimizer(work *w, ablation_case *c);
 
@@ -171,6 +171,9 @@ typedef struct {
 } ablation_graphs;
 /* The case's graph, whose edges are its rows; the caller frees `g`, whatever the status. */
 void ablation_make_graphs(work *w, ablation_case *c, bool reversed, ablation_graphs *all);
+
+/* The edges of each receiver, or of each sender. */
+void ablation_naive_edges(work *w, clb_graph *graph, clb_graph_order order, naive_arguments *a);
 
 /* A named product in f32 in the case's layout; the caller frees it. */
 typedef struct {

@@ -3,6 +3,22 @@
 
 #include "tools/ablation/ablation.h"
 
+const char *const ablation_names[ABLATIONS] = {[NO_WIDE_ACCESSES] = "wide aligned accesses",
+                                               [NO_REGISTER_SUMS] = "accumulators in registers",
+                                               [NO_SPLIT_ROWS] = "split of long reductions",
+                                               [NO_OWNERSHIP] = "receiver ownership",
+                                               [NO_FUSED_HARMONICS] = "harmonics on the fly",
+                                               [NO_TABLES] = "radial tables",
+                                               [NO_REPLAY] = "record and replay",
+                                               [NO_OPTIMISATION] = "all of them"};
+const char *const ablation_words[ABLATIONS] = {"wide",      "registers", "split",  "ownership",
+                                               "harmonics", "tables",    "replay", "all"};
+const ablation_switch ablation_switches[SWITCHES] = {{ABLATIONS, 0},
+                                                     {NO_WIDE_ACCESSES, CLB_WIDE_ACCESSES},
+                                                     {NO_REGISTER_SUMS, CLB_REGISTER_SUMS},
+                                                     {NO_SPLIT_ROWS, CLB_SPLIT_ROWS},
+                                                     {NO_OPTIMISATION, ALL_OF_CONTEXT}};
+
 /* On a CPU graphs are smaller and rows fewer; if there is neither, the case is skipped. */
 typedef struct {
   const char *kind, *problem, *layout, *graph, *cpu_graph;
@@ -122,20 +138,15 @@ void ablation_fill(work *w, ablation_case *c) {
     const char *kind;
     void (*fill)(work *w, ablation_case *c);
   } kinds[] = {
-      {"convolution", ablation_convolution},
-      {"tensor_product", ablation_rows},
-      {"symmetric_contraction", ablation_rows},
-      {"sequence", ablation_sequence},
-      {"convolution_given", ablation_given},
-      {"row_sum", ablation_row_sum},
-      {"weight_gradient", ablation_rows},
-      {"norm", ablation_rows},
-      {"adam", ablation_optimizer},
-      {"momentum", ablation_optimizer},
+      {"convolution", ablation_convolution},  {"tensor_product", ablation_op},
+      {"symmetric_contraction", ablation_op}, {"sequence", ablation_sequence},
+      {"convolution_given", ablation_op},     {"row_sum", ablation_row_sum},
+      {"weight_gradient", ablation_op},       {"norm", ablation_op},
+      {"adam", ablation_optimizer},           {"momentum", ablation_optimizer},
   };
   size_t i = 0;
   if (c->op) {
-    (c->op->on_graph ? ablation_test_run : ablation_rows)(w, c);
+    ablation_op(w, c);
     return;
   }
   while (i < sizeof kinds / sizeof *kinds && strcmp(kinds[i].kind, c->kind)) i++;

@@ -9,22 +9,6 @@
 
 #include "tools/measure/timing.h"
 
-const char *const ablation_names[ABLATIONS] = {[NO_WIDE_ACCESSES] = "wide aligned accesses",
-                                               [NO_REGISTER_SUMS] = "accumulators in registers",
-                                               [NO_SPLIT_ROWS] = "split of long reductions",
-                                               [NO_OWNERSHIP] = "receiver ownership",
-                                               [NO_FUSED_HARMONICS] = "harmonics on the fly",
-                                               [NO_TABLES] = "radial tables",
-                                               [NO_REPLAY] = "record and replay",
-                                               [NO_OPTIMISATION] = "all of them"};
-const char *const ablation_words[ABLATIONS] = {"wide",      "registers", "split",  "ownership",
-                                               "harmonics", "tables",    "replay", "all"};
-const ablation_switch ablation_switches[SWITCHES] = {{ABLATIONS, 0},
-                                                     {NO_WIDE_ACCESSES, CLB_WIDE_ACCESSES},
-                                                     {NO_REGISTER_SUMS, CLB_REGISTER_SUMS},
-                                                     {NO_SPLIT_ROWS, CLB_SPLIT_ROWS},
-                                                     {NO_OPTIMISATION, ALL_OF_CONTEXT}};
-
 /* ---- ops and data ---- */
 
 bool work_wants(const work *w, ablation without) {
@@ -170,20 +154,19 @@ void way_add_naive_sum(work *w, way *y, naive_kernel kernel, naive_arguments a, 
   way_add_naive(w, y, kernel, &a);
 }
 
-static void free_set(op_call *c) {
-  if (c->set) test_run_set_free(c->test_run, c->set);
-  free(c->set);
-  c->set = NULL;
+static void free_set(const work *w, way *y) {
+  if (y->set) test_run_set_free(w->test_run, y->set);
+  free(y->set);
 }
 
 void work_free(work *w) {
   if (w->ctx) clb_context_disable(w->ctx, 0);
   for (int i = 0; i < w->n_ways; i++) {
     clb_recording_destroy(&w->way[i].recording);
-    if (w->way[i].n) free_set(&w->way[i].call[0]);
+    free_set(w, &w->way[i]);
   }
   if (w->test_run) test_run_free(w->test_run);
-  free(w->test_run);
+  free(w->test_run), free(w->problem);
   for (int i = 0; i < w->n_ops; i++) clb_op_destroy(&w->op[i]);
   for (int i = 0; i < w->n_optimizers; i++) clb_optimizer_destroy(&w->optimizer[i]);
   for (int i = 0; i < w->n_graphs; i++) clb_graph_destroy(&w->graph[i]);
@@ -258,7 +241,7 @@ static void leave_out_same(work *w) {
   for (int i = 1; i < w->n_ways; i++)
     if (w->way[i].without >= ABLATIONS || !same(&w->way[i], &w->way[w->way[i].against]))
       w->way[n++] = w->way[i];
-    else free_set(&w->way[i].call[0]);
+    else free_set(w, &w->way[i]);
   w->n_ways = n;
 }
 
@@ -344,7 +327,7 @@ static clb_status compare_ways(work *w, const char *label) {
     progress("%s: comparing, %d of %d", label, i + 1, w->n_ways);
     status = run_once(w, y);
     if (!status) status = take_results(w, i ? found : wanted);
-    if (!status && w->test_run) status = test_run_error(w->test_run, y->call[0].set, &y->error);
+    if (!status && y->set) status = test_run_error(w->test_run, y->set, &y->error);
     else if (!status) y->error = difference(w, i ? found : wanted, wanted);
   }
   free(wanted);
