@@ -279,7 +279,7 @@ static void refused(void **state) {
 
 /* ---- the parser, on lines of Intel's disassembler ---- */
 
-static void expect_counts(const char *assembly, int lanes, bool known, int loads, int stores) {
+static clb_report counted(const char *assembly, int lanes, bool known) {
   ir_kernel k;
   clb_report r = clb_report_unknown();
   ir_begin(&k, "k", lanes, 1, lanes);
@@ -287,9 +287,14 @@ static void expect_counts(const char *assembly, int lanes, bool known, int loads
   ir_store(&k, y, ir_lane(&k), IR_NONE, n);
   assert_true(ir_finish(&k));
   assert_int_equal(clb_lz_count_messages(&k, assembly, &r), known);
+  ir_free(&k);
+  return r;
+}
+
+static void expect_counts(const char *assembly, int lanes, bool known, int loads, int stores) {
+  clb_report r = counted(assembly, lanes, known);
   assert_int_equal(r.loads, loads);
   assert_int_equal(r.stores, stores);
-  ir_free(&k);
 }
 
 #define SEND(executes, what)                                                                       \
@@ -325,11 +330,66 @@ static void parser(void **state) {
                 16, false, -1, -1);
 }
 
+/* Instructions, but no labels and nothing behind the last one; messages to global memory, local
+   memory and scratch, but neither arguments nor fences and barriers. */
+static void parser_of_instructions(void **state) {
+  static const struct {
+    const char *line;
+    int instructions, accesses;
+  } lines[] = {
+      {"L0:\n", 0, 0},
+      {"\n", 0, 0},
+      {"        illegal                \n", 0, 0},
+      {"        // a comment\n", 0, 0},
+      {"(W)     mov (16|M0)              r127.0<1>:ud  0x0:ud\n", 1, 0},
+      {"(W&f1.1) jmpi                                L208\n", 1, 0},
+      {"        sync.nop                             null                {Compacted,$4.dst}\n", 1,
+       0},
+      {SEND("16|M0", "load.ugm.d32x3.a64"), 1, 1},
+      {SEND("16|M0", "store.ugm.d32.a64"), 1, 1},
+      {SEND("16|M0", "atomic_fadd.ugm.d32.a64.uc.uc"), 1, 1},
+      {SEND("16|M0", "load.ugm.d32.a32.ca.ca.ss[a0.2]"), 1, 1}, /* scratch */
+      {SEND("1|M0", "load.ugm.d32x16t.a32.ca.ca.bti[255]"), 1, 0},
+      {SEND("1|M0", "fence.ugm.none.group"), 1, 0},
+      {"        send.slm (16|M0)         null     r21     r18:1   0x0            0x02000504        "
+       "   "
+       "{$4} // wr:1+1, rd:0; store.slm.d32.a32\n",
+       1, 1},
+      {"(W)     send.slm (1|M0)          r40      r0      null:0  0x0            0x0210011F        "
+       "   "
+       "{$5} // wr:1+0, rd:1; fence.slm.none.group\n",
+       1, 0},
+      {"(W)     send.gtwy (1|M0)         null     r5      null:0  0x0            0x02000004        "
+       "   "
+       "{$6} // wr:1+0, rd:0; signal barrier\n",
+       1, 0},
+      {"(W)     send.dc0 (8|M0)          r20      r6      null:0  0x0            0x24820FF         "
+       "   "
+       "{$2} // wr:1+0, rd:4; hword scratch block read x4\n",
+       1, 1},
+  };
+  char all[4096] = "";
+  int instructions = 0, accesses = 0;
+  (void)state;
+  for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
+    clb_report r = counted(lines[i].line, 16, true);
+    if (r.instructions != lines[i].instructions || r.accesses != lines[i].accesses)
+      fail_msg("%d instructions, %d accesses: %s", r.instructions, r.accesses, lines[i].line);
+    strcat(all, lines[i].line);
+    instructions += r.instructions;
+    accesses += r.accesses;
+  }
+  clb_report r = counted(all, 16, true);
+  assert_int_equal(r.instructions, instructions);
+  assert_int_equal(r.accesses, accesses);
+}
+
 int main(int argc, char **argv) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(max_gpu),       cmocka_unit_test(no_gpu),
-                                     cmocka_unit_test(counts),        cmocka_unit_test(spills),
-                                     cmocka_unit_test(only_compiles), cmocka_unit_test(refused),
-                                     cmocka_unit_test(parser)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(max_gpu),       cmocka_unit_test(no_gpu),
+      cmocka_unit_test(counts),        cmocka_unit_test(spills),
+      cmocka_unit_test(only_compiles), cmocka_unit_test(refused),
+      cmocka_unit_test(parser),        cmocka_unit_test(parser_of_instructions)};
   if (argc > 1 && !strcmp(argv[1], "refuse")) return refuse();
   if (argc > 1 && !strcmp(argv[1], "without_a_gpu")) return without_a_gpu();
   if (argc > 1) return run_on_max(argv[1]);

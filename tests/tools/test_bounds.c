@@ -198,6 +198,12 @@ static void amd_lines(void **state) {
   assert_int_equal(t.loaded, 8);
   assert_int_equal(t.stored, 4);
   assert_int_equal(t.fmas, 1);
+  clb_gpu_count_listing("k:\n\tds_write_b32 v0, v1\n\tds_bpermute_b32 v0, v1, v2\n\ts_nop 1\n"
+                        "\tscratch_load_dword v0, off\n\tv_dual_mul_f32 v3, v4, v5 :: "
+                        "v_dual_mov_b32 v0, v1\n\ts_code_end\n",
+                        &t);
+  assert_int_equal(t.instructions, 4 + 5); /* nothing idle; both of dual ones */
+  assert_int_equal(t.accesses, 2 + 2);
 }
 
 static void nvidia_words(void **state) {
@@ -212,15 +218,19 @@ static void nvidia_words(void **state) {
                {0x220, 0, 0, 0, 0}, {0x229, 0, 0, 0, 0},
                {0x224, 0, 0, 0, 0}, {0x231, 0, 0, 0, 0}, /* FFMA2; FADD FMUL DADD IMAD HFMA2 */
                {0x981, 4, 0, 4, 0}, {0x981, 6, 0, 16, 0},
-               {0x986, 4, 0, 0, 4}, {0x986, 5, 0, 0, 8}}; /* LDG, STG */
+               {0x986, 4, 0, 0, 4}, {0x986, 5, 0, 0, 8}, /* LDG, STG */
+               {0x984, 4, 0, 0, 0}, {0x387, 4, 0, 0, 0}, /* LDS, STL: neither */
+               {0x918, 0, 0, 0, 0}};                     /* NOP */
   (void)state;
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     const uint64_t word[2] = {0xabcd000000007000u | (uint64_t)cases[i].low,
                               (uint64_t)cases[i].width << 9};
     clb_gpu_traffic t = {0};
     clb_gpu_count_sass((const unsigned char *)word, sizeof word, &t);
-    if (t.fmas != cases[i].fmas || t.loaded != cases[i].loaded || t.stored != cases[i].stored)
-      fail_msg("0x%x: %d, %d, %d", cases[i].low, t.fmas, (int)t.loaded, (int)t.stored);
+    if (t.fmas != cases[i].fmas || t.loaded != cases[i].loaded || t.stored != cases[i].stored ||
+        t.instructions != (cases[i].low != 0x918) || t.accesses != (cases[i].width != 0))
+      fail_msg("0x%x: %d, %d, %d; %d, %d", cases[i].low, t.fmas, (int)t.loaded, (int)t.stored,
+               t.instructions, t.accesses);
   }
 }
 
