@@ -3,8 +3,8 @@
 
 Within an ABI (docs/abi.md) what is there stays where it is.  New members come at the end of structs
 whose sizes programs tell, behind all bytes that the struct had, its padding, too; and a struct that
-has grown ends without padding, as what lies in it is not always 0.  --write: begins a new ABI, of
-this version; members of a version that has not been released may still be moved."""
+has grown ends without padding, as what lies in it is not always 0.  --write: records what is new, or
+begins a new ABI, of this version; members of a version that has not been released may still be moved."""
 import pathlib
 import subprocess
 import sys
@@ -72,6 +72,9 @@ def main():
     if first.split()[1:] != version.split("."):
         sys.exit(f"{RECORD.name} is of another ABI than {version}: python3 ci/abi.py --write")
     wrong = list(differences(table(then), table(now), growing(headers)))
+    if not wrong and now != then:
+        missing = [line for line in now if line not in then]
+        wrong.append(f"not in {RECORD.name}: {'; '.join(missing[:5])} ...: python3 ci/abi.py --write")
     if len(then) < 200 or len(growing(headers)) < 15:
         wrong.append(f"found only {len(then)} lines and {len(growing(headers))} structs that grow")
     print("\n".join(wrong), end="\n" if wrong else "")
