@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "tools/ablation/ablation.h"
-#include "tools/ops/convolution_tool.h"
+#include "tools/ops/convolution/convolution_tool.h"
 #include "tools/reference/reference_irreps.h"
 
 /* One pass, its arrays and their buffers for naive kernels. */
