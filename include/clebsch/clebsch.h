@@ -954,6 +954,68 @@ CLB_API clb_status clb_gate_backward(clb_op *op, int64_t n, clb_rows x, clb_rows
 CLB_API clb_status clb_gate_double_backward(clb_op *op, int64_t n, clb_rows x, clb_rows g,
                                             clb_rows a, clb_rows d_x, clb_rows d_g);
 
+/* ---- linear maps of irreps ---- */
+
+/* One path: terms of the input and of the output (counted from 0) of one irrep. */
+typedef struct {
+  int in, out;
+} clb_linear_instruction;
+
+typedef struct {
+  const char *irreps_in, *irreps_out;         /* as of tensor products */
+  const clb_linear_instruction *instructions; /* NULL: one for all terms in and out of one irrep,
+                                                 in the order of in, then out */
+  int n_instructions;                         /* 0 ... 512 */
+  int bias;          /* 1: to each channel of 0e in the output a bias is added */
+  const int *biases; /* NULL, or for each term of the output 1 or 0: whether it has biases, which
+                        only 0e can have; `bias` is 0 then */
+  int n_biases;
+  clb_path_normalization path_normalization;
+  clb_layout layout_in, layout_out; /* CLB_MUL_IR or CLB_IR_MUL */
+  int weights_per_row;              /* 1: w (and c, g_w, d_w) has a row for each row of x */
+  int n_species;      /* above 0: w has a row for each species; w.index says which species a row of
+                         x is.  Otherwise, and without weights_per_row, w is one row for all */
+  unsigned gradients; /* CLB_OPERAND_X: g_x, d_x; CLB_OPERAND_W: g_w, d_w; CLB_OPERAND_Z: d_g;
+                         0: all. Others are not computed; their clb_rows may be empty */
+  unsigned incoming;  /* which of a (CLB_OPERAND_X) and c (CLB_OPERAND_W) are given; the other is
+                         taken as zero; 0: both are given */
+  clb_dtype storage, arithmetic; /* as for spherical harmonics */
+  int accumulate;                /* 1: add to the outputs instead of overwriting them */
+  unsigned passes;               /* CLB_PASS_BIT of each pass to compile */
+} clb_linear_desc;
+
+/* e3nn's Linear: z_k[w] = sum over paths i -> k and u: alpha x_i[u] W_ik[u, w], + b_k[w] of 0e,
+   for each component. alpha^-2 is the number of u of all paths to k (CLB_PATH_ELEMENT), or that of
+   this path times the number of paths to k (CLB_PATH_PATH), or 1 (CLB_PATH_NONE). A row of w has
+   the weights in the order of instructions, each [mul in][mul out], then the biases in the order of
+   the output.  Below X, Z, W are the lengths of rows.
+   One row of w: stride and index of w, g_w, c, d_w are ignored. By species: w.index (required) is
+   a buffer of n int32 species 0 ... n_species - 1, not checked; c, g_w and d_w have a row for each
+   species like w, and their index is NULL. Results must not lie in the memory of operands. Sums
+   over rows are in a fixed order: equal calls on one device give equal bits. An op with gradients
+   by one row of w or by species keeps a workspace of up to 64 MiB, or a row of w for each species
+   if that is more. */
+CLB_SIZED clb_status clb_linear_create(clb_context *ctx, const clb_linear_desc *desc, clb_op **op);
+
+/* X, Z and W. */
+typedef struct {
+  int64_t x, z, w;
+} clb_linear_sizes;
+CLB_SIZED clb_status clb_linear_measure(clb_context *ctx, const clb_linear_desc *desc,
+                                        clb_linear_sizes *sizes);
+
+/* z[n][Z] from x[n][X] and w. */
+CLB_API clb_status clb_linear_forward(clb_op *op, int64_t n, clb_rows x, clb_rows w, clb_rows z);
+
+/* The gradients of sum g z: g_x[n][X] and g_w, like w, from the operands and g[n][Z]. */
+CLB_API clb_status clb_linear_backward(clb_op *op, int64_t n, clb_rows x, clb_rows w, clb_rows g,
+                                       clb_rows g_x, clb_rows g_w);
+
+/* The gradients of sum a g_x + c g_w, with a[n][X], c like w: d_x, d_w and d_g[n][Z]. */
+CLB_API clb_status clb_linear_double_backward(clb_op *op, int64_t n, clb_rows x, clb_rows w,
+                                              clb_rows g, clb_rows a, clb_rows c, clb_rows d_x,
+                                              clb_rows d_w, clb_rows d_g);
+
 /* ---- the sizes of structs ---- */
 
 /* What the functions with CLB_SIZED call, with the sizes that this header gives their structs. */
@@ -1073,6 +1135,18 @@ CLB_API clb_status clb_gate_measure_sized(clb_context *ctx, const clb_gate_desc 
 static inline clb_status clb_gate_measure(clb_context *ctx, const clb_gate_desc *desc,
                                           clb_gate_sizes *sizes) {
   return clb_gate_measure_sized(ctx, desc, sizes, sizeof *desc);
+}
+CLB_API clb_status clb_linear_create_sized(clb_context *ctx, const clb_linear_desc *desc,
+                                           clb_op **op, size_t desc_size);
+static inline clb_status clb_linear_create(clb_context *ctx, const clb_linear_desc *desc,
+                                           clb_op **op) {
+  return clb_linear_create_sized(ctx, desc, op, sizeof *desc);
+}
+CLB_API clb_status clb_linear_measure_sized(clb_context *ctx, const clb_linear_desc *desc,
+                                            clb_linear_sizes *sizes, size_t desc_size);
+static inline clb_status clb_linear_measure(clb_context *ctx, const clb_linear_desc *desc,
+                                            clb_linear_sizes *sizes) {
+  return clb_linear_measure_sized(ctx, desc, sizes, sizeof *desc);
 }
 
 /* Of the struct, of one of its tensors and of one of its groups. */

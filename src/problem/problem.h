@@ -84,6 +84,28 @@ typedef struct {
   double epsilon, weight_offset;
 } clb_rms_norm_problem;
 
+/* Of linear, and of linear_weights, its gradients by weights. */
+enum { CLB_LINEAR_ONE_ROW, CLB_LINEAR_PER_ROW, CLB_LINEAR_BY_SPECIES };
+typedef struct {
+  int32_t in, out;   /* terms */
+  int32_t weight_at; /* offset of its [mul_in][mul_out] weights in a row */
+  int32_t unused;
+  double coefficient;
+} clb_linear_path;
+
+typedef struct {
+  clb_irreps in, out;
+  int32_t layout_in, layout_out;
+  int32_t weights, n_species;  /* weights: CLB_LINEAR_ONE_ROW ...; n_species: rows of w, 1 if it is
+                                  not BY_SPECIES */
+  int32_t gradients, incoming; /* as in tensor products; all bits are set where the description has
+                                  0 for all */
+  int32_t n_paths, n_weights;  /* n_weights: with biases */
+  int32_t bias[CLB_MAX_TERMS]; /* of a term of `out`: 1 + offset of its biases in a row of weights;
+                                  0: it has none */
+  clb_linear_path path[CLB_MAX_PATHS]; /* unused ones are 0 */
+} clb_linear_problem;
+
 typedef struct {
   int64_t columns, max_rows; /* what the op was created for; its kernels take any */
   int64_t whole;             /* 1: rows are not split into blocks */
