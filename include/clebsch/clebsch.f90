@@ -213,6 +213,23 @@ module clebsch
     character(kind=c_char) :: irreps_x(8192), irreps_y(8192)
   end type
 
+  type, bind(c) :: clb_linear_instruction
+    integer(c_int) :: in = 0, out = 0
+  end type
+
+  type, bind(c) :: clb_linear_desc
+    type(c_ptr) :: irreps_in = c_null_ptr, irreps_out = c_null_ptr, instructions = c_null_ptr
+    integer(c_int) :: n_instructions = 0, bias = 0
+    type(c_ptr) :: biases = c_null_ptr
+    integer(c_int) :: n_biases = 0, path_normalization = CLB_PATH_ELEMENT, layout_in = CLB_MUL_IR, &
+         layout_out = CLB_MUL_IR, weights_per_row = 0, n_species = 1, gradients = 0, incoming = 0, &
+         storage = CLB_F32, arithmetic = CLB_F32, accumulate = 0, passes = CLB_PASS_FORWARD
+  end type
+
+  type, bind(c) :: clb_linear_sizes
+    integer(c_int64_t) :: x = 0, z = 0, w = 0
+  end type
+
   type, bind(c) :: clb_model_options
     integer(c_int) :: dtype = CLB_F32, knots = 0
     real(c_double) :: skin = 0
@@ -916,6 +933,45 @@ module clebsch
       type(clb_rows), value :: x, g, a, d_x, d_g
       integer(c_int) :: status
     end function
+    function clb_linear_create_c(ctx, desc, op, linear_desc_size) bind(c, &
+         name='clb_linear_create_sized') result(status)
+      import
+      type(c_ptr), value :: ctx
+      type(clb_linear_desc), intent(in), target :: desc
+      type(c_ptr), intent(out) :: op
+      integer(c_size_t), value :: linear_desc_size
+      integer(c_int) :: status
+    end function
+    function clb_linear_measure_c(ctx, desc, sizes, linear_desc_size) bind(c, &
+         name='clb_linear_measure_sized') result(status)
+      import
+      type(c_ptr), value :: ctx
+      type(clb_linear_desc), intent(in), target :: desc
+      type(clb_linear_sizes), intent(out) :: sizes
+      integer(c_size_t), value :: linear_desc_size
+      integer(c_int) :: status
+    end function
+    function clb_linear_forward(op, n, x, w, z) bind(c) result(status)
+      import
+      type(c_ptr), value :: op
+      integer(c_int64_t), value :: n
+      type(clb_rows), value :: x, w, z
+      integer(c_int) :: status
+    end function
+    function clb_linear_backward(op, n, x, w, g, g_x, g_w) bind(c) result(status)
+      import
+      type(c_ptr), value :: op
+      integer(c_int64_t), value :: n
+      type(clb_rows), value :: x, w, g, g_x, g_w
+      integer(c_int) :: status
+    end function
+    function clb_linear_double_backward(op, n, x, w, g, a, c, d_x, d_w, d_g) bind(c) result(status)
+      import
+      type(c_ptr), value :: op
+      integer(c_int64_t), value :: n
+      type(clb_rows), value :: x, w, g, a, c, d_x, d_w, d_g
+      integer(c_int) :: status
+    end function
     function clb_model_open_c(ctx, path, options, model, model_options_size) bind(c, &
          name='clb_model_open_sized') result(status)
       import
@@ -1239,6 +1295,22 @@ contains
     type(clb_gate_sizes), intent(out) :: sizes
     integer(c_int) :: status
     status = clb_gate_measure_c(ctx, desc, sizes, c_sizeof(desc))
+  end function
+
+  function clb_linear_create(ctx, desc, op) result(status)
+    type(c_ptr), intent(in) :: ctx
+    type(clb_linear_desc), intent(in), target :: desc
+    type(c_ptr), intent(out) :: op
+    integer(c_int) :: status
+    status = clb_linear_create_c(ctx, desc, op, c_sizeof(desc))
+  end function
+
+  function clb_linear_measure(ctx, desc, sizes) result(status)
+    type(c_ptr), intent(in) :: ctx
+    type(clb_linear_desc), intent(in), target :: desc
+    type(clb_linear_sizes), intent(out) :: sizes
+    integer(c_int) :: status
+    status = clb_linear_measure_c(ctx, desc, sizes, c_sizeof(desc))
   end function
 
   function clb_model_open(ctx, path, options, model) result(status)

@@ -148,9 +148,11 @@ static void make_term(const result *r, int number, ir_val first, int64_t *blocks
   const ir_val block = clb_linear_units(b, clb_linear_blocks(b, channels), blocks);
   t.channel = clb_linear_channel(b, block, channels, &t.left);
   t.mask = clb_linear_mask(b, channels, t.left);
-  const ir_val end = ir_2(k, IR_MIN, b->n, ir_add(k, first, clb_linear_i64(b, ROWS))),
-               last = ir_sub(k, b->n, clb_linear_i64(b, 1));
-  t.row[0] = ir_loop(k, first, end, clb_linear_i64(b, t.n_rows));
+  const ir_val last = ir_sub(k, b->n, clb_linear_i64(b, 1)),
+               some = ir_loop(k, clb_linear_i64(b, 0), clb_linear_i64(b, ROWS),
+                              clb_linear_i64(b, t.n_rows));
+  t.row[0] = ir_add(k, first, some);
+  ir_if(k, ir_2(k, IR_LT, t.row[0], b->n));
   for (int i = 1; i < t.n_rows; i++)
     t.row[i] = ir_2(k, IR_MIN, ir_add(k, t.row[0], clb_linear_i64(b, i)), last);
   t.weights = b->lp->weights == CLB_LINEAR_PER_ROW ? t.row[0] : IR_NONE;
@@ -163,8 +165,7 @@ static void make_term(const result *r, int number, ir_val first, int64_t *blocks
       if ((r->transposed ? path->in : path->out) == number) add_product(&t, &r->factor[f], path);
     }
   store_sums(&t);
-  ir_end(k);
-  ir_end(k);
+  for (int i = 0; i < 3; i++) ir_end(k); /* the IF, and two loops */
 }
 
 static void make_result(const result *r, ir_val first, int64_t *blocks) {

@@ -7,7 +7,11 @@
    a row, and its sums are the result. */
 #include "kernels/linear/linear_parts.h"
 
-enum { CHANNELS = 8, IN_FLIGHT = 8 }; /* u of a tile; blocks that are loaded together */
+enum {
+  CHANNELS = 8,  /* u of a tile */
+  IN_FLIGHT = 8, /* blocks that are loaded together */
+  SHORT = 64 /* rows that are added up by themselves, so that errors do not grow with all rows */
+};
 
 typedef struct {
   clb_linear_kernel b;
@@ -19,10 +23,11 @@ typedef struct {
   int64_t units;
 } weights;
 
-/* Opens the loop over the rows, and the IF for those of the species. */
-static ir_val open_rows(const weights *w) {
+/* Opens the loop over some rows, and the IF for those of the species. */
+static ir_val open_rows(const weights *w, ir_val first) {
   ir_kernel *k = w->b.k;
-  const ir_val row = ir_loop(k, w->first, w->end, clb_linear_i64(&w->b, 1));
+  const ir_val end = ir_2(k, IR_MIN, w->end, ir_add(k, first, clb_linear_i64(&w->b, SHORT))),
+               row = ir_loop(k, first, end, clb_linear_i64(&w->b, 1));
   if (w->kind != IR_NONE) ir_if(k, ir_2(k, IR_EQ, clb_linear_species(&w->b, row), w->kind));
   return row;
 }
@@ -34,11 +39,13 @@ static void close_rows(const weights *w) {
 
 /* Sums over rows of x[u] g[w]; x NULL: of g[w].  u: i64, of the tile's channels. */
 static void add_rows(const weights *w, clb_linear_term x, const ir_val *u, int n_u,
-                     clb_linear_term g, ir_val channel, ir_val mask, const ir_val *sum) {
+                     clb_linear_term g, ir_val channel, ir_val mask, const ir_val *total) {
   const clb_linear_kernel *b = &w->b;
   ir_kernel *k = b->k;
-  ir_val value[CLB_LINEAR_COMPONENTS];
-  const ir_val row = open_rows(w);
+  ir_val value[CLB_LINEAR_COMPONENTS], sum[CHANNELS];
+  const ir_val first = ir_loop(k, w->first, w->end, clb_linear_i64(b, SHORT));
+  for (int i = 0; i < n_u; i++) sum[i] = ir_var(k, ir_real(k, b->t, 0), false);
+  const ir_val row = open_rows(w, first);
   clb_linear_load_channels(b, w->right, clb_linear_row(b, w->right, row), g, channel, mask, value);
   for (int i = 0; i < n_u; i++)
     for (int m = 0; m <= 2 * g.term->l; m++) {
@@ -52,6 +59,9 @@ static void add_rows(const weights *w, clb_linear_term x, const ir_val *u, int n
       ir_set(k, sum[i], ir_fma(k, one, value[m], old));
     }
   close_rows(w);
+  for (int i = 0; i < n_u; i++)
+    ir_set(k, total[i], ir_add(k, ir_get(k, total[i]), ir_get(k, sum[i])));
+  ir_end(k);
 }
 
 static void make_path(weights *w, const clb_linear_path *path) {

@@ -246,6 +246,24 @@ class gate_sizes(c.Structure):
                 ("irreps_y", c.c_char * 8192)]
 
 
+class linear_instruction(c.Structure):
+    _fields_ = [("in", c.c_int), ("out", c.c_int)]
+
+
+class linear_desc(c.Structure):
+    _fields_ = [("irreps_in", c.c_char_p), ("irreps_out", c.c_char_p),
+                ("instructions", c.POINTER(linear_instruction)), ("n_instructions", c.c_int),
+                ("bias", c.c_int), ("biases", c.POINTER(c.c_int)), ("n_biases", c.c_int),
+                ("path_normalization", c.c_int), ("layout_in", c.c_int), ("layout_out", c.c_int),
+                ("weights_per_row", c.c_int), ("n_species", c.c_int), ("gradients", c.c_uint),
+                ("incoming", c.c_uint), ("storage", c.c_int), ("arithmetic", c.c_int),
+                ("accumulate", c.c_int), ("passes", c.c_uint)]
+
+
+class linear_sizes(c.Structure):
+    _fields_ = [("x", c.c_int64), ("z", c.c_int64), ("w", c.c_int64)]
+
+
 class model_options(c.Structure):
     _fields_ = [("dtype", c.c_int), ("knots", c.c_int), ("skin", c.c_double),
                 ("workspace_bytes", c.c_uint64), ("atomics", c.c_int)]
