@@ -4,7 +4,8 @@
    A message to memory is a line such as
      send.ugm (16|M0)  r18  r16  null:0  0x0  0x04100580  {$4} // wr:2+0, rd:1; load.ugm.d32x4.a64
    ugm is global memory (slm: local).  d32x4: 4 numbers of 32 bits for each of 16 lanes; d16u32: 16
-   bits, kept in 32; a t after the width: that many numbers in a row, once for the sub-group.
+   bits, kept in 32; a t after the width: that many numbers in a row, once for the sub-group, or one
+   for each lane if there are as many (the compiler merges at most 8 that all lanes need).
    bti[255] marks the kernel's own arguments, ss[...] and "scratch" scratch memory. */
 #define _GNU_SOURCE
 #include "backends/level_zero/level_zero.h"
@@ -73,7 +74,9 @@ static bool count_line(const char *line, const char *end, int lanes, int element
   int executes = atoi(bracket + 1);
   if (!(load || store || atomic) || !data || !read_access(data + 5, executes, element, &a))
     return false;
-  double n = a.once ? a.elements : a.elements * executes / lanes;
+  double n = !a.once               ? a.elements * executes / lanes
+             : a.elements >= lanes ? a.elements / lanes
+                                   : a.elements;
   if (load || atomic) *loads += n;
   if (store || atomic) *stores += n;
   return true;

@@ -18,9 +18,9 @@
    Arithmetic is IEEE: every ADD, MUL, FMA, DIV, SQRT rounds once and nothing is contracted or
    reassociated; EXP, SIN, COS are the device's own, to 4 ulp. MIN and MAX of floats give the other
    operand where one is NaN. Subnormals may be flushed. Integer DIV and MOD truncate; operands are
-   non-negative, the divisor positive. i32 and i64 wrap. An AFFINE i32 that is cast to i64 must not
-   wrap from lane to lane. A float that is cast to an integer is truncated towards zero; the result
-   must fit in every lane, and NaN is not allowed.
+   non-negative, the divisor positive. i32 and i64 wrap. An AFFINE i32 that is cast to i64, or an
+   index, must not wrap, nor what it is the sum, difference or product of. A float that is cast to
+   an integer is truncated towards zero; the result must fit in every lane, and NaN is not allowed.
 
    Memory.  f16 and bf16 exist only as element types: a LOAD gives f32, a STORE takes f32 (round to
    nearest, even). LOCAL arrays belong to the group and start undefined. What nothing has written

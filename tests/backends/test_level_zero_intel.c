@@ -309,7 +309,9 @@ static void parser(void **state) {
   expect_counts(SEND("16|M0", "load.ugm.d32x2.a64") SEND("16|M16", "load.ugm.d32x2.a64"), 32, true,
                 2, 0); /* halves of a sub-group */
   expect_counts(SEND("32|M0", "load.ugm.d32.a64.ca.ca"), 32, true, 1, 0);
-  expect_counts(SEND("1|M0", "load.ugm.d32x16t.a64"), 16, true, 16, 0); /* uniform */
+  expect_counts(SEND("1|M0", "load.ugm.d32x8t.a64"), 16, true, 8, 0);  /* uniform */
+  expect_counts(SEND("1|M0", "load.ugm.d32x16t.a64"), 16, true, 1, 0); /* one for each lane */
+  expect_counts(SEND("1|M0", "load.ugm.d32x32t.a64"), 32, true, 1, 0);
   expect_counts(SEND("1|M0", "load.ugm.d32x16t.a32.ca.ca.bti[255]"), 16, true, 0, 0);
   expect_counts(SEND("16|M0", "load.ugm.d32.a32.ca.ca.ss[a0.2]")
                     SEND("1|M0", "fence.ugm.none.group"),

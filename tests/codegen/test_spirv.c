@@ -493,6 +493,55 @@ static void modes_are_set(void **state) {
   }
 }
 
+static int count_words(const clb_text *words, uint32_t opcode) {
+  int n = 0;
+  for (size_t at = 20; at < words->n;) {
+    uint32_t word;
+    memcpy(&word, words->s + at, sizeof word);
+    n += (word & 0xffff) == opcode;
+    at += 4 * (size_t)(word >> 16);
+  }
+  return n;
+}
+
+/* The block reads in a kernel that loads each lane's element `apart` from its neighbours'. */
+static int blocks(bool subgroups, ir_type element, bool local, int apart, int width, bool masked) {
+  ir_kernel k;
+  clb_text words = {0};
+  ir_val values[4];
+  ir_begin(&k, "blocks", 16, 1, 16);
+  ir_val from = ir_buffer(&k, element, false), to = ir_buffer(&k, IR_F64, true), lane = ir_lane(&k),
+         i = ir_mul(&k, lane, ir_int(&k, IR_I32, apart));
+  if (local) {
+    from = ir_local(&k, element, 64);
+    ir_store(&k, from, lane, IR_NONE, ir_real(&k, ir_register_type(element), 0));
+  }
+  ir_load_wide(&k, from, i, masked ? ir_2(&k, IR_LT, lane, ir_int(&k, IR_I32, 3)) : IR_NONE, width,
+               values);
+  ir_store(&k, to, lane, IR_NONE, ir_cast(&k, IR_F64, values[0]));
+  if (!ir_finish(&k)) fail_msg("%s", k.error);
+  print(&k, subgroups, false, &words);
+  int n = count_words(&words, 5575 /* OpSubgroupBlockReadINTEL */);
+  clb_text_free(&words);
+  ir_free(&k);
+  return n;
+}
+
+/* A sub-group reads a block where all lanes read, and adjacent elements of at least 4 bytes. */
+static void blocks_are_read(void **state) {
+  (void)state;
+  assert_int_equal(blocks(true, IR_F32, false, 1, 1, false), 1);
+  assert_int_equal(blocks(true, IR_F64, false, 1, 1, false), 1);
+  assert_int_equal(blocks(true, IR_I32, false, 1, 1, false), 1);
+  assert_int_equal(blocks(false, IR_F32, false, 1, 1, false), 0);
+  assert_int_equal(blocks(true, IR_F16, false, 1, 1, false), 0);
+  assert_int_equal(blocks(true, IR_BF16, false, 1, 1, false), 0);
+  assert_int_equal(blocks(true, IR_F32, true, 1, 1, false), 0);
+  assert_int_equal(blocks(true, IR_F32, false, 2, 1, false), 0);
+  assert_int_equal(blocks(true, IR_F32, false, 1, 2, false), 0);
+  assert_int_equal(blocks(true, IR_F32, false, 1, 1, true), 0);
+}
+
 /* What cannot be expressed is refused with a message. */
 static void refusals(void **state) {
   (void)state;
@@ -525,6 +574,7 @@ int main(void) {
                                      cmocka_unit_test(intel_cpu_runs_spherical_harmonics),
                                      cmocka_unit_test(barriers_have_their_scope),
                                      cmocka_unit_test(modes_are_set),
+                                     cmocka_unit_test(blocks_are_read),
                                      cmocka_unit_test(refusals)};
   return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

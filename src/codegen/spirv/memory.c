@@ -39,30 +39,59 @@ typedef struct {
   int storage_class, element;
 } location;
 
-static location at(spirv_printer *p, ir_val array, ir_val index) {
+static location element_of(spirv_printer *p, ir_val array, uint32_t index) {
   const ir_ins *a = &p->k->ins[array];
   location r = {.storage_class = a->op == IR_LOCAL ? WorkgroupClass : CrossWorkgroupClass,
                 .element = a->element};
-  uint32_t t = clb_spirv_pointer_type(&p->m, r.storage_class, spirv_memory_type(r.element)),
-           i = p->id[index];
-  if (spirv_type_of(p, index) == IR_I32) i = clb_spirv_unary(p, OpSConvert, IR_I64, i);
+  uint32_t t = clb_spirv_pointer_type(&p->m, r.storage_class, spirv_memory_type(r.element));
   r.pointer = spirv_id(&p->m);
   EMIT(a->op == IR_LOCAL ? OpInBoundsAccessChain : OpInBoundsPtrAccessChain, t, r.pointer,
-       p->id[array], i);
+       p->id[array], index);
   return r;
 }
 
-static location after(spirv_printer *p, location l, int elements) {
+static location beyond(spirv_printer *p, location l, uint32_t elements) {
   uint32_t t = clb_spirv_pointer_type(&p->m, l.storage_class, spirv_memory_type(l.element)),
-           by = clb_spirv_small(&p->m, elements), r = spirv_id(&p->m);
-  if (!elements) return l;
-  EMIT(OpInBoundsPtrAccessChain, t, r, l.pointer, by);
+           r = spirv_id(&p->m);
+  EMIT(OpInBoundsPtrAccessChain, t, r, l.pointer, elements);
   l.pointer = r;
   return l;
 }
 
-static uint32_t as_half_pointer(spirv_printer *p, location l) {
-  uint32_t t = clb_spirv_pointer_type(&p->m, l.storage_class, IR_F16), r = spirv_id(&p->m);
+static location after(spirv_printer *p, location l, int elements) {
+  return elements ? beyond(p, l, clb_spirv_small(&p->m, elements)) : l;
+}
+
+static bool in_loop(const spirv_printer *p) {
+  for (int d = 0; d < p->depth; d++)
+    if (p->open[d].header) return true;
+  return false;
+}
+
+/* The constant step of an index from lane to lane; 0: it has none. */
+static int64_t step(const ir_kernel *k, ir_val index) {
+  const ir_ins *i = &k->ins[index];
+  return i->shape == IR_AFFINE && k->ins[i->stride].op == IR_INT ? k->ins[i->stride].imm : 0;
+}
+
+/* In loops, the address of lane 0's element changes from turn to turn, and is a scalar: the lanes'
+   addresses are a single addition away from it. Elsewhere compilers do as well by themselves. */
+static location at(spirv_printer *p, ir_val array, ir_val index) {
+  const int64_t apart = step(p->k, index);
+  if (p->k->ins[array].op == IR_BUFFER && apart && in_loop(p)) {
+    uint32_t lane = clb_spirv_unary(p, OpSConvert, IR_I64, p->id[p->lane]);
+    if (apart != 1)
+      lane = clb_spirv_binary(p, OpIMul, IR_I64, lane,
+                              clb_spirv_constant(&p->m, IR_I64, (uint64_t)apart));
+    return beyond(p, element_of(p, array, p->first[index]), lane);
+  }
+  uint32_t i = p->id[index];
+  if (spirv_type_of(p, index) == IR_I32) i = clb_spirv_unary(p, OpSConvert, IR_I64, i);
+  return element_of(p, array, i);
+}
+
+static uint32_t as_pointer(spirv_printer *p, location l, int type) {
+  uint32_t t = clb_spirv_pointer_type(&p->m, l.storage_class, type), r = spirv_id(&p->m);
   EMIT(OpBitcast, t, r, l.pointer);
   return r;
 }
@@ -78,7 +107,7 @@ static void raw_store(spirv_printer *p, location l, uint32_t value) {
 }
 
 static void load_half(spirv_printer *p, location l, uint32_t r) {
-  uint32_t t = clb_spirv_type_id(&p->m, IR_F32), from = as_half_pointer(p, l),
+  uint32_t t = clb_spirv_type_id(&p->m, IR_F32), from = as_pointer(p, l, IR_F16),
            zero = clb_spirv_small(&p->m, 0);
   EMIT(OpExtInst, t, r, p->m.cl, ClVloadHalf, zero, from);
 }
@@ -114,7 +143,7 @@ static uint32_t to_bf16(spirv_printer *p, uint32_t value) {
 
 static void store_element(spirv_printer *p, location l, uint32_t value) {
   if (l.element == IR_F16) {
-    uint32_t t = clb_spirv_type_id(&p->m, IR_VOID), to = as_half_pointer(p, l),
+    uint32_t t = clb_spirv_type_id(&p->m, IR_VOID), to = as_pointer(p, l, IR_F16),
              zero = clb_spirv_small(&p->m, 0), r = spirv_id(&p->m);
     EMIT(OpExtInst, t, r, p->m.cl, ClVstoreHalfR, value, zero, to, RoundToNearestEven);
   } else raw_store(p, l, l.element == IR_BF16 ? to_bf16(p, value) : value);
@@ -148,8 +177,30 @@ static uint32_t new_ids(spirv_printer *p, int n) {
   return first;
 }
 
+/* Adjacent elements of all lanes are a block: one address for the sub-group. Blocks of 16-bit
+   elements would have to start at a multiple of 4 bytes. */
+static bool is_block(const spirv_printer *p, const ir_ins *load) {
+  const ir_ins *a = &p->k->ins[load->arg[0]];
+  return p->subgroups && a->op == IR_BUFFER && load->width == 1 && load->arg[2] == IR_NONE &&
+         ir_type_bytes((ir_type)a->element) >= 4 && step(p->k, load->arg[1]) == 1;
+}
+
+static uint32_t load_block(spirv_printer *p, const ir_ins *load) {
+  location from = element_of(p, load->arg[0], p->first[load->arg[1]]);
+  int integer = ir_type_bytes((ir_type)from.element) == 8 ? IR_I64 : IR_I32;
+  uint32_t raw =
+      clb_spirv_unary(p, OpSubgroupBlockReadINTEL, integer,
+                      from.element == integer ? from.pointer : as_pointer(p, from, integer));
+  p->m.needs[SPIRV_SUBGROUP_BLOCKS] = true;
+  return from.element == integer ? raw : clb_spirv_unary(p, OpBitcast, from.element, raw);
+}
+
 bool clb_spirv_print_load(spirv_printer *p, ir_val v) {
   const ir_ins *i = &p->k->ins[v];
+  if (is_block(p, i)) {
+    p->id[v] = load_block(p, i);
+    return true;
+  }
   bool select = i->arg[2] != IR_NONE;
   uint32_t result = new_ids(p, i->width), inside = select ? new_ids(p, i->width) : result,
            t = clb_spirv_type_id(&p->m, i->type);

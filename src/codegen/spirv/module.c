@@ -149,15 +149,18 @@ static void capabilities(const spirv_module *m, clb_text *out) {
                                [SPIRV_INT64_ATOMICS] = {12, NULL},
                                [SPIRV_SUBGROUP_DISPATCH] = {58, NULL},
                                [SPIRV_SUBGROUP_SHUFFLE] = {5568, "SPV_INTEL_subgroups"},
+                               [SPIRV_SUBGROUP_BLOCKS] = {5569, "SPV_INTEL_subgroups"},
                                [SPIRV_ATOMIC_F32] = {6033, "SPV_EXT_shader_atomic_float_add"},
                                [SPIRV_ATOMIC_F64] = {6034, "SPV_EXT_shader_atomic_float_add"}};
   SPIRV_OP(out, OpCapability, 4); /* Addresses */
   SPIRV_OP(out, OpCapability, 6); /* Kernel */
   for (int c = 0; c < SPIRV_CAPABILITIES; c++)
     if (m->needs[c]) SPIRV_OP(out, OpCapability, all[c].number);
-  for (int c = 0; c < SPIRV_CAPABILITIES; c++)
-    if (m->needs[c] && all[c].extension && !(c == SPIRV_ATOMIC_F64 && m->needs[SPIRV_ATOMIC_F32]))
-      op_string(out, OpExtension, 0, NULL, all[c].extension, 0, NULL);
+  const char *last = ""; /* rows of one extension stand together */
+  for (int c = 0; c < SPIRV_CAPABILITIES; c++) {
+    if (!m->needs[c] || !all[c].extension || !strcmp(last, all[c].extension)) continue;
+    op_string(out, OpExtension, 0, NULL, last = all[c].extension, 0, NULL);
+  }
 }
 
 static void head(const spirv_module *m, const char *name, uint32_t group_size,

@@ -78,6 +78,7 @@ enum {
   OpReturn = 253,
   OpSubgroupShuffleINTEL = 5571,
   OpSubgroupShuffleXorINTEL = 5574,
+  OpSubgroupBlockReadINTEL = 5575,
   OpAtomicFAddEXT = 6035
 };
 enum { /* the instructions of OpenCL.std */
@@ -125,6 +126,7 @@ typedef enum { /* what a consumer must be able to do, asked for only when used *
                SPIRV_INT64_ATOMICS,
                SPIRV_SUBGROUP_DISPATCH,
                SPIRV_SUBGROUP_SHUFFLE,
+               SPIRV_SUBGROUP_BLOCKS,
                SPIRV_ATOMIC_F32,
                SPIRV_ATOMIC_F64,
                SPIRV_CAPABILITIES

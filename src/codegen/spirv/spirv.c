@@ -150,6 +150,31 @@ static bool cast(spirv_printer *p, ir_val v) {
   return true;
 }
 
+/* ---- addresses ---- */
+
+static uint32_t first_of(spirv_printer *p, ir_val v) {
+  const ir_ins *i = &p->k->ins[v];
+  if (p->first[v]) return p->first[v];
+  if (i->op == IR_INT) return clb_spirv_constant(&p->m, IR_I64, (uint64_t)i->imm);
+  return i->type == IR_I64 ? p->id[v] : clb_spirv_unary(p, OpSConvert, IR_I64, p->id[v]);
+}
+
+/* Integers of which indices are made, once more: in lane 0, where they are the same for all lanes,
+   and as i64, so that compilers see constants that are added to them as parts of addresses. What
+   no index needs they drop. */
+static void print_first(spirv_printer *p, ir_val v) {
+  const ir_ins *i = &p->k->ins[v];
+  const bool affine = i->shape == IR_AFFINE,
+             sum = i->op == IR_ADD || i->op == IR_SUB || i->op == IR_MUL;
+  if (i->op == IR_LANE) {
+    p->lane = v;
+    p->first[v] = clb_spirv_zero(&p->m, IR_I64);
+  } else if (i->op == IR_CAST && affine) p->first[v] = first_of(p, i->arg[0]);
+  else if (sum && (affine || (i->shape == IR_UNIFORM && i->type == IR_I32)))
+    p->first[v] = clb_spirv_binary(p, opcodes[i->op].integer, IR_I64, first_of(p, i->arg[0]),
+                                   first_of(p, i->arg[1]));
+}
+
 /* ---- lanes ---- */
 
 static bool barrier(spirv_printer *p, ir_val v) {
@@ -322,13 +347,18 @@ bool clb_print_spirv(const ir_kernel *k, const clb_dialect *dialect, clb_text *o
                      .size = size};
   p.fma_negates = k->subgroups > 1 && uses(k, IR_BARRIER, -1);
   bool ok = (p.id = calloc((size_t)k->n + 1, sizeof *p.id)) != NULL, printed = true;
+  ok = (p.first = calloc((size_t)k->n + 1, sizeof *p.first)) != NULL && ok;
   clb_spirv_begin(&p.m);
   p.here = p.m.entry;
-  for (ir_val v = 0; ok && printed && v < k->n; v++) printed = print[k->ins[v].op](&p, v);
+  for (ir_val v = 0; ok && printed && v < k->n; v++) {
+    printed = print[k->ins[v].op](&p, v);
+    if (printed) print_first(&p, v);
+  }
   if (ok && printed)
     clb_spirv_assemble(&p.m, k->name, (uint32_t)(k->lanes * k->subgroups),
                        subgroups ? (uint32_t)k->lanes : 0, out);
   clb_spirv_free(&p.m);
+  free(p.first);
   free(p.id);
   ok = ok && !out->failed;
   if (!ok) snprintf(error, size, "SPIR-V: out of memory");

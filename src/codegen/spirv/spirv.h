@@ -24,7 +24,9 @@ typedef struct {
   bool fma_negates; /* Intel's CPU driver (2026.2) confuses sub-groups where a negated number is
                        live across a barrier */
   uint32_t *id;     /* of each instruction; a wide LOAD's values have consecutive ids */
-  uint32_t here;    /* the label of the current block */
+  uint32_t *first; /* of each AFFINE integer, and each that is computed in i32: in lane 0, as i64 */
+  ir_val lane;     /* the LANE instruction, if there is one */
+  uint32_t here;   /* the label of the current block */
   int depth;
   spirv_block open[SPIRV_MAX_DEPTH];
   char *error;
