@@ -135,15 +135,16 @@ static bool weighted(builder *b, int o, int with, int mine, ir_val *h) {
 
 /* ---- contributions of a path to one result, at the current channels ---- */
 
-static void add(builder *b, const ir_val *sum, const ir_val *v) {
-  for (int i = 0; i < MAX_M; i++)
-    if (v[i] != IR_NONE) ir_set(of(b), sum[i], ir_add(of(b), ir_get(of(b), sum[i]), v[i]));
-}
-
+/* Sums over the partner's channels, of z and of weights, take their products one by one, as fused
+   multiply-adds. Those of x and y, where a product is itself a sum, would hold more in registers.
+ */
 static void contribute(builder *b, int o, const ir_val *sum) {
   int slot = b->f.form->output[o].slot;
-  ir_val t[MAX_M], v[MAX_M], total[MAX_M];
+  bool fused = slot == Z || slot == W;
+  ir_val t[MAX_M], v[MAX_M], old[MAX_M], total[MAX_M];
   clb_no_values(total, MAX_M);
+  for (int k = 0; k < MAX_M; k++) old[k] = sum[k] == IR_NONE ? IR_NONE : ir_get(of(b), sum[k]);
+  if (fused) memcpy(total, old, sizeof total);
   for (int order = 0; order < ORDERS; order++) {
     if (slot == Z && pair(b, o, W, order, t)) {
       ir_val w = load_weight(b, order);
@@ -162,7 +163,9 @@ static void contribute(builder *b, int o, const ir_val *sum) {
       clb_contract_y(&b->f, b->entry, b->n, v, t, total);
     }
   }
-  add(b, sum, total);
+  for (int k = 0; k < MAX_M; k++)
+    if (total[k] != IR_NONE && total[k] != old[k])
+      ir_set(of(b), sum[k], fused ? total[k] : ir_add(of(b), old[k], total[k]));
 }
 
 static clb_extents turn_to(builder *b, const clb_path *p) {
