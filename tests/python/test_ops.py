@@ -91,6 +91,30 @@ class Ops(unittest.TestCase):
         with self.assertRaisesRegex(clebsch.Error, "silu of 2x0o would have no parity"):
             clebsch.gate("5x0e+2x0o", "silu")
 
+    def test_ops_linear(self):
+        for options in ({"biases": True}, {"weights_per_row": True, "layout": "ir_mul"},
+                        {"instructions": [(1, 1), (0, 0), (1, 1)], "biases": [True, False], "path_normalization": "path"}):
+            with self.subTest(**options):
+                op = clebsch.linear("5x0e+3x1o", "4x0e+2x1o", device="cpu", **options)
+                rows = 6 if op.weights_per_row else 1
+                x, a, g = normal(6, 14), normal(6, 14), normal(6, 10)
+                w, c = (normal(rows, op.columns["w"]) for _ in range(2))
+                value = lambda x, w: (g * op.forward(x, w)).sum()
+                g_x, g_w = op.backward(x, w, g)
+                self.near((g_x * a).sum(), slope(lambda x: value(x, w), x, a), 1e-8)
+                self.near((g_w * c).sum(), slope(lambda w: value(x, w), w, c), 1e-8)
+                d_x, d_w, d_g = op.double_backward(x, w, g, a, c)
+                self.near((d_g * g).sum(), (a * g_x).sum() + (c * g_w).sum())
+                self.near((d_x * x).sum() + (d_w * w).sum(), (a * g_x).sum() + (c * (g_w - op.backward(0 * x, w, g)[1])).sum())
+        op = clebsch.linear("2x0e+1x1o", "3x0e+1x1o", biases=True, device="cpu")
+        x, w = normal(4, 5), normal(10)
+        wanted = np.hstack([x[:, :2] @ w[:6].reshape(2, 3) / np.sqrt(2) + w[7:], x[:, 2:] * w[6]])
+        self.near(op.forward(x, w), wanted)
+        for words, options in (("instruction 0 joins", {"instructions": [(0, 1)]}), ("only 0e", {"biases": [False, True]}),
+                               ("instructions.0.", {"instructions": [(0, 1, 2)]})):
+            with self.assertRaisesRegex((clebsch.Error, ValueError), words):
+                clebsch.linear("2x0e+1x1o", "3x0e+1x1o", device="cpu", **options)
+
     def test_ops_product_of_vectors(self):
         x, y = normal(6, 3), normal(6, 3)
         for out, wanted in (("0e", (x * y).sum(1)[:, None] / np.sqrt(3)), ("1e", np.cross(x, y) / np.sqrt(2))):
