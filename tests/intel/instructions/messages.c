@@ -162,6 +162,10 @@ static unsigned char *memory_at(intel_thread *t, const intel_ins *i, uint64_t ad
     return NULL;
   }
   if (i->message.local) return intel_local_access(t, i, (uint32_t)address, bytes, writes);
+  const machine_block *b = t->block; /* of the last lane: nearly always this one's, too */
+  uint64_t at = b ? address - (uint64_t)(uintptr_t)b->at : 0;
+  if (b && at < b->bytes && bytes <= b->bytes - at && !(writes && b->constant))
+    return (unsigned char *)b->at + at;
   unsigned char *p = machine_access(address, bytes, writes, &t->block, why, sizeof why);
   if (!p) intel_fail(t, i, "%s", why);
   return p;
@@ -182,6 +186,13 @@ uint32_t intel_element_at(const intel_ins *i, int c, int lane) {
   return (uint32_t)(first * INTEL_REGISTER + lane * m->register_bytes);
 }
 
+/* 2, 4 or 8 bytes, by moves. */
+static inline void copy(unsigned char *to, const unsigned char *from, int bytes) {
+  if (bytes == 4) memcpy(to, from, 4);
+  else if (bytes == 8) memcpy(to, from, 8);
+  else memcpy(to, from, 2);
+}
+
 static void run_by_lane(intel_thread *t, const intel_ins *i) {
   const intel_message *m = &i->message;
   uint32_t lanes = intel_mask(t, i), total = (uint32_t)(m->bytes * m->components);
@@ -193,11 +204,9 @@ static void run_by_lane(intel_thread *t, const intel_ins *i) {
     if (!p) return;
     for (int c = 0; c < m->components; c++, p += m->bytes) {
       unsigned char *e = t->g + intel_element_at(i, c, k);
-      if (m->stores) memcpy(p, e, m->bytes);
-      else {
-        memset(e, 0, m->register_bytes);
-        memcpy(e, p, m->bytes);
-      }
+      if (m->stores) copy(p, e, m->bytes);
+      else copy(e, p, m->bytes);
+      if (!m->stores && m->bytes < m->register_bytes) memset(e + 2, 0, 2);
     }
   }
 }
