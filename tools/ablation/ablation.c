@@ -87,7 +87,8 @@ static const struct argp_option op_options[] = {
 
 static const char doc[] =
     "Times tasks with all optimisations, and without those of LIST, and compares the results.\v"
-    "All ways of a case are timed alternately, in f32, and the minimum of each is used; FILE has "
+    "All variants of a case are timed alternately, in f32, and the minimum of each is used; FILE "
+    "has "
     "medians, too. Each number of the table is the geometric mean of the time without the "
     "optimisation divided by the time with it, over the cases in which it changes anything, "
     "followed by the number of these cases; a dash if there are none. With an OP (`clebsch bench "
@@ -134,11 +135,11 @@ static const char *title(const ablation_case *c, char out[400]) {
   return out;
 }
 
-/* Whether all ways agree. */
+/* Whether all variants agree. */
 static bool agree(const work *w, const char *device, const char *name) {
   bool good = true;
-  for (int i = 0; i < w->n_ways; i++) {
-    const way *y = &w->way[i];
+  for (int i = 0; i < w->n_variants; i++) {
+    const variant *y = &w->variant[i];
     if (y->error <= (y->without == NAIVE_KERNEL ? TOLERANCE : w->tolerance)) continue;
     if (y->without == NAIVE_KERNEL)
       warn("%s: the naive kernel of %s is wrong: error %.1e, tolerance %.1e", device, name,

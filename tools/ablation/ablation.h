@@ -1,5 +1,5 @@
-/* tools/ablation/ablation.h - `clebsch bench --without`: a task, and the ways to run it: with all
-   optimisations, and without one or all of them. */
+/* tools/ablation/ablation.h - `clebsch bench --without`: a task, and the variants to run it: with
+   all optimisations, and without one or all of them. */
 #ifndef CLB_TOOLS_ABLATION_ABLATION_H
 #define CLB_TOOLS_ABLATION_ABLATION_H
 
@@ -27,9 +27,9 @@ extern const char *const ablation_names[ABLATIONS], *const ablation_words[ABLATI
 bool ablation_asked(int argc, char **argv);
 int ablation_main(int argc, char **argv);
 
-/* ---- ways: lists of calls ---- */
+/* ---- variants: lists of calls ---- */
 
-enum { MAX_CALLS = 160, MAX_WAYS = ABLATIONS + 2, MAX_THINGS = 96, MAX_OUTPUTS = 7 };
+enum { MAX_CALLS = 160, MAX_VARIANTS = ABLATIONS + 2, MAX_THINGS = 96, MAX_OUTPUTS = 7 };
 /* A step of an optimizer, a naive kernel, a test run, a convolution or a pass of an op: the first
    of `optimizer`, `naive`, `set`, `graph` and `tool` that is not NULL says which. */
 typedef struct {
@@ -50,8 +50,8 @@ typedef struct {
 
 typedef struct {
   ablation without;
-  int against;              /* index of the way with which it is compared */
-  bool replayed, completes; /* completes: calls added from now on are not timed; they complete
+  int baseline;           /* index of the variant with which it is compared */
+  bool replayed, untimed; /* untimed: calls added from now on are not timed; they complete
                                results for the comparison */
   bool apart;        /* it submits something else than the others, which its kernels do not show */
   test_run_set *set; /* NULL, or its results, which are compared with a reference */
@@ -60,8 +60,8 @@ typedef struct {
   clb_recording *recording;
   double error, seconds, seconds_min,
       ratio; /* error: largest difference, relative to the root mean square; seconds: median; ratio:
-                of the minimum times, this way to the other */
-} way;
+                of the minimum times, this variant to the other */
+} variant;
 
 /* Rows of results that are compared. */
 typedef struct {
@@ -90,11 +90,11 @@ typedef struct {
   clb_op *op[MAX_THINGS];
   clb_buffer *buffer[MAX_THINGS];
   clb_graph *graph[MAX_THINGS];
-  clb_optimizer *optimizer[MAX_WAYS];
-  int n_ops, n_buffers, n_graphs, n_optimizers, n_ways, n_outputs;
-  way way[MAX_WAYS];
+  clb_optimizer *optimizer[MAX_VARIANTS];
+  int n_ops, n_buffers, n_graphs, n_optimizers, n_variants, n_outputs;
+  variant variant[MAX_VARIANTS];
   output output[MAX_OUTPUTS];
-  float *first; /* what output 0 holds before the results of ways are compared; NULL: nothing */
+  float *first; /* what output 0 holds before the results of variants are compared; NULL: nothing */
   test_run *test_run; /* NULL, or what sets are of */
   void *problem;      /* of the kernel, if it is freed with the work */
   tool_kernel kernel; /* which it reads */
@@ -120,20 +120,20 @@ void work_output(work *w, clb_rows rows, int64_t n, int64_t width);
 clb_buffer *work_ints(work *w, int64_t n, const int32_t *values);
 void *work_address(work *w, const clb_buffer *buffer);
 
-/* Adds a way; adds a call to it. The call of a convolution must have a graph and gets its workspace
-   here. */
-way *work_way(work *w, ablation without, int against, bool replayed);
-void way_add(work *w, way *y, op_call call);
-/* The way with naive kernels; adds one of them. */
-way *work_naive(work *w);
-void way_add_naive(work *w, way *y, naive_kernel kernel, const naive_arguments *arguments);
+/* Adds a variant; adds a call to it. The call of a convolution must have a graph and gets its
+   workspace here. */
+variant *work_variant(work *w, ablation without, int baseline, bool replayed);
+void variant_add(work *w, variant *y, op_call call);
+/* The variant with naive kernels; adds one of them. */
+variant *work_naive(work *w);
+void variant_add_naive(work *w, variant *y, naive_kernel kernel, const naive_arguments *arguments);
 /* One that adds to a product's rows[n][width], after setting them to 0; for each of `items` rows.
  */
-void way_add_naive_sum(work *w, way *y, naive_kernel kernel, naive_arguments a, clb_rows rows,
-                       int64_t n, int64_t width, int64_t items);
+void variant_add_naive_sum(work *w, variant *y, naive_kernel kernel, naive_arguments a,
+                           clb_rows rows, int64_t n, int64_t width, int64_t items);
 
-/* Compares the results of the ways, then times all ways alternately for about `seconds` each. Ways
-   that are the same as the one they are compared with are dropped first. */
+/* Compares the results of the variants, then times all variants alternately for about `seconds`
+   each. Ways that are the same as the one they are compared with are dropped first. */
 clb_status work_measure(work *w, double seconds, const char *label);
 void work_free(work *w);
 
@@ -157,7 +157,7 @@ void ablation_optimizer(work *w, ablation_case *c);
 /* Ways without each and all of the optimisations that a context can disable, after the one with all
    of them. */
 typedef struct {
-  ablation way;
+  ablation variant;
   unsigned without;
 } ablation_switch;
 enum { SWITCHES = 5 };

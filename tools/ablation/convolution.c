@@ -15,7 +15,7 @@
 
 enum { HIDDEN = 64, SUM_COLUMNS = 1024 };
 
-/* Everything the ways share. */
+/* Everything the variants share. */
 typedef struct {
   work *w;
   ablation_product_desc *d;
@@ -155,12 +155,12 @@ static clb_op *convolution(piece *p, bool vectors, bool splines) {
 }
 
 /* tool: NULL for a convolution */
-static void call(piece *p, way *y, const tool_op *tool, clb_op *op, clb_pass pass,
+static void call(piece *p, variant *y, const tool_op *tool, clb_op *op, clb_pass pass,
                  const clb_rows *rows, int n) {
   op_call c = {
       .tool = tool, .op = op, .pass = pass, .n = p->e.g.n_edges, .graph = tool ? NULL : p->e.graph};
   memcpy(c.rows, rows, (size_t)n * sizeof *rows);
-  way_add(p->w, y, c);
+  variant_add(p->w, y, c);
 }
 #define CALL(p, y, tool, op, pass, ...)                                                            \
   call(p, y, tool, op, pass, (const clb_rows[]){__VA_ARGS__},                                      \
@@ -169,7 +169,7 @@ static void call(piece *p, way *y, const tool_op *tool, clb_op *op, clb_pass pas
 static const clb_rows nothing;
 
 /* y from vectors, or the gradient by vectors. */
-static void add_harmonics(piece *p, way *y, clb_pass pass) {
+static void add_harmonics(piece *p, variant *y, clb_pass pass) {
   const clb_spherical_harmonics_desc d = {.degrees = p->degrees,
                                           .n_degrees = p->n_degrees,
                                           .normalize = 1,
@@ -182,7 +182,7 @@ static void add_harmonics(piece *p, way *y, clb_pass pass) {
 }
 
 /* Weights of edges from h, or gradients by h. */
-static void add_layer(piece *p, way *y, clb_pass pass) {
+static void add_layer(piece *p, variant *y, clb_pass pass) {
   static const clb_instruction path = {0, 0, 0, CLB_UVW, 1, 1};
   char in[32], out[32];
   clb_tensor_product_desc d =
@@ -200,7 +200,7 @@ static void add_layer(piece *p, way *y, clb_pass pass) {
 }
 
 /* Sums over the edges of each row, in blocks of columns that fit a group. */
-static void add_sums(piece *p, way *y, clb_graph *graph, clb_rows edges, clb_rows sums,
+static void add_sums(piece *p, variant *y, clb_graph *graph, clb_rows edges, clb_rows sums,
                      int64_t columns) {
   static const clb_instruction path = {0, 0, 0, CLB_UVU, 1, 1};
   clb_rows ones = work_ones(p->w, SUM_COLUMNS), one = work_ones(p->w, 1);
@@ -214,12 +214,12 @@ static void add_sums(piece *p, way *y, clb_graph *graph, clb_rows edges, clb_row
     op_call c = {.op = op, .pass = CLB_FORWARD, .graph = graph, .rows = {ones, one, edges, sums}};
     c.rows[2].stride = c.rows[3].stride = columns;
     c.rows[2].offset = c.rows[3].offset = first;
-    way_add(p->w, y, c);
+    variant_add(p->w, y, c);
   }
 }
 
 /* g of each edge's receiver. */
-static void add_gather(piece *p, way *y) {
+static void add_gather(piece *p, variant *y) {
   static const clb_instruction path = {0, 0, 0, CLB_UVU, 0, 1};
   char text[32];
   clb_tensor_product_desc d = ablation_plain(scalars(p->d->sizes.z, text), "1x0e", text, &path);
@@ -232,7 +232,7 @@ static void add_gather(piece *p, way *y) {
 }
 
 /* g_v += g_r v / |v| */
-static void add_by_length(piece *p, way *y) {
+static void add_by_length(piece *p, variant *y) {
   static const clb_instruction path = {0, 0, 0, CLB_UVU, 0, 1};
   static const int degree = 1;
   clb_tensor_product_desc d = ablation_plain("1x0e", "1x1o", "1x1o", &path);
@@ -251,22 +251,22 @@ static void add_by_length(piece *p, way *y) {
 
 /* The contribution of the gradient by weights to that by vectors, which a table gives directly: g_r
    = g_h . dh/dr. */
-static void complete(piece *p, way *y) {
+static void complete(piece *p, variant *y) {
   static const clb_instruction path = {0, 0, 0, CLB_UUW, 0, 1};
   char text[32];
   const clb_tensor_product_desc d = ablation_plain(scalars(HIDDEN, text), text, "1x0e", &path);
   bool has_g_h = y->without == NO_TABLES || y->without == NO_OPTIMISATION;
   if (p->pass == CLB_FORWARD) return;
-  y->completes = true;
+  y->untimed = true;
   if (!has_g_h) add_layer(p, y, CLB_BACKWARD);
   CALL(p, y, &tool_op_tensor_product, work_product(p->w, &d), CLB_FORWARD, p->g_h, p->slope,
        nothing, p->g_r);
   add_by_length(p, y);
 }
 
-/* ---- ways ---- */
+/* ---- variants ---- */
 
-static void add_convolution(piece *p, way *y, clb_op *op, clb_graph *graph, bool vectors,
+static void add_convolution(piece *p, variant *y, clb_op *op, clb_graph *graph, bool vectors,
                             bool splines) {
   clb_rows in = vectors ? p->v : p->y, w = splines ? (vectors ? nothing : p->r) : p->weights,
            g_y = vectors ? p->g_v : p->g_y, g_w = splines ? (vectors ? nothing : p->g_r) : p->g_w;
@@ -275,7 +275,7 @@ static void add_convolution(piece *p, way *y, clb_op *op, clb_graph *graph, bool
   y->call[y->n - 1].graph = graph;
 }
 
-static void one_by_edge(piece *p, way *y, bool whole) {
+static void one_by_edge(piece *p, variant *y, bool whole) {
   clb_tensor_product_desc d = p->d->desc;
   d.indexed = CLB_OPERAND_X;
   d.gradients = CLB_OPERAND_X | CLB_OPERAND_Y | CLB_OPERAND_W;
@@ -298,42 +298,42 @@ static void one_by_edge(piece *p, way *y, bool whole) {
            p->g_x, p->d->sizes.x);
 }
 
-static void add_normal(piece *p, way *y) {
+static void add_normal(piece *p, variant *y) {
   add_convolution(p, y, p->normal, p->e.graph, true, true);
 }
 
-static void add_given(piece *p, way *y) {
+static void add_given(piece *p, variant *y) {
   add_convolution(p, y, p->given, p->e.graph, true, false);
   complete(p, y);
 }
 
-static void add_new(piece *p, way *y) {
+static void add_new(piece *p, variant *y) {
   add_convolution(p, y, convolution(p, true, true), p->e.graph, true, true);
 }
 
-static void add_whole(piece *p, way *y) {
+static void add_whole(piece *p, variant *y) {
   add_convolution(p, y, p->normal, p->e.whole, true, true);
 }
 
-static void add_by_edge(piece *p, way *y) {
+static void add_by_edge(piece *p, variant *y) {
   one_by_edge(p, y, false);
   complete(p, y);
 }
 
-static void add_apart(piece *p, way *y) {
+static void add_apart(piece *p, variant *y) {
   add_harmonics(p, y, CLB_FORWARD);
   add_convolution(p, y, convolution(p, false, true), p->e.graph, false, true);
   if (p->pass != CLB_FORWARD) add_harmonics(p, y, CLB_BACKWARD), add_by_length(p, y);
 }
 
-static void add_radial(piece *p, way *y) {
+static void add_radial(piece *p, variant *y) {
   if (p->pass == CLB_FORWARD) add_layer(p, y, CLB_FORWARD);
   add_convolution(p, y, p->given, p->e.graph, true, false);
   if (p->pass != CLB_FORWARD) add_layer(p, y, CLB_BACKWARD);
   complete(p, y);
 }
 
-static void add_without_any(piece *p, way *y) {
+static void add_without_any(piece *p, variant *y) {
   if (p->pass == CLB_FORWARD) add_layer(p, y, CLB_FORWARD);
   one_by_edge(p, y, true);
   if (p->pass != CLB_FORWARD) add_layer(p, y, CLB_BACKWARD);
@@ -344,37 +344,37 @@ static void add_without_any(piece *p, way *y) {
 enum { NORMAL, GIVEN_WEIGHTS };
 static const struct {
   ablation without;
-  int against;
+  int baseline;
   bool once; /* its launches are not replayed */
   unsigned disabled;
-  void (*add)(piece *p, way *y);
-} ways[] = {{ABLATIONS, NORMAL, false, 0, add_normal},
-            {ABLATIONS, GIVEN_WEIGHTS, false, 0, add_given},
-            {NO_WIDE_ACCESSES, NORMAL, false, CLB_WIDE_ACCESSES, add_new},
-            {NO_REGISTER_SUMS, NORMAL, false, CLB_REGISTER_SUMS, add_new},
-            {NO_SPLIT_ROWS, NORMAL, false, 0, add_whole},
-            {NO_OWNERSHIP, GIVEN_WEIGHTS, false, 0, add_by_edge},
-            {NO_FUSED_HARMONICS, NORMAL, false, 0, add_apart},
-            {NO_TABLES, NORMAL, false, 0, add_radial},
-            {NO_REPLAY, NORMAL, true, 0, add_normal},
-            {NO_OPTIMISATION, NORMAL, true, ALL_OF_CONTEXT, add_without_any}};
+  void (*add)(piece *p, variant *y);
+} variants[] = {{ABLATIONS, NORMAL, false, 0, add_normal},
+                {ABLATIONS, GIVEN_WEIGHTS, false, 0, add_given},
+                {NO_WIDE_ACCESSES, NORMAL, false, CLB_WIDE_ACCESSES, add_new},
+                {NO_REGISTER_SUMS, NORMAL, false, CLB_REGISTER_SUMS, add_new},
+                {NO_SPLIT_ROWS, NORMAL, false, 0, add_whole},
+                {NO_OWNERSHIP, GIVEN_WEIGHTS, false, 0, add_by_edge},
+                {NO_FUSED_HARMONICS, NORMAL, false, 0, add_apart},
+                {NO_TABLES, NORMAL, false, 0, add_radial},
+                {NO_REPLAY, NORMAL, true, 0, add_normal},
+                {NO_OPTIMISATION, NORMAL, true, ALL_OF_CONTEXT, add_without_any}};
 
-static void make_ways(piece *p) {
+static void make_variants(piece *p) {
   work *w = p->w;
   p->normal = convolution(p, true, true);
   p->given = convolution(p, true, false);
-  for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
-    const ablation without = ways[i].without;
+  for (size_t i = 0; i < sizeof variants / sizeof *variants; i++) {
+    const ablation without = variants[i].without;
     if (!work_wants(w, without) || (without == NO_SPLIT_ROWS && !p->e.whole)) continue;
-    work_disable(w, ways[i].disabled);
-    ways[i].add(p, work_way(w, without, ways[i].against, !ways[i].once));
+    work_disable(w, variants[i].disabled);
+    variants[i].add(p, work_variant(w, without, variants[i].baseline, !variants[i].once));
     work_disable(w, 0);
   }
 }
 
 /* Computes the weights of edges before anything is timed. */
 static void make_weights(piece *p) {
-  way once = {.without = ABLATIONS};
+  variant once = {.without = ABLATIONS};
   add_layer(p, &once, CLB_FORWARD);
   const op_call *c = &once.call[0];
   if (!p->w->status) p->w->status = tool_op_tensor_product.run(c->op, CLB_FORWARD, c->n, c->rows);
@@ -388,7 +388,7 @@ void ablation_convolution(work *w, ablation_case *c) {
     p.n_degrees = ablation_degrees(p.d, p.degrees);
     make_data(&p);
     make_weights(&p);
-    make_ways(&p);
+    make_variants(&p);
   }
   graph_free(&p.e.g);
   free(p.splines), free(p.table);

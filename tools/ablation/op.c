@@ -58,7 +58,7 @@ static const float *address(const piece *p, int i) {
 }
 
 /* A kernel for each result: by rows of z, x, y and w. */
-static void add_naive_product(const piece *p, way *y) {
+static void add_naive_product(const piece *p, variant *y) {
   static const naive_kernel
       of_rows[][4] = {[CLB_FORWARD] = {NAIVE_product_z},
                       [CLB_BACKWARD] = {NAIVE_product_g_x, NAIVE_product_g_y, NAIVE_product_g_w},
@@ -84,14 +84,14 @@ static void add_naive_product(const piece *p, way *y) {
     for (int i = p->inputs; i < p->t->n; i++) {
       const tool_array *out = &p->t->array[i];
       const int64_t n = convolves ? out->rows : p->c->rows;
-      way_add_naive_sum(w, y, (convolves ? of_graphs : of_rows)[p->c->pass][i - p->inputs], a,
-                        p->rows[i], n, out->width, n);
+      variant_add_naive_sum(w, y, (convolves ? of_graphs : of_rows)[p->c->pass][i - p->inputs], a,
+                            p->rows[i], n, out->width, n);
     }
   }
   free(d);
 }
 
-static void add_naive_weight_gradient(const piece *p, way *y) {
+static void add_naive_weight_gradient(const piece *p, variant *y) {
   const naive_arguments a = {.x = address(p, 0),
                              .y = address(p, 1),
                              .g = address(p, 3),
@@ -99,7 +99,7 @@ static void add_naive_weight_gradient(const piece *p, way *y) {
                              .n = p->t->array[0].width,
                              .rows = p->c->rows,
                              .X = p->t->array[0].width};
-  way_add_naive(p->w, y, NAIVE_weight_gradient, &a);
+  variant_add_naive(p->w, y, NAIVE_weight_gradient, &a);
 }
 
 /* What irreps are made of, in layout mul_ir: for each element what its square weighs and the number
@@ -125,7 +125,7 @@ static void describe_irreps(work *w, const char *text, naive_arguments *a) {
   free(square), free(weight), free(start), free(irreps);
 }
 
-static void add_naive_norm(const piece *p, way *y) {
+static void add_naive_norm(const piece *p, variant *y) {
   const bool plain = is_plain(p->c->problem);
   work *w = p->w;
   naive_arguments a = {.x = address(p, 0),
@@ -137,18 +137,18 @@ static void add_naive_norm(const piece *p, way *y) {
   if (!plain) describe_irreps(w, p->c->problem, &a);
   a.out = (float *)address(p, p->inputs);
   if (p->c->pass == CLB_FORWARD) {
-    way_add_naive(w, y, plain ? NAIVE_norm_y : NAIVE_irreps_norm_y, &a);
+    variant_add_naive(w, y, plain ? NAIVE_norm_y : NAIVE_irreps_norm_y, &a);
     return;
   }
   a.g = address(p, 2);
   a.scale = work_address(w, work_rows(w, p->c->rows, 1, NULL).buffer);
-  way_add_naive(w, y, plain ? NAIVE_norm_g_x : NAIVE_irreps_norm_g_x, &a);
+  variant_add_naive(w, y, plain ? NAIVE_norm_g_x : NAIVE_irreps_norm_g_x, &a);
   a.out = (float *)address(p, p->inputs + 1);
   a.n = p->t->array[1].width;
-  way_add_naive(w, y, plain ? NAIVE_norm_g_w : NAIVE_irreps_norm_g_w, &a);
+  variant_add_naive(w, y, plain ? NAIVE_norm_g_w : NAIVE_irreps_norm_g_w, &a);
 }
 
-static void add_naive(const piece *p, way *y) {
+static void add_naive(const piece *p, variant *y) {
   if (p->op == &tool_op_rms_norm) add_naive_norm(p, y);
   else if (!strcmp(p->c->kind, "weight_gradient")) add_naive_weight_gradient(p, y);
   else add_naive_product(p, y);
@@ -167,7 +167,7 @@ static void make_data(work *w, const tool_op *op, ablation_case *c) {
   if (op->on_graph) c->rows = op->on_graph->rows(w->test_run->graph);
 }
 
-static test_run_set *make_set(work *w, way *y, clb_op *op) {
+static test_run_set *make_set(work *w, variant *y, clb_op *op) {
   y->set = allocate(1, sizeof *y->set);
   if (!w->status) w->status = test_run_set_make(w->test_run, w->ctx, op, y->set);
   return y->set;
@@ -186,22 +186,22 @@ void ablation_op(work *w, ablation_case *c) {
   }
   for (int i = 0; i < SWITCHES && !w->status; i++) {
     const ablation_switch *off = &ablation_switches[i];
-    if (!work_wants(w, off->way) ||
-        (off->way == NO_SPLIT_ROWS && op == &tool_op_symmetric_contraction)) /* which has none */
+    if (!work_wants(w, off->variant) || (off->variant == NO_SPLIT_ROWS &&
+                                         op == &tool_op_symmetric_contraction)) /* which has none */
       continue;
     op_call call = {.tool = op, .pass = c->pass, .test_run = w->test_run};
-    way *y = work_way(w, off->way, 0, false);
+    variant *y = work_variant(w, off->variant, 0, false);
     work_disable(w, off->without);
     call.op = work_op(w, op, &w->kernel, c->pass);
     call.set = make_set(w, y, call.op);
     work_disable(w, 0);
     y->apart = apart && off->without & CLB_SPLIT_ROWS;
-    way_add(w, y, call);
+    variant_add(w, y, call);
   }
   if (!w->naive || w->status) return;
-  way *y = work_naive(w);
+  variant *y = work_naive(w);
   ablation_graphs all = {0};
-  p.rows = make_set(w, y, w->way[0].call[0].op)->rows;
+  p.rows = make_set(w, y, w->variant[0].call[0].op)->rows;
   if (c->graph) ablation_make_graphs(w, c, false, &all);
   p.graph = all.graph;
   add_naive(&p, y);

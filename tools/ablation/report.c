@@ -22,12 +22,12 @@ json_t *ablation_head(const char *device, const ablation_case *c) {
 }
 
 bool ablation_add(results_file *f, json_t *head, const ablation_case *c, const work *w) {
-  json_t *row = json_array_add(f->results, head), *ways = json_array();
+  json_t *row = json_array_add(f->results, head), *variants = json_array();
   json_add(row, "rows", json_count(c->rows));
-  json_add(row, "seconds", json_number(w->way[0].seconds));
-  json_add(row, "seconds_min", json_number(w->way[0].seconds_min));
-  for (int i = 1; i < w->n_ways; i++) {
-    const way *y = &w->way[i];
+  json_add(row, "seconds", json_number(w->variant[0].seconds));
+  json_add(row, "seconds_min", json_number(w->variant[0].seconds_min));
+  for (int i = 1; i < w->n_variants; i++) {
+    const variant *y = &w->variant[i];
     if (y->without == ABLATIONS) continue;
     if (y->without == NAIVE_KERNEL) {
       json_add(row, "naive_seconds", json_number(y->seconds));
@@ -35,15 +35,15 @@ bool ablation_add(results_file *f, json_t *head, const ablation_case *c, const w
       json_add(row, "naive_error", json_number(y->error));
       continue;
     }
-    json_t *one = json_array_add(ways, json_object());
+    json_t *one = json_array_add(variants, json_object());
     json_add(one, "without", json_text(ablation_names[y->without]));
     json_add(one, "ratio", json_number(y->ratio));
     json_add(one, "seconds", json_number(y->seconds));
     json_add(one, "seconds_min", json_number(y->seconds_min));
-    json_add(one, "seconds_min_with", json_number(w->way[y->against].seconds_min));
+    json_add(one, "seconds_min_with", json_number(w->variant[y->baseline].seconds_min));
     json_add(one, "error", json_number(y->error));
   }
-  json_add(row, "ways", ways);
+  json_add(row, "ways", variants);
   return results_write(f);
 }
 
@@ -81,7 +81,7 @@ typedef struct {
   } line[ABLATIONS];
 } grid;
 
-/* Over a naive kernel in a suite: there a case without the way is as it is with all on. */
+/* Over a naive kernel in a suite: there a case without the variant is as it is with all on. */
 static void mean_of(const results_file *f, const grid *g, int c, int line, char out[CELL]) {
   const char *suite = g->column[c].suite;
   const ablation without = g->line[line].without;

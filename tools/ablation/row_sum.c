@@ -65,12 +65,12 @@ void ablation_row_sum(work *w, ablation_case *c) {
     op_call call = {.rows = {work_ones(w, columns), work_ones(w, 1), edges, sums}};
     for (int i = 0; i < SWITCHES; i++) {
       const ablation_switch *off = &ablation_switches[i];
-      if (!work_wants(w, off->way)) continue;
+      if (!work_wants(w, off->variant)) continue;
       work_disable(w, off->without);
       call.op = work_convolution(w, &desc);
       work_disable(w, 0);
       call.graph = off->without & CLB_SPLIT_ROWS && both.whole ? both.whole : both.graph;
-      way_add(w, work_way(w, off->way, 0, false), call);
+      variant_add(w, work_variant(w, off->variant, 0, false), call);
     }
     if (w->naive) {
       naive_arguments a = {.x = work_address(w, edges.buffer),
@@ -78,7 +78,7 @@ void ablation_row_sum(work *w, ablation_case *c) {
                            .n = both.g.n_nodes * columns,
                            .X = columns};
       ablation_naive_edges(w, both.graph, CLB_BY_RECEIVER, &a);
-      way_add_naive(w, work_naive(w), NAIVE_row_sum, &a);
+      variant_add_naive(w, work_naive(w), NAIVE_row_sum, &a);
     }
   }
   graph_free(&both.g);

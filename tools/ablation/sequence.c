@@ -49,8 +49,8 @@ typedef struct {
   clb_rows v, x, y, w, z, g, g_x, g_y, g_w, g_v;
 } layer;
 
-static void add_sequence(work *w, way *y, const ablation_product_desc *d, const layer *l, int64_t n,
-                         unsigned without) {
+static void add_sequence(work *w, variant *y, const ablation_product_desc *d, const layer *l,
+                         int64_t n, unsigned without) {
   int degrees[16];
   const clb_spherical_harmonics_desc h = {.degrees = degrees,
                                           .n_degrees = ablation_degrees(d, degrees),
@@ -75,7 +75,7 @@ static void add_sequence(work *w, way *y, const ablation_product_desc *d, const 
   for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
     op_call c = calls[i];
     c.n = n;
-    way_add(w, y, c);
+    variant_add(w, y, c);
   }
 }
 
@@ -93,9 +93,10 @@ void ablation_sequence(work *w, ablation_case *c) {
   work_output(w, l.g_v, n, 3);
   for (int i = 0; i < SWITCHES; i++) {
     const ablation_switch *off = &ablation_switches[i];
-    if (!work_wants(w, off->way) || off->way == NO_SPLIT_ROWS) continue;
-    add_sequence(w, work_way(w, off->way, 0, off->way != NO_OPTIMISATION), d, &l, n, off->without);
+    if (!work_wants(w, off->variant) || off->variant == NO_SPLIT_ROWS) continue;
+    add_sequence(w, work_variant(w, off->variant, 0, off->variant != NO_OPTIMISATION), d, &l, n,
+                 off->without);
   }
-  if (work_wants(w, NO_REPLAY)) add_sequence(w, work_way(w, NO_REPLAY, 0, false), d, &l, n, 0);
+  if (work_wants(w, NO_REPLAY)) add_sequence(w, work_variant(w, NO_REPLAY, 0, false), d, &l, n, 0);
   free(d);
 }

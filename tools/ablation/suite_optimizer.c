@@ -1,5 +1,5 @@
-/* tools/ablation/suite_optimizer.c - steps of an optimizer on a list of parameters; the naive way
-   is a launch for each tensor. Results are compared after the first step. */
+/* tools/ablation/suite_optimizer.c - steps of an optimizer on a list of parameters; the naive
+   variant is a launch for each tensor. Results are compared after the first step. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,7 +18,7 @@ static void add_naive(work *w, const parameter_list *l, bool adam, clb_rows para
                       clb_rows gradients, int64_t n) {
   float *zeros = allocate((size_t)n, sizeof *zeros), *p = work_address(w, parameters.buffer),
         *g = work_address(w, gradients.buffer), *moments[2];
-  way *y = work_naive(w);
+  variant *y = work_naive(w);
   for (int i = 0; i < 2; i++) moments[i] = work_address(w, work_rows(w, n, 1, zeros).buffer);
   free(zeros);
   if (w->status) return;
@@ -32,11 +32,11 @@ static void add_naive(work *w, const parameter_list *l, bool adam, clb_rows para
                                .beta1 = BETA1,
                                .beta2 = BETA2,
                                .epsilon = EPSILON};
-    way_add_naive(w, y, adam ? NAIVE_adam : NAIVE_momentum, &a);
+    variant_add_naive(w, y, adam ? NAIVE_adam : NAIVE_momentum, &a);
   }
 }
 
-/* The parameters before the first step, from which all ways start. */
+/* The parameters before the first step, from which all variants start. */
 static void keep_first(work *w, clb_rows parameters, int64_t n) {
   w->first = allocate((size_t)n, sizeof *w->first);
   work_output(w, parameters, 1, n);
@@ -44,8 +44,8 @@ static void keep_first(work *w, clb_rows parameters, int64_t n) {
     w->status = clb_buffer_read(parameters.buffer, 0, w->first, (uint64_t)n * sizeof *w->first);
 }
 
-static void add_ways(work *w, const parameter_list *l, bool adam, clb_rows parameters,
-                     clb_rows gradients) {
+static void add_variants(work *w, const parameter_list *l, bool adam, clb_rows parameters,
+                         clb_rows gradients) {
   const clb_optimizer_group group = {
       .rule = adam ? CLB_ADAM : CLB_SGD, .lr = (double)LR, .momentum = adam ? 0 : (double)BETA1};
   clb_optimizer_tensor *tensors = allocate((size_t)l->n, sizeof *tensors);
@@ -62,11 +62,12 @@ static void add_ways(work *w, const parameter_list *l, bool adam, clb_rows param
                                    .gradients = CLB_F32};
   for (int i = 0; i < SWITCHES; i++) { /* nothing is summed in a step */
     const ablation_switch *off = &ablation_switches[i];
-    if (!work_wants(w, off->way) || (off->without && !(off->without & CLB_WIDE_ACCESSES))) continue;
+    if (!work_wants(w, off->variant) || (off->without && !(off->without & CLB_WIDE_ACCESSES)))
+      continue;
     work_disable(w, off->without);
     const op_call call = {.optimizer = work_optimizer(w, &desc)};
     work_disable(w, 0);
-    way_add(w, work_way(w, off->way, 0, false), call);
+    variant_add(w, work_variant(w, off->variant, 0, false), call);
   }
   free(tensors);
 }
@@ -81,7 +82,7 @@ void ablation_optimizer(work *w, ablation_case *c) {
   c->rows = l.all;
   clb_rows parameters = work_rows(w, n, 1, NULL), gradients = work_rows(w, n, 1, NULL);
   keep_first(w, parameters, n);
-  add_ways(w, &l, adam, parameters, gradients);
+  add_variants(w, &l, adam, parameters, gradients);
   if (w->naive) add_naive(w, &l, adam, parameters, gradients, n);
   parameter_list_free(&l);
 }

@@ -15,7 +15,7 @@ bool work_wants(const work *w, ablation without) {
   return without >= ABLATIONS || w->wanted >> without & 1;
 }
 
-static bool may(work *w, int n) {
+static bool can_add(work *w, int n) {
   if (!w->status && n == MAX_THINGS) fatal("bench: more than %d things in a case", MAX_THINGS);
   return !w->status;
 }
@@ -24,7 +24,7 @@ void work_disable(work *w, unsigned optimisations) {
   if (!w->status) w->status = clb_context_disable(w->ctx, optimisations);
 }
 
-static clb_op **next_op(work *w) { return may(w, w->n_ops) ? &w->op[w->n_ops++] : NULL; }
+static clb_op **next_op(work *w) { return can_add(w, w->n_ops) ? &w->op[w->n_ops++] : NULL; }
 
 clb_op *work_op(work *w, const tool_op *tool, const tool_kernel *kernel, clb_pass pass) {
   clb_op **op = next_op(w);
@@ -51,14 +51,14 @@ clb_op *work_convolution(work *w, const clb_convolution_desc *desc) {
 }
 
 clb_optimizer *work_optimizer(work *w, const clb_optimizer_desc *desc) {
-  if (w->status || w->n_optimizers == MAX_WAYS) return NULL;
+  if (w->status || w->n_optimizers == MAX_VARIANTS) return NULL;
   w->status = clb_optimizer_create(w->ctx, desc, &w->optimizer[w->n_optimizers]);
   return w->optimizer[w->n_optimizers++];
 }
 
 clb_graph *work_graph(work *w, int64_t n_senders, int64_t n_receivers, int64_t n_edges,
                       const int32_t *senders, const int32_t *receivers) {
-  if (!may(w, w->n_graphs)) return NULL;
+  if (!can_add(w, w->n_graphs)) return NULL;
   clb_graph **g = &w->graph[w->n_graphs++];
   w->status =
       clb_graph_create(w->ctx, n_senders > n_receivers ? n_senders : n_receivers, n_edges, g);
@@ -70,7 +70,7 @@ clb_graph *work_graph(work *w, int64_t n_senders, int64_t n_receivers, int64_t n
 }
 
 static clb_buffer *make_buffer(work *w, uint64_t bytes) {
-  if (!may(w, w->n_buffers)) return NULL;
+  if (!can_add(w, w->n_buffers)) return NULL;
   w->status = clb_buffer_create(w->ctx, bytes, &w->buffer[w->n_buffers]);
   return w->buffer[w->n_buffers++];
 }
@@ -123,47 +123,47 @@ void work_output(work *w, clb_rows rows, int64_t n, int64_t width) {
       (output){rows.buffer, n, width, rows.stride > 0 ? rows.stride : width};
 }
 
-way *work_way(work *w, ablation without, int against, bool replayed) {
-  way *y = &w->way[w->n_ways++];
-  *y = (way){.without = without, .against = against, .replayed = replayed};
+variant *work_variant(work *w, ablation without, int baseline, bool replayed) {
+  variant *y = &w->variant[w->n_variants++];
+  *y = (variant){.without = without, .baseline = baseline, .replayed = replayed};
   return y;
 }
 
-void way_add(work *w, way *y, op_call call) {
+void variant_add(work *w, variant *y, op_call call) {
   uint64_t min, max = 0;
   if (!w->status && call.graph)
     w->status = clb_convolution_workspace(call.op, call.pass, call.graph, &min, &max);
   if (max) call.workspace = make_buffer(w, max);
-  if (y->n == MAX_CALLS) fatal("bench: more than %d calls in a way", MAX_CALLS);
+  if (y->n == MAX_CALLS) fatal("bench: more than %d calls in a variant", MAX_CALLS);
   y->call[y->n++] = call;
-  if (!y->completes) y->n_timed = y->n;
+  if (!y->untimed) y->n_timed = y->n;
 }
 
-way *work_naive(work *w) { return work_way(w, NAIVE_KERNEL, 0, false); }
+variant *work_naive(work *w) { return work_variant(w, NAIVE_KERNEL, 0, false); }
 
-void way_add_naive(work *w, way *y, naive_kernel kernel, const naive_arguments *arguments) {
-  way_add(w, y, (op_call){.naive = w->naive, .kernel = kernel, .arguments = *arguments});
+void variant_add_naive(work *w, variant *y, naive_kernel kernel, const naive_arguments *arguments) {
+  variant_add(w, y, (op_call){.naive = w->naive, .kernel = kernel, .arguments = *arguments});
 }
 
-void way_add_naive_sum(work *w, way *y, naive_kernel kernel, naive_arguments a, clb_rows rows,
-                       int64_t n, int64_t width, int64_t items) {
+void variant_add_naive_sum(work *w, variant *y, naive_kernel kernel, naive_arguments a,
+                           clb_rows rows, int64_t n, int64_t width, int64_t items) {
   a.out = work_address(w, rows.buffer);
   a.n = n * width;
-  way_add_naive(w, y, NAIVE_zero, &a);
+  variant_add_naive(w, y, NAIVE_zero, &a);
   a.n = items * naive_lanes(w->naive, &a);
-  way_add_naive(w, y, kernel, &a);
+  variant_add_naive(w, y, kernel, &a);
 }
 
-static void free_set(const work *w, way *y) {
+static void free_set(const work *w, variant *y) {
   if (y->set) test_run_set_free(w->test_run, y->set);
   free(y->set);
 }
 
 void work_free(work *w) {
   if (w->ctx) clb_context_disable(w->ctx, 0);
-  for (int i = 0; i < w->n_ways; i++) {
-    clb_recording_destroy(&w->way[i].recording);
-    free_set(w, &w->way[i]);
+  for (int i = 0; i < w->n_variants; i++) {
+    clb_recording_destroy(&w->variant[i].recording);
+    free_set(w, &w->variant[i]);
   }
   if (w->test_run) test_run_free(w->test_run);
   free(w->test_run), free(w->problem);
@@ -199,17 +199,17 @@ static clb_status run_call(const op_call *c) {
   return c->tool->run(c->op, c->pass, c->n, c->rows);
 }
 
-static clb_status run_calls(const way *y, int first, int last) {
+static clb_status run_calls(const variant *y, int first, int last) {
   clb_status status = CLB_OK;
   for (int i = first; i < last && !status; i++) status = run_call(&y->call[i]);
   return status;
 }
 
-static clb_status run_way(const way *y) {
+static clb_status run_variant(const variant *y) {
   return y->recording ? clb_replay(y->recording) : run_calls(y, 0, y->n_timed);
 }
 
-static clb_status wait_for(const work *w, const way *y) {
+static clb_status wait_for(const work *w, const variant *y) {
   if (y->without == NAIVE_KERNEL && !naive_wait(w->naive)) return CLB_ERROR_DRIVER;
   return clb_wait(w->ctx);
 }
@@ -228,21 +228,22 @@ static bool same_kernel(const op_call *a, const op_call *b) {
   return n[0] == n[1] && !memcmp(text[0], text[1], n[0]);
 }
 
-/* Whether two ways submit the same. */
-static bool same(const way *a, const way *b) {
+/* Whether two variants submit the same. */
+static bool same(const variant *a, const variant *b) {
   bool all = !a->apart && a->n_timed == b->n_timed && a->replayed == b->replayed;
   for (int i = 0; i < a->n_timed && all; i++) all = same_kernel(&a->call[i], &b->call[i]);
   return all;
 }
 
-/* Other ways are compared with one of the first two, which are kept. */
+/* Other variants are compared with one of the first two, which are kept. */
 static void leave_out_same(work *w) {
   int n = 1;
-  for (int i = 1; i < w->n_ways; i++)
-    if (w->way[i].without >= ABLATIONS || !same(&w->way[i], &w->way[w->way[i].against]))
-      w->way[n++] = w->way[i];
-    else free_set(w, &w->way[i]);
-  w->n_ways = n;
+  for (int i = 1; i < w->n_variants; i++)
+    if (w->variant[i].without >= ABLATIONS ||
+        !same(&w->variant[i], &w->variant[w->variant[i].baseline]))
+      w->variant[n++] = w->variant[i];
+    else free_set(w, &w->variant[i]);
+  w->n_variants = n;
 }
 
 /* ---- results ---- */
@@ -300,8 +301,8 @@ static double difference(const work *w, const float *found, const float *wanted)
   return worst;
 }
 
-/* Runs the timed part of a way once. */
-static clb_status run_once(work *w, way *y) {
+/* Runs the timed part of a variant once. */
+static clb_status run_once(work *w, variant *y) {
   clb_status status = spoil(w);
   if (!status && w->first)
     status = clb_buffer_write(w->output[0].buffer, 0, w->first,
@@ -312,19 +313,19 @@ static clb_status run_once(work *w, way *y) {
     clb_status ended = clb_record_end(w->ctx, &y->recording);
     if (!status) status = ended;
   }
-  if (!status) status = run_way(y);
+  if (!status) status = run_variant(y);
   if (!status) status = run_calls(y, y->n_timed, y->n);
   return status ? status : wait_for(w, y);
 }
 
-static clb_status compare_ways(work *w, const char *label) {
+static clb_status compare_variants(work *w, const char *label) {
   int64_t n = 1;
   for (int i = 0; i < w->n_outputs; i++) n += compared_rows(&w->output[i]) * w->output[i].width;
   float *wanted = allocate((size_t)n, sizeof *wanted), *found = allocate((size_t)n, sizeof *found);
   clb_status status = CLB_OK;
-  for (int i = 0; i < w->n_ways && !status; i++) {
-    way *y = &w->way[i];
-    progress("%s: comparing, %d of %d", label, i + 1, w->n_ways);
+  for (int i = 0; i < w->n_variants && !status; i++) {
+    variant *y = &w->variant[i];
+    progress("%s: comparing, %d of %d", label, i + 1, w->n_variants);
     status = run_once(w, y);
     if (!status) status = take_results(w, i ? found : wanted);
     if (!status && y->set) status = test_run_error(w->test_run, y->set, &y->error);
@@ -340,52 +341,53 @@ static clb_status compare_ways(work *w, const char *label) {
 enum { FEWEST = 7, MAX_ROUNDS = 250 };
 static const double BATCH = 2e-3;
 
-/* After the other ways the caches are cold and threads of a CPU asleep: one launch is not timed.
-   That matters little to naive kernels, which may take seconds. */
-static clb_status time_batch(const work *w, const way *y, int launches, double *seconds) {
-  clb_status status = y->without == NAIVE_KERNEL ? CLB_OK : run_way(y);
+/* After the other variants the caches are cold and threads of a CPU asleep: one launch is not
+   timed. That matters little to naive kernels, which may take seconds. */
+static clb_status time_batch(const work *w, const variant *y, int launches, double *seconds) {
+  clb_status status = y->without == NAIVE_KERNEL ? CLB_OK : run_variant(y);
   if (!status) status = wait_for(w, y);
   double start = seconds_now();
-  for (int i = 0; i < launches && !status; i++) status = run_way(y);
+  for (int i = 0; i < launches && !status; i++) status = run_variant(y);
   if (!status) status = wait_for(w, y);
   *seconds = (seconds_now() - start) / launches;
   return status;
 }
 
-/* Times all ways alternately, so that other load on the machine affects all of them; ratios use
+/* Times all variants alternately, so that other load on the machine affects all of them; ratios use
    minimum times, which are affected least. */
-static clb_status time_ways(work *w, double seconds, const char *label) {
-  static double of[MAX_WAYS][MAX_ROUNDS];
-  int launches[MAX_WAYS], rounds = 0;
+static clb_status time_variants(work *w, double seconds, const char *label) {
+  static double of[MAX_VARIANTS][MAX_ROUNDS];
+  int launches[MAX_VARIANTS], rounds = 0;
   clb_status status = CLB_OK;
-  for (int i = 0; i < w->n_ways && !status; i++) {
+  for (int i = 0; i < w->n_variants && !status; i++) {
     double first = 0;
     for (launches[i] = 1; !status;
          launches[i] *=
          first * launches[i] > BATCH / 10 ? 1 + (int)(1.2 * BATCH / (first * launches[i])) : 10) {
-      status = time_batch(w, &w->way[i], launches[i], &first);
+      status = time_batch(w, &w->variant[i], launches[i], &first);
       if (first * launches[i] >= BATCH) break;
     }
   }
   double start = seconds_now();
   for (; !status && rounds < MAX_ROUNDS &&
-         (rounds < FEWEST || seconds_now() - start < seconds * w->n_ways);
+         (rounds < FEWEST || seconds_now() - start < seconds * w->n_variants);
        rounds++) {
     progress("%s: timing, round %d", label, rounds + 1);
-    for (int i = 0; i < w->n_ways && !status; i++)
-      status = time_batch(w, &w->way[i], launches[i], &of[i][rounds]);
+    for (int i = 0; i < w->n_variants && !status; i++)
+      status = time_batch(w, &w->variant[i], launches[i], &of[i][rounds]);
   }
-  for (int i = 0; i < w->n_ways && !status; i++) {
-    w->way[i].seconds = median(of[i], rounds); /* which sorts */
-    w->way[i].seconds_min = of[i][0];
-    w->way[i].ratio = of[i][0] / of[w->way[i].against][0]; /* the other way comes before */
+  for (int i = 0; i < w->n_variants && !status; i++) {
+    w->variant[i].seconds = median(of[i], rounds); /* which sorts */
+    w->variant[i].seconds_min = of[i][0];
+    w->variant[i].ratio =
+        of[i][0] / of[w->variant[i].baseline][0]; /* the other variant comes before */
   }
   return status;
 }
 
 clb_status work_measure(work *w, double seconds, const char *label) {
   if (!w->status) leave_out_same(w);
-  if (!w->status) w->status = compare_ways(w, label);
-  if (!w->status) w->status = time_ways(w, seconds, label);
+  if (!w->status) w->status = compare_variants(w, label);
+  if (!w->status) w->status = time_variants(w, seconds, label);
   return w->status;
 }

@@ -1,19 +1,17 @@
 /* tools/bench/suite.c - `clebsch bench --suite`: many problems on every device, into one file. */
-#define _GNU_SOURCE /* nftw */
+#define _GNU_SOURCE /* sigaction */
 #include "tools/bench/suite.h"
 
-#include <errno.h>
-#include <ftw.h>
 #include <math.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "tools/measure/roofline.h"
 #include "tools/bench/suite_file.h"
+#include "tools/bench/suite_folder.h"
 #include "tools/bench/suite_table.h"
 #include "tools/measure/timing.h"
 
@@ -91,53 +89,7 @@ bool suite_asked(int argc, char **argv) {
   return false;
 }
 
-/* ---- a separate folder for caches and temporary files, empty at first and removed at the end
-   ---- */
-
-static char folder[4096];
-
-static int remove_one(const char *path, const struct stat *about, int kind, struct FTW *where) {
-  (void)about, (void)kind, (void)where;
-  return remove(path);
-}
-
-static void remove_folder(void) {
-  if (*folder) nftw(folder, remove_one, 16, FTW_DEPTH | FTW_PHYS);
-  *folder = 0;
-}
-
-static bool make_folder(void) {
-  /* Drivers' caches are redirected, too: results of an earlier run would make the first compilation
-   look short. */
-  static const char *const variables[][2] = {
-      {"TMPDIR", folder},          {"POCL_CACHE_DIR", folder},    {"POCL_KERNEL_CACHE", "0"},
-      {"CUDA_CACHE_DISABLE", "1"}, {"NEO_CACHE_PERSISTENT", "0"}, {"AMD_COMGR_CACHE", "0"}};
-  const char *top = getenv("TMPDIR");
-  if (snprintf(folder, sizeof folder, "%s/clebsch-suite-XXXXXX", top && *top ? top : "/tmp") >=
-          (int)sizeof folder ||
-      !mkdtemp(folder)) {
-    warn("bench: no temporary folder (TMPDIR, else /tmp): %s", strerror(errno));
-    *folder = 0;
-    return false;
-  }
-  atexit(remove_folder);
-  for (size_t i = 0; i < sizeof variables / sizeof *variables; i++)
-    setenv(variables[i][0], variables[i][1], 1);
-  return true;
-}
-
-/* Selects the kernel cache: a folder per kernel, so that none finds the results of another. */
-static void choose_cache(const char *device, const suite_job *job) {
-  static const char unsafe[] = "/:@ ";
-  char path[sizeof folder + 256];
-  int n = snprintf(path, sizeof path, "%s/", folder);
-  snprintf(path + n, sizeof path - (size_t)n, "%s.%s.%s.%s.%s.%s", device, job->problem->op->name,
-           job->problem->name, job->problem->options ? job->problem->options : "",
-           pass_names[job->pass], dtype_names[job->dtype]);
-  for (char *c = path + n; *c; c++)
-    if (strchr(unsafe, *c)) *c = '-';
-  setenv("CLB_CACHE_DIR", path, 1);
-}
+/* ---- signals ---- */
 
 static volatile sig_atomic_t stopped; /* the signal that requested the end */
 
@@ -289,7 +241,7 @@ static bool do_job(suite *s, device *d, const suite_job *job) {
   double cold, warm = NAN;
   name_job(job, name);
   label_job(s, name, label);
-  choose_cache(d->info.name, job);
+  suite_folder_choose(d->info.name, job);
   clb_context *ctx = NULL; /* a new context has no kernels yet */
   if (clb_context_create(d->info.name, &ctx))
     return warn("%s: %s", d->info.name, clb_error(ctx)), clb_context_destroy(&ctx), false;
@@ -396,19 +348,11 @@ static int show(suite *s) {
   return EXIT_GOOD;
 }
 
-static json_t *started_now(void) {
-  char text[32];
-  time_t now = time(NULL);
-  struct tm t;
-  strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &t));
-  return json_text(text);
-}
-
 static bool begin(suite *s) {
   json_t *head = json_object();
   json_add(head, "suite", json_text(s->o.suite));
   if (!results_open(&s->file, s->o.out, "clebsch run 1", head, s->o.force)) return false;
-  if (!s->file.found) json_add(s->file.root, "started", started_now());
+  if (!s->file.found) json_add(s->file.root, "started", suite_file_now());
   json_add(s->file.root, "complete", json_false());
   for (int i = 0; i < s->n_devices; i++) {
     device *d = &s->device[i];
@@ -440,7 +384,7 @@ int suite_main(int argc, char **argv) {
   int status = suite_list_make(&s->list, s->o.suite, s->o.only) ? EXIT_GOOD : EXIT_USAGE;
   if (!status && !s->o.list) {
     heed_signals();
-    if (!make_folder()) status = EXIT_FAILED;
+    if (!suite_folder_make()) status = EXIT_FAILED;
   }
   if (!status && !open_devices(s)) status = EXIT_FAILED;
   if (!status) status = s->o.list ? show(s) : run(s);

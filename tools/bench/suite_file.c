@@ -2,6 +2,7 @@
 #include "tools/bench/suite_file.h"
 
 #include <math.h>
+#include <time.h>
 
 #include "tools/measure/result.h"
 
@@ -71,4 +72,12 @@ void suite_file_add(results_file *f, const suite_job *job, const result *r, doub
   json_add(row, "correct", r->runs && !trouble ? json_boolean(is_correct(r)) : json_null());
   json_add(row, "warm_seconds", json_number(warm_seconds));
   if (trouble) json_add(row, "failed", json_text(trouble));
+}
+
+json_t *suite_file_now(void) {
+  char text[32];
+  time_t now = time(NULL);
+  struct tm t;
+  strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &t));
+  return json_text(text);
 }

@@ -21,5 +21,6 @@ bool suite_file_compiled(const results_file *f, const suite_job *job, double *co
 /* Adds a result, replacing a failed one; trouble: NULL, or why there are no numbers. */
 void suite_file_add(results_file *f, const suite_job *job, const result *r, double warm_seconds,
                     const char *trouble);
+json_t *suite_file_now(void); /* "2026-01-31T12:00:00Z" */
 
 #endif
