@@ -230,6 +230,14 @@ module clebsch
     integer(c_int64_t) :: x = 0, z = 0, w = 0
   end type
 
+  type, bind(c) :: clb_norm_activation_desc
+    type(c_ptr) :: irreps = c_null_ptr, act = c_null_ptr
+    integer(c_int) :: layout = CLB_MUL_IR, normalize = 0
+    real(c_double) :: epsilon = 0
+    integer(c_int) :: bias = 0, storage = CLB_F32, arithmetic = CLB_F32, accumulate = 0, &
+         passes = CLB_PASS_FORWARD
+  end type
+
   type, bind(c) :: clb_model_options
     integer(c_int) :: dtype = CLB_F32, knots = 0
     real(c_double) :: skin = 0
@@ -972,6 +980,37 @@ module clebsch
       type(clb_rows), value :: x, w, g, a, c, d_x, d_w, d_g
       integer(c_int) :: status
     end function
+    function clb_norm_activation_create_c(ctx, desc, op, norm_activation_desc_size) bind(c, &
+         name='clb_norm_activation_create_sized') result(status)
+      import
+      type(c_ptr), value :: ctx
+      type(clb_norm_activation_desc), intent(in), target :: desc
+      type(c_ptr), intent(out) :: op
+      integer(c_size_t), value :: norm_activation_desc_size
+      integer(c_int) :: status
+    end function
+    function clb_norm_activation_forward(op, n, x, w, y) bind(c) result(status)
+      import
+      type(c_ptr), value :: op
+      integer(c_int64_t), value :: n
+      type(clb_rows), value :: x, w, y
+      integer(c_int) :: status
+    end function
+    function clb_norm_activation_backward(op, n, x, w, g, g_x, g_w) bind(c) result(status)
+      import
+      type(c_ptr), value :: op
+      integer(c_int64_t), value :: n
+      type(clb_rows), value :: x, w, g, g_x, g_w
+      integer(c_int) :: status
+    end function
+    function clb_norm_activation_double_backward(op, n, x, w, g, a, c, d_x, d_w, d_g) bind(c) &
+         result(status)
+      import
+      type(c_ptr), value :: op
+      integer(c_int64_t), value :: n
+      type(clb_rows), value :: x, w, g, a, c, d_x, d_w, d_g
+      integer(c_int) :: status
+    end function
     function clb_model_open_c(ctx, path, options, model, model_options_size) bind(c, &
          name='clb_model_open_sized') result(status)
       import
@@ -1311,6 +1350,14 @@ contains
     type(clb_linear_sizes), intent(out) :: sizes
     integer(c_int) :: status
     status = clb_linear_measure_c(ctx, desc, sizes, c_sizeof(desc))
+  end function
+
+  function clb_norm_activation_create(ctx, desc, op) result(status)
+    type(c_ptr), intent(in) :: ctx
+    type(clb_norm_activation_desc), intent(in), target :: desc
+    type(c_ptr), intent(out) :: op
+    integer(c_int) :: status
+    status = clb_norm_activation_create_c(ctx, desc, op, c_sizeof(desc))
   end function
 
   function clb_model_open(ctx, path, options, model) result(status)

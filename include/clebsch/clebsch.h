@@ -1016,6 +1016,43 @@ CLB_API clb_status clb_linear_double_backward(clb_op *op, int64_t n, clb_rows x,
                                               clb_rows g, clb_rows a, clb_rows c, clb_rows d_x,
                                               clb_rows d_w, clb_rows d_g);
 
+/* ---- norm activation ---- */
+
+/* e3nn's NormActivation: y = act(|x| + w) x, or x / |x|, in each channel of the irreps. */
+typedef struct {
+  const char *irreps;
+  const char *act;   /* one activation, as of gates: "silu", "1.68*silu"; not normalised */
+  clb_layout layout; /* CLB_MUL_IR or CLB_IR_MUL */
+  int normalize;     /* 1: y = act(|x| + w) x / |x|, where |x| is at least epsilon */
+  double epsilon;    /* with normalize: above 0, or 0 for 1e-8; without: 0 */
+  int bias;          /* 1: w, a bias for each channel, is added to norms; 0: there is no w */
+  clb_dtype storage, arithmetic; /* as for spherical harmonics */
+  int accumulate;                /* 1: add to the outputs instead of overwriting them */
+  unsigned passes;               /* CLB_PASS_BIT of each pass to compile */
+} clb_norm_activation_desc;
+
+/* x, y and their like have D numbers, as irreps say, w and its like a number for each channel, W,
+   or none without `bias`: then their clb_rows may be empty. Biases for all rows are one row with
+   CLB_SAME_ROW; g_w and d_w have a row for each row of x, whose sum is the gradient by those.
+   Where |x| is below epsilon, derivatives take it as constant; without normalize x / |x| is 0 at
+   x = 0 in them. Results may not overlap operands. */
+CLB_SIZED clb_status clb_norm_activation_create(clb_context *ctx,
+                                                const clb_norm_activation_desc *desc, clb_op **op);
+
+/* y[n][D] from x[n][D] and w[n][W]. */
+CLB_API clb_status clb_norm_activation_forward(clb_op *op, int64_t n, clb_rows x, clb_rows w,
+                                               clb_rows y);
+
+/* The gradients of sum g y: g_x[n][D] and g_w[n][W]. */
+CLB_API clb_status clb_norm_activation_backward(clb_op *op, int64_t n, clb_rows x, clb_rows w,
+                                                clb_rows g, clb_rows g_x, clb_rows g_w);
+
+/* The gradients of sum a g_x + c g_w, with a[n][D] and c[n][W]: d_x, d_w and d_g[n][D]. */
+CLB_API clb_status clb_norm_activation_double_backward(clb_op *op, int64_t n, clb_rows x,
+                                                       clb_rows w, clb_rows g, clb_rows a,
+                                                       clb_rows c, clb_rows d_x, clb_rows d_w,
+                                                       clb_rows d_g);
+
 /* ---- the sizes of structs ---- */
 
 /* What the functions with CLB_SIZED call, with the sizes that this header gives their structs. */
@@ -1147,6 +1184,13 @@ CLB_API clb_status clb_linear_measure_sized(clb_context *ctx, const clb_linear_d
 static inline clb_status clb_linear_measure(clb_context *ctx, const clb_linear_desc *desc,
                                             clb_linear_sizes *sizes) {
   return clb_linear_measure_sized(ctx, desc, sizes, sizeof *desc);
+}
+CLB_API clb_status clb_norm_activation_create_sized(clb_context *ctx,
+                                                    const clb_norm_activation_desc *desc,
+                                                    clb_op **op, size_t desc_size);
+static inline clb_status
+clb_norm_activation_create(clb_context *ctx, const clb_norm_activation_desc *desc, clb_op **op) {
+  return clb_norm_activation_create_sized(ctx, desc, op, sizeof *desc);
 }
 
 /* Of the struct, of one of its tensors and of one of its groups. */

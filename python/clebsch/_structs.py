@@ -264,6 +264,13 @@ class linear_sizes(c.Structure):
     _fields_ = [("x", c.c_int64), ("z", c.c_int64), ("w", c.c_int64)]
 
 
+class norm_activation_desc(c.Structure):
+    _fields_ = [("irreps", c.c_char_p), ("act", c.c_char_p), ("layout", c.c_int),
+                ("normalize", c.c_int), ("epsilon", c.c_double), ("bias", c.c_int),
+                ("storage", c.c_int), ("arithmetic", c.c_int), ("accumulate", c.c_int),
+                ("passes", c.c_uint)]
+
+
 class model_options(c.Structure):
     _fields_ = [("dtype", c.c_int), ("knots", c.c_int), ("skin", c.c_double),
                 ("workspace_bytes", c.c_uint64), ("atomics", c.c_int)]

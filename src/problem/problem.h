@@ -158,6 +158,12 @@ typedef struct {
   clb_gate_segment segment[CLB_MAX_TERMS];
 } clb_gate_problem;
 
+typedef struct {
+  clb_irreps irreps;
+  int32_t layout, activation, normalize, bias;
+  double scale, epsilon;
+} clb_norm_activation_problem;
+
 enum { CLB_MAX_BASIS = 64 };
 typedef struct {
   int32_t n_basis, p; /* p: of the polynomial cutoff; 0: XPLOR's, which begins at r_on */

@@ -115,6 +115,19 @@ class Ops(unittest.TestCase):
             with self.assertRaisesRegex((clebsch.Error, ValueError), words):
                 clebsch.linear("2x0e+1x1o", "3x0e+1x1o", device="cpu", **options)
 
+    def test_ops_norm_activation(self):
+        for options in ({}, {"bias": True, "layout": "ir_mul", "normalize": False}):
+            op = clebsch.norm_activation("5x0e+3x1o", "silu", device="cpu", **options)
+            biased = "bias" in options
+            x, g, a, along, w = normal(4, 14), normal(4, 14), normal(4, 14), normal(4, 14), normal(8)
+            w, c = (w, normal(4, 8)) if biased else (None, None)
+            total = lambda x, g: sum((i * o).sum() for i, o in zip((a, c), op.backward(x, w, g)) if i is not None)
+            self.near((op.backward(x, w, g)[0] * along).sum(), slope(lambda x: (g * op.forward(x, w)).sum(), x, along), 1e-8)
+            d_x, d_w, d_g = op.double_backward(x, w, g, a, c)
+            self.near((d_x * along).sum(), slope(lambda x: total(x, g), x, along), 1e-7)
+            self.near((d_g * g).sum(), total(x, g))
+            self.assertEqual(d_w is not None, biased)
+
     def test_ops_product_of_vectors(self):
         x, y = normal(6, 3), normal(6, 3)
         for out, wanted in (("0e", (x * y).sum(1)[:, None] / np.sqrt(3)), ("1e", np.cross(x, y) / np.sqrt(2))):
