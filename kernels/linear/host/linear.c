@@ -114,10 +114,16 @@ clb_status clb_linear_make(clb_context *ctx, const clb_problem *p, unsigned bits
 
 /* ---- passes ---- */
 
-/* What clb_op_check_rows cannot know: there is a row of weights for each species. */
-static clb_status check_weights(clb_op *op, clb_pass pass, const clb_operand *operands, int n) {
+/* What clb_op_check_rows cannot know: there is a row of weights for each species; where each row
+   has its own, its gradient is a group. */
+static clb_status check_weights(clb_op *op, clb_pass pass, int64_t rows,
+                                const clb_operand *operands, int n) {
   const clb_linear_problem *lp = &op->problem.linear;
   clb_status s = CLB_OK;
+  if (lp->weights == CLB_LINEAR_PER_ROW && rows > INT32_MAX)
+    return clb_fail(&op->ctx->error, CLB_ERROR_ARGUMENT,
+                    "n is %lld; with weights_per_row it must be 0 ... %d", (long long)rows,
+                    INT32_MAX);
   for (int i = 0; i < n && !s && lp->weights == CLB_LINEAR_BY_SPECIES; i++) {
     clb_operand o = operands[i];
     if (o.of != CLB_OPERAND_W || !o.columns) continue;
@@ -184,7 +190,7 @@ clb_status clb_linear_run(clb_op *op, clb_pass pass, int64_t n, const clb_rows *
   const int count =
       op->problem.kind == CLB_LINEAR ? clb_linear_operands(&op->problem, pass, rows, operands) : 0;
   clb_status s = clb_op_check_rows(op, CLB_LINEAR, pass, n, operands, count);
-  if (!s) s = check_weights(op, pass, operands, count);
+  if (!s) s = check_weights(op, pass, n, operands, count);
   if (s) return s;
   const linear_parts *own = op->parts;
   if (own->by_rows & CLB_PASS_BIT(pass))
