@@ -24,7 +24,7 @@ static uint32_t access_bits(const intel_message *m) {
                      : m->bytes == 4               ? 2
                                                    : 3,
            count = 0;
-  while (counts[count] != m->components) count++;
+  while (count < 7 && counts[count] != m->components) count++;
   return action | wide << 7 | element << 9 | count << 12 |
          (uint32_t)(m->kind == BLOCK || m->kind == PAYLOAD) << 15;
 }
