@@ -9,8 +9,8 @@
 #include "src/base/signature.h"
 #include "src/ir/interpreter/interpret_values.h"
 #include "src/runtime/context.h"
-#include "tools/reference/reference_irreps.c"
-#include "tools/reference/reference_rms_norm.c"
+#include "tools/reference/reference_irreps.h"
+#include "tools/reference/reference_rms_norm.h"
 
 enum { MOST_OPERANDS = 8 };
 

@@ -8,7 +8,7 @@
 
 #include <clebsch/clebsch.h>
 
-#include "tools/reference/reference_spherical_harmonics.c"
+#include "tools/reference/reference_spherical_harmonics.h"
 
 enum { MAX_DEVICES = 16, MAX_D = 441 };
 static char devices[MAX_DEVICES][64];

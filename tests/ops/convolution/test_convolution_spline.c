@@ -2,7 +2,7 @@
    the edges' lengths: against convolutions with these weights given, by the energy of a cluster,
    and what tables are refused. */
 #include "tests/ops/convolution/convolution_cluster.h"
-#include "tools/reference/reference_spline.c"
+#include "tools/reference/reference_spline.h"
 
 static const manner plain = {DENSE, MAX}, loose = {APART, MAX};
 

@@ -5,7 +5,7 @@
 
 #include "tests/ops/tensor_product/product_arrays.h"
 
-#include "tools/reference/reference_symmetric_contraction.c"
+#include "tools/reference/reference_symmetric_contraction.h"
 
 enum { CONTRACTION_IN = 5, CONTRACTION_OUT = 3 };
 

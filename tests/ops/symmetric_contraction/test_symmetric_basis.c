@@ -2,7 +2,7 @@
    which are rebuilt here by the recursion that made them. */
 #include "tests/ops/symmetric_contraction/contraction_arrays.h"
 
-#include "tools/reference/reference_irreps.c"
+#include "tools/reference/reference_irreps.h"
 
 static const int all_degrees[] = {0, 1, 2, 3};
 

@@ -3,7 +3,7 @@
    some compiled. */
 #include "tests/ops/tensor_product/product_arrays.h"
 
-#include "tools/reference/reference_irreps.c"
+#include "tools/reference/reference_irreps.h"
 
 static const struct {
   int x, y, z;

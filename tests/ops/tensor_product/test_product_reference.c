@@ -2,8 +2,8 @@
    compare tensor products with: 3j symbols and plain sums. */
 #include "tests/ops/tensor_product/product_problems.h"
 
-#include "tools/reference/reference_irreps.c"
-#include "tools/reference/reference_tensor_product.c"
+#include "tools/reference/reference_irreps.h"
+#include "tools/reference/reference_tensor_product.h"
 
 /* ---- the 3j symbols that references are made of ---- */
 
