@@ -1,6 +1,6 @@
 /* tests/ops/test_rms_norm.c - norms by mathematical property, on every device that runs here:
-   values of a straightforward sum, derivatives by differences, symmetries, rows, and what is
-   refused. */
+   values of a straightforward sum, symmetries, rows, and what is refused; test_properties.c has
+   their derivatives. */
 #define _GNU_SOURCE
 #include "tests/test.h"
 
@@ -110,73 +110,6 @@ static void run(const norm *t, clb_pass pass, arrays *a) {
     int of = lists[pass][i];
     take(t, &r[i], of < Y ? NULL : a->v[of], size_of(t, of));
   }
-}
-
-static double dot(const norm *t, const arrays *a, int x, int y) {
-  double sum = 0;
-  for (int64_t i = 0; i < size_of(t, x); i++) sum += a->v[x][i] * a->v[y][i];
-  return sum;
-}
-
-/* ---- derivatives: each pass is that of the one before ---- */
-
-/* What a pass is the derivative of, after running it: sum g y, or sum a g_x + c g_w. */
-static double value(const norm *t, bool first, arrays *a) {
-  run(t, first ? CLB_FORWARD : CLB_BACKWARD, a);
-  return first ? dot(t, a, G, Y) : dot(t, a, A, G_X) + dot(t, a, C, G_W);
-}
-
-/* The slope along a direction of one of the inputs, by differences. */
-static void expect_slope(const norm *t, bool first, arrays *a, int input, int gradient) {
-  const double e = 1e-5;
-  double *x = a->v[input], *kept = malloc(8 * (size_t)size_of(t, input)),
-         *along = malloc(8 * (size_t)size_of(t, input)), up, down, want = 0, size = 1;
-  uint64_t seed = 77 + (uint64_t)input;
-  memcpy(kept, x, 8 * (size_t)size_of(t, input));
-  for (int64_t i = 0; i < size_of(t, input); i++) {
-    along[i] = test_random(&seed);
-    want += along[i] * a->v[gradient][i];
-    size += fabs(along[i] * a->v[gradient][i]);
-    x[i] = kept[i] + e * along[i];
-  }
-  up = value(t, first, a);
-  for (int64_t i = 0; i < size_of(t, input); i++) x[i] = kept[i] - e * along[i];
-  down = value(t, first, a);
-  memcpy(x, kept, 8 * (size_t)size_of(t, input));
-  if (!(fabs((up - down) / (2 * e) - want) <= 1e-8 * size))
-    fail_msg("slope of input %d is %.12g by differences, %.12g", input, (up - down) / (2 * e),
-             want);
-  free(kept), free(along);
-}
-
-static const char *const irreps[] = {"7x0e", "5x0e+3x1o", "4x0o+6x0e+5x1o+2x1e+3x2e+1x0e",
-                                     "40x0e+17x3o"};
-
-static void derivatives(void **state) {
-  for (size_t i = 0; i < sizeof irreps / sizeof *irreps; i++)
-    for (int variant = CLB_RMS_PLAIN; variant <= CLB_RMS_BALANCED; variant++) {
-      int turn = (int)i + variant;
-      if (is_anothers(*state, i * 5 + (size_t)variant)) continue;
-      norm t = open_norm(*state,
-                         (clb_rms_norm_desc){.irreps = irreps[i],
-                                             .layout = turn % 2 ? CLB_IR_MUL : CLB_MUL_IR,
-                                             .variant = (clb_rms_variant)variant,
-                                             .epsilon = 0.01,
-                                             .weight_offset = turn % 3 == 0,
-                                             .centre = turn % 3 > 0,
-                                             .bias = turn % 4 > 1},
-                         11);
-      arrays a = make(&t);
-      run(&t, CLB_BACKWARD, &a);
-      expect_slope(&t, true, &a, X, G_X);
-      expect_slope(&t, true, &a, WEIGHT, G_W);
-      run(&t, CLB_DOUBLE_BACKWARD, &a);
-      expect_slope(&t, false, &a, X, D_X);
-      expect_slope(&t, false, &a, WEIGHT, D_W);
-      expect_slope(&t, false, &a, G, D_G);
-      drop(&a);
-      close_norm(&t);
-    }
 }
 
 /* ---- values and symmetries ---- */
@@ -410,9 +343,8 @@ static void refuses(void **state) {
 }
 
 int main(void) {
-  static void (*const tests[])(void **) = {derivatives, widths, symmetries, rows, parts, refuses};
-  static const char *const names[] = {"derivatives", "widths", "symmetries",
-                                      "rows",        "parts",  "refuses"};
+  static void (*const tests[])(void **) = {widths, symmetries, rows, parts, refuses};
+  static const char *const names[] = {"widths", "symmetries", "rows", "parts", "refuses"};
   enum { TESTS = sizeof names / sizeof *names };
   static struct CMUnitTest all[MAX_DEVICES * TESTS];
   static char labels[MAX_DEVICES * TESTS][96];

@@ -1,5 +1,6 @@
 /* tests/ops/test_row_sum.c - sums of rows over the edges of each node against a plain double loop,
    on every device that runs here, and on the interpreter with a GPU's limits. */
+#include "src/ir/interpreter/interpret_values.h"
 #include "tests/fakes/simulated_devices.h"
 
 #include "kernels/graph/host/row_sum.h"
@@ -110,7 +111,7 @@ static void *run(const test *t, const places *p, const array *in, array *out, ar
 }
 
 static void expect_untouched(const test *t, const array *a, const void *got, int64_t i) {
-  size_t bytes = bytes_of(a->type);
+  size_t bytes = dtype_bytes(a->type);
   if (memcmp((const char *)got + (size_t)i * bytes, (const char *)a->host + (size_t)i * bytes,
              bytes))
     fail_msg("%s: element %lld, which is nobody's, was written", t->e->name, (long long)i);
@@ -128,11 +129,12 @@ static void expect(const test *t, const places *p, const array *in, const array 
           ? turns * 0x1p-53 + (out->type == CLB_F32 ? (turns - CLB_GRAPH_SPLIT) * 0x1p-24 : 0)
           : turns * 0x1p-24;
   for (int64_t i = 0; t->add && i < n_rows * t->columns; i++)
-    sum[i] = get(out->type, out->host, p->out + i / t->columns * p->out_stride + i % t->columns),
+    sum[i] =
+        number_at(out->type, out->host, p->out + i / t->columns * p->out_stride + i % t->columns),
     size[i] = fabs(sum[i]);
   for (int64_t e = 0; e < t->e->n; e++)
     for (int64_t c = 0; c < t->columns; c++) {
-      double x = get(in->type, in->host, p->in + e * p->in_stride + c);
+      double x = number_at(in->type, in->host, p->in + e * p->in_stride + c);
       int64_t at = t->e->end[t->direction][e] * t->columns + c;
       sum[at] += x;
       size[at] += fabs(x);
@@ -140,7 +142,7 @@ static void expect(const test *t, const places *p, const array *in, const array 
   for (int64_t i = 0, r = 0; i < out->n; i++) {
     while (r < n_rows && i >= p->out + r * p->out_stride + t->columns) r++;
     int64_t c = i - p->out - r * p->out_stride, at = r * t->columns + c;
-    double is = get(out->type, got, i);
+    double is = number_at(out->type, got, i);
     if (r == n_rows || c < 0) expect_untouched(t, out, got, i);
     else if (!(fabs(is - sum[at]) <= step * error[at]))
       fail_msg("%s, kind %d, direction %d, %d parts%s: column %lld of %lld of row %lld is %.17g, "
@@ -161,7 +163,7 @@ static void expect_splits(const test *t, const places *p, const array *splits) {
     if (++degree[t->e->end[t->direction][i]] % CLB_GRAPH_SPLIT == 1)
       unused -= degree[t->e->end[t->direction][i]] > 1;
   for (int64_t i = 0; i < n_splits && t->columns; i++)
-    unused -= isnan(get(splits->type, left, p->splits + i * t->columns));
+    unused -= isnan(number_at(splits->type, left, p->splits + i * t->columns));
   assert_true(!t->columns || !unused);
   for (int64_t i = 0; i < splits->n; i++)
     if (i < p->splits || i >= p->splits + n_splits * t->columns)
@@ -190,7 +192,7 @@ static void try(const test *t) {
     clb_buffer_destroy(&out.buffer);
     clb_buffer_destroy(&splits.buffer);
   }
-  assert_memory_equal(got[0], got[1], (size_t)out.n * bytes_of(storage));
+  assert_memory_equal(got[0], got[1], (size_t)out.n * dtype_bytes(storage));
   expect(t, &p, &in, &out, got[0]);
   free(got[0]);
   free(got[1]);
@@ -263,9 +265,9 @@ static void combines(void **state) {
     place = 0;
     for (int64_t r = 0; r < n_rows; place += degree[r++])
       for (int64_t c = 0; c < COLUMNS; c++) {
-        double sum = get(CLB_F32, out.host, r * COLUMNS + c);
+        double sum = number_at(CLB_F32, out.host, r * COLUMNS + c);
         for (int64_t i = 0; (i + 1) * P < degree[r]; i++)
-          sum += get(CLB_F32, splits.host, (place / P + i) * COLUMNS + c);
+          sum += number_at(CLB_F32, splits.host, (place / P + i) * COLUMNS + c);
         assert_true(fabs(got[r * COLUMNS + c] - sum) < 1e-5);
       }
     free(degree);

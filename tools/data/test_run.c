@@ -9,8 +9,10 @@
 
 #include "tools/common/dtype.h"
 
-/* Layout of padded rows, in elements. */
-enum { PADDED_OFFSET = 5, PADDING = 3 };
+/* Elements before the first row, and between rows. */
+static const struct {
+  int offset, padding;
+} layouts[LAYOUTS] = {[LAYOUT_PADDED] = {5, 3}, [LAYOUT_ALIGNED] = {4, 4}};
 
 /* Bytes before, between and behind the rows: NaN in inputs, to detect their use, and a number in
    outputs, to detect that they are overwritten, even by NaN. */
@@ -29,12 +31,10 @@ static int64_t known_rows(const test_run *t, int a) {
 }
 
 static int64_t pitch(const test_run *t, int a) { /* elements from one row to the next */
-  return t->array[a].width + (t->data.layout == LAYOUT_PADDED ? PADDING : 0);
+  return t->array[a].width + layouts[t->data.layout].padding;
 }
 
-static int64_t offset(const test_run *t) {
-  return t->data.layout == LAYOUT_PADDED ? PADDED_OFFSET : 0;
-}
+static int64_t offset(const test_run *t) { return layouts[t->data.layout].offset; }
 
 static size_t guard_bytes(const test_run *t,
                           int a) { /* elements after the last row: space for one extra row */
@@ -138,6 +138,20 @@ static void add_contents(const test_run *t, int a) {
   }
 }
 
+/* The reference has all operands: those that are left out are 0, or not looked at. */
+static void compute_rows(const test_run *t) {
+  double *values[MAX_ARRAYS], *wanted[MAX_ARRAYS], *scale[MAX_ARRAYS];
+  for (int a = 0; a < t->n; a++) {
+    size_t n = (size_t)period_of(t, a) * (size_t)t->array[a].left_out;
+    values[a] = n ? allocate(n, sizeof(double)) : t->values[a];
+    wanted[a] = n ? allocate(n, sizeof(double)) : t->wanted[a];
+    scale[a] = n ? allocate(n, sizeof(double)) : t->scale[a];
+  }
+  t->op->reference(t->kernel->problem, t->pass, t->period, values, wanted, scale);
+  for (int a = 0; a < t->n; a++)
+    if (t->array[a].left_out && period_of(t, a)) free(values[a]), free(wanted[a]), free(scale[a]);
+}
+
 void test_run_answer(test_run *t) {
   if (t->answered) return;
   for (int a = 0; a < t->n; a++) {
@@ -147,7 +161,7 @@ void test_run_answer(test_run *t) {
     t->scale[a] = allocate(n, sizeof(double));
   }
   if (t->graph) t->op->on_graph->reference(t->graph, t->values, t->wanted, t->scale);
-  else t->op->reference(t->kernel->problem, t->pass, t->period, t->values, t->wanted, t->scale);
+  else compute_rows(t);
   if (!t->graph && t->period < t->data.rows) sum_periods(t);
   for (int a = 0; a < t->n && t->kernel->accumulate; a++)
     if (t->array[a].output) add_contents(t, a);
@@ -256,9 +270,7 @@ clb_status test_run_set_make(const test_run *t, clb_context *ctx, clb_op *op, te
     clb_rows *rows = &set->rows[a];
     if (!t->array[a].width) continue;
     rows->offset = offset(t);
-    rows->stride = repeats(t, a)                     ? CLB_SAME_ROW
-                   : t->data.layout == LAYOUT_PADDED ? pitch(t, a)
-                                                     : CLB_DENSE;
+    rows->stride = repeats(t, a) ? CLB_SAME_ROW : rows->offset != 0 ? pitch(t, a) : CLB_DENSE;
     clb_status status = clb_buffer_create(ctx, array_bytes(t, a), &rows->buffer);
     if (!status) status = write_array(t, a, rows->buffer);
     if (!status && (t->array[a].indexed || t->array[a].kinds))
@@ -362,6 +374,23 @@ clb_status test_run_error(const test_run *t, const test_run_set *set, double *er
   *error = 0;
   for (int a = 0; !status && a < t->n; a++)
     if (t->array[a].output && t->array[a].width) status = array_error(t, a, &set->rows[a], error);
+  return status;
+}
+
+clb_status test_run_read(const test_run *t, const test_run_set *set, double *const *got) {
+  size_t size = dtype_bytes(t->kernel->storage);
+  clb_status status = CLB_OK;
+  for (int a = 0; !status && a < t->n; a++) {
+    size_t row = (size_t)pitch(t, a) * size;
+    if (!t->array[a].output || !t->array[a].width || !got[a]) continue;
+    unsigned char *bytes = allocate((size_t)rows_of(t, a), row);
+    status = clb_buffer_read(set->rows[a].buffer, (uint64_t)offset(t) * size, bytes,
+                             (uint64_t)rows_of(t, a) * row);
+    for (int64_t r = 0; !status && r < rows_of(t, a); r++)
+      decode(t->kernel->storage, bytes + (size_t)r * row, got[a] + r * t->array[a].width,
+             t->array[a].width);
+    free(bytes);
+  }
   return status;
 }
 

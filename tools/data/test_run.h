@@ -48,6 +48,8 @@ clb_status test_run_once(const test_run *t, clb_op *op, const test_run_set *set)
    was not written, or if anything was written between or behind the rows. Differences below the
    smallest normal number (f16: the smallest subnormal) are ignored: devices may flush those. */
 clb_status test_run_error(const test_run *t, const test_run_set *set, double *error);
+/* Reads every row of the outputs, got[a] for array a (NULL: not this one). */
+clb_status test_run_read(const test_run *t, const test_run_set *set, double *const *got);
 /* All of it, once: the error of one pass. */
 clb_status test_run_try(const test_run *t, clb_context *ctx, clb_op *op, double *error);
 

@@ -48,7 +48,7 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
 
 static void case_name(const tool_op *op, const tool_kernel *kernel, const tool_data *data,
                       char *out, size_t size) {
-  static const char *const layouts[LAYOUTS] = {"", " padded", " repeated"};
+  static const char *const layouts[LAYOUTS] = {"", " padded", " padded by 4", " repeated"};
   print_kernel(op, kernel, out, size);
   size_t used = strlen(out);
   snprintf(out + used, size - used, ", %lld %s%s%s%s", (long long)data->rows,

@@ -90,6 +90,7 @@ static int arrays(const void *problem, clb_pass pass, tool_array *a) {
                         .output = output,
                         .repeats = !output && !one_row,
                         .one_row = one_row};
+    leave_out(&a[i], o[i], pass, d->gradients, d->incoming);
   }
   a[1].kinds = d->n_species;
   return n;

@@ -3,14 +3,16 @@
 #ifndef CLB_TOOLS_OPS_OP_H
 #define CLB_TOOLS_OPS_OP_H
 
+#include "src/base/signature.h"
 #include "tools/common/random.h"
 #include "tools/cli/tool.h"
 
 /* How the data of a run are laid out. */
 typedef enum {
   LAYOUT_DENSE,
-  LAYOUT_PADDED, /* with an offset, and gaps between rows */
-  LAYOUT_REPEAT, /* CLB_SAME_ROW: one row for all, in arrays with `repeats` */
+  LAYOUT_PADDED,  /* with an offset, and gaps between rows */
+  LAYOUT_ALIGNED, /* the same, both of four elements: wide accesses stay possible */
+  LAYOUT_REPEAT,  /* CLB_SAME_ROW: one row for all, in arrays with `repeats` */
   LAYOUTS
 } tool_layout;
 
@@ -50,12 +52,18 @@ typedef struct {
   bool repeats; /* is one row for all in LAYOUT_REPEAT */
   bool one_row; /* a single row for all; for an output: the sum over rows */
   bool indexed; /* an input that is gathered by row numbers */
+  int left_out; /* the width of an operand that the problem leaves out; then width is 0 */
   int kinds;    /* above 0: it comes with an index that says of which kind each row is */
   /* Of an op on graphs (others leave these 0): the rows, after how many of them values repeat, and
      the rows that are compared, ascending. */
   int64_t rows, period, n_compared;
   const int32_t *compared;
 } tool_array;
+
+/* Leaves out an operand that the pass does not have: a gradient that is not among `gradients`, an
+   incoming one that is not among `incoming` (0: all). */
+void leave_out(tool_array *a, clb_signature_operand of, clb_pass pass, unsigned gradients,
+               unsigned incoming);
 
 /* The kind, 0 ... kinds - 1, of a row among the distinct ones. */
 int32_t kind_of_row(int64_t row, int kinds);

@@ -32,6 +32,15 @@ const tool_op *wanted_op(const struct argp_state *state, const char *name) {
   return NULL;
 }
 
+void leave_out(tool_array *a, clb_signature_operand of, clb_pass pass, unsigned gradients,
+               unsigned incoming) {
+  const bool written = clb_role_is_written(of.role) && pass != CLB_FORWARD;
+  const unsigned set = written ? gradients : of.role == CLB_ROLE_INCOMING ? incoming : 0;
+  if (!set || set & (unsigned)of.of) return;
+  a->left_out = a->width;
+  a->width = 0;
+}
+
 /* Equal ones are adjacent, a few at a time. */
 int32_t kind_of_row(int64_t row, int kinds) { return (int32_t)(row / 8 % kinds); }
 

@@ -101,6 +101,8 @@ static int arrays(const void *problem, clb_pass pass, tool_array *a) {
                         .output = output,
                         .repeats = !output && !weights,
                         .one_row = weights};
+    leave_out(&a[i], o[i], pass, ((const clb_rms_norm_desc *)problem)->gradients,
+              ((const clb_rms_norm_desc *)problem)->incoming);
   }
   return n;
 }

@@ -180,6 +180,7 @@ static int arrays(const void *problem, clb_pass pass, tool_array *a) {
                         .output = output,
                         .repeats = !output && !weights,
                         .one_row = weights};
+    leave_out(&a[i], o[i], pass, d->gradients, d->incoming);
   }
   a[1].kinds = d->n_species;
   return n;

@@ -137,9 +137,6 @@ static inline edge_list random_edges(int n_senders, int n_receivers, int n, uint
   return e;
 }
 
-/* Step through the sets of gradients and of incoming ones, where not all are tried. */
-static inline unsigned subset_step(void) { return few_cases() ? 3 : SANITIZED ? 1 : 9; }
-
 /* Most edges end at one node, and a third of all start at one. */
 static inline edge_list hub_edges(int n_senders, int n_receivers, int n, int at_hub,
                                   uint64_t seed) {

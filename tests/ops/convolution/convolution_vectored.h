@@ -3,7 +3,7 @@
 #ifndef CLB_TESTS_OPS_CONVOLUTION_CONVOLUTION_VECTORED_H
 #define CLB_TESTS_OPS_CONVOLUTION_CONVOLUTION_VECTORED_H
 
-#include "tests/ops/convolution/convolution_cluster.h"
+#include "tests/ops/convolution/convolution_problems.h"
 
 #include "tools/reference/reference_spherical_harmonics.h"
 

@@ -1,9 +1,9 @@
 /* tests/ops/convolution/test_convolution.c - the graph convolution against plain sums over the
-   edges, and by its properties, wherever it runs. */
+   edges; wherever it runs. */
 #define _GNU_SOURCE
 #include <sched.h>
 
-#include "tests/ops/convolution/convolution_cluster.h"
+#include "tests/ops/convolution/convolution_problems.h"
 
 static const manner plain = {DENSE, MAX}, loose = {APART, MAX};
 
@@ -16,7 +16,7 @@ static void passes_agree(place *at, const clb_convolution_desc *desc, int passes
   convolution_destroy(c);
 }
 
-/* ---- products, graphs, gradients ---- */
+/* ---- products, graphs ---- */
 
 static void products(void **state) {
   place *at = *state;
@@ -42,24 +42,6 @@ static void all_graphs(void **state) {
       convolve_and_compare(c, pass, &e, graph_at(at, &e), i % 2 ? plain : loose, (uint64_t)i);
     edges_destroy(&e);
   }
-}
-
-/* Every set of gradients, with every set of incoming ones. */
-static void subsets(void **state) {
-  place *at = *state;
-  edge_list e = edges_of(SQUARE);
-  clb_convolution_desc desc = describe(at, SMALL);
-  for (unsigned gradients = 1; gradients < 16; gradients++)
-    for (unsigned incoming = 1; incoming < 8; incoming++) {
-      int passes = 1 << CLB_DOUBLE_BACKWARD | (incoming == 1 && gradients != CLB_OPERAND_Z)
-                                                  << CLB_BACKWARD;
-      desc.product.gradients = gradients;
-      desc.product.incoming = incoming;
-      if (many(&at->device, gradients == 5 && incoming == 1,
-               (gradients + 2 * incoming) % subset_step() == 1, 1))
-        passes_agree(at, &desc, passes, &e, plain);
-    }
-  edges_destroy(&e);
 }
 
 /* Results, and their gradients, with neighbours of one irrep side by side. */
@@ -241,23 +223,9 @@ static void equal_bits(void **state) {
   edges_destroy(&e);
 }
 
-/* ---- the energy of a cluster ---- */
-
-static void forces_are_slopes(void **state) {
-  cluster c = cluster_create(*state, GIVEN);
-  double force[3 * ATOMS];
-  cluster_forces(&c, force);
-  expect_slopes(&c, force);
-  cluster_destroy(&c);
-}
-
-static void jacobian(void **state) { expect_jacobian(*state, GIVEN); }
-static void equivariance(void **state) { expect_equivariance(*state, GIVEN); }
-
 int main(void) {
   static const place_test tests[] = {{"products", products, BRISK},
                                      {"graphs", all_graphs, SLOW},
-                                     {"subsets", subsets, SLOW},
                                      {"types", types, SLOW},
                                      {"types_of_hubs", types_of_hubs, BRISK},
                                      {"accumulation", accumulation, SLOW},
@@ -265,9 +233,6 @@ int main(void) {
                                      {"one_row_for_all", one_row_for_all, SLOW},
                                      {"workspaces", workspaces, SLOW},
                                      {"same_bits", equal_bits, SLOW},
-                                     {"merged", merged, BRISK},
-                                     {"forces_are_slopes", forces_are_slopes, BRISK},
-                                     {"jacobian", jacobian, BRISK},
-                                     {"equivariance", equivariance, BRISK}};
+                                     {"merged", merged, BRISK}};
   return run_at_places("convolution", tests, sizeof tests / sizeof *tests);
 }

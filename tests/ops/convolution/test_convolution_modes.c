@@ -1,6 +1,6 @@
 /* tests/ops/convolution/test_convolution_modes.c - graph convolutions of products of every mode,
-   against plain sums over the edges, and by their properties. */
-#include "tests/ops/convolution/convolution_cluster.h"
+   against plain sums over the edges. */
+#include "tests/ops/convolution/convolution_problems.h"
 #include "tests/ops/tensor_product/product_lists.h"
 
 static const manner plain = {DENSE, MAX}, loose = {APART, MIN};
@@ -34,8 +34,7 @@ static const struct {
      0},
     {MIXING_X, MIXING_Y, MIXING_Z, LIST(mixing_modes), CLB_MUL_IR, CLB_IR_MUL, CLB_MERGED, 0},
     {WIDE_X, WIDE_Y, WIDE_Z, LIST(wide_modes), CLB_IR_MUL, CLB_IR_MUL, CLB_IR_MUL, 0},
-    {NULL, NULL, NULL, NULL, 0, CLB_MUL_IR, CLB_IR_MUL, CLB_MERGED, 0},
-};
+    {NULL, NULL, NULL, NULL, 0, CLB_MUL_IR, CLB_IR_MUL, CLB_MERGED, 0}};
 enum {
   LITTLE,
   FEW,
@@ -124,24 +123,6 @@ static void all_graphs(void **state) {
   }
 }
 
-/* Every set of gradients, with sets of incoming ones, with and without adding to the outputs. */
-static void subsets(void **state) {
-  place *at = *state;
-  edge_list e = edges_of(SQUARE), none = edges_of(1);
-  for (unsigned gradients = 1; gradients < 16; gradients++)
-    for (unsigned how = 0; how < 4; how++) {
-      clb_convolution_desc desc = describe_mixed(LITTLE, how >> 1);
-      desc.product.gradients = gradients;
-      desc.product.incoming = (gradients + 2 * how) % 7 + 1;
-      desc.product.accumulate = how & 1;
-      if (!many(&at->device, gradients == 5 && how == 1, (gradients + how) % 9 == 1, 1)) continue;
-      passes_agree(at, &desc, gradients == CLB_OPERAND_Z ? F | D : F | B | D, &e, loose);
-      passes_agree(at, &desc, gradients == CLB_OPERAND_Z ? F | D : F | B | D, &none, plain);
-    }
-  edges_destroy(&e);
-  edges_destroy(&none);
-}
-
 static void types(void **state) {
   static const clb_dtype storages[] = {CLB_F32, CLB_F16, CLB_BF16, CLB_F32},
                          arithmetics[] = {CLB_F32, CLB_F32, CLB_F32, CLB_F64};
@@ -202,19 +183,6 @@ static void parts(void **state) {
   }
   edges_destroy(&edges);
 }
-
-/* ---- the energy of a cluster ---- */
-
-static void forces_are_slopes(void **state) {
-  cluster c = cluster_create(*state, MIXED_CHANNELS);
-  double force[3 * ATOMS];
-  cluster_forces(&c, force);
-  expect_slopes(&c, force);
-  cluster_destroy(&c);
-}
-
-static void jacobian(void **state) { expect_jacobian(*state, MIXED_CHANNELS); }
-static void equivariance(void **state) { expect_equivariance(*state, MIXED_CHANNELS); }
 
 /* ---- what is refused ---- */
 
@@ -281,9 +249,7 @@ static void refused_calls(void **state) {
 int main(void) {
   static const place_test tests[] = {
       {"products", products, BRISK}, {"graphs", all_graphs, SLOW},
-      {"subsets", subsets, SLOW},    {"types", types, SLOW},
-      {"parts", parts, BRISK},       {"forces_are_slopes", forces_are_slopes, BRISK},
-      {"jacobian", jacobian, BRISK}, {"equivariance", equivariance, BRISK},
+      {"types", types, SLOW},        {"parts", parts, BRISK},
       {"refusals", refusals, SLOW},  {"refused_calls", refused_calls, SLOW}};
   return run_at_places("convolution_modes", tests, sizeof tests / sizeof *tests);
 }

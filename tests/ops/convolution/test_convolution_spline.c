@@ -1,7 +1,7 @@
 /* tests/ops/convolution/test_convolution_spline.c - graph convolutions whose weights are splines of
-   the edges' lengths: against convolutions with these weights given, by the energy of a cluster,
+   the edges' lengths: against convolutions with these weights given,
    and what tables are refused. */
-#include "tests/ops/convolution/convolution_cluster.h"
+#include "tests/ops/convolution/convolution_problems.h"
 #include "tools/reference/reference_spline.h"
 
 static const manner plain = {DENSE, MAX}, loose = {APART, MAX};
@@ -12,10 +12,8 @@ static const manner plain = {DENSE, MAX}, loose = {APART, MAX};
 static const struct {
   int knots;
   double first, last, break_at;
-} grids[] = {
-    {6, 0.5, 3, 0},       {7, 0.3, 4.1, 0}, {4, -1, 0.5, 0},
-    {12, 0.3, 4.1, 1.93}, {12, -1, 2, 0},   {200, 0.3, 4.1, 0},
-};
+} grids[] = {{6, 0.5, 3, 0},       {7, 0.3, 4.1, 0}, {4, -1, 0.5, 0},
+             {12, 0.3, 4.1, 1.93}, {12, -1, 2, 0},   {200, 0.3, 4.1, 0}};
 enum { EXACT, INEXACT, FEW, BROKEN, AROUND_ZERO, GRIDS, FINE = GRIDS };
 
 typedef struct {
@@ -244,43 +242,6 @@ static void all_graphs(void **state) {
   spline_destroy(&s);
 }
 
-static void subsets(void **state) {
-  place *at = *state;
-  edge_list e = edges_of(SQUARE);
-  for (int adds = 0; adds < 2; adds++)
-    for (unsigned gradients = 1; gradients < 8; gradients++) {
-      clb_convolution_desc desc =
-          describe(at, at->device.effort == THOROUGH && gradients % 2 ? COUNTS : SMALL);
-      desc.product.gradients = gradients;
-      desc.product.accumulate = adds;
-      desc.atomics = adds;
-      if (many(&at->device, gradients == 4 && !adds, (int)gradients == (adds ? 6 : CLB_OPERAND_W),
-               1))
-        passes_agree(at, &desc, EXACT, &e, plain);
-    }
-  edges_destroy(&e);
-}
-
-/* With and without incoming gradients. */
-static void incoming(void **state) {
-  place *at = *state;
-  edge_list e = edges_of(SQUARE);
-  for (unsigned gradients = 1; gradients < 16; gradients++)
-    for (unsigned comes = 1; comes < 8; comes++) {
-      clb_convolution_desc desc = describe(at, SMALL);
-      desc.product.gradients = gradients;
-      desc.product.incoming = comes;
-      desc.product.accumulate = desc.atomics = comes % 2;
-      if (!many(&at->device, gradients == 12 && comes == 4,
-                (gradients + 2 * comes) % subset_step() == 1, 1))
-        continue;
-      spline s = spline_create(at, &desc, INEXACT);
-      spline_agrees(&s, CLB_DOUBLE_BACKWARD, &e, graph_at(at, &e), plain, 7);
-      spline_destroy(&s);
-    }
-  edges_destroy(&e);
-}
-
 static void types(void **state) {
   static const struct {
     clb_dtype storage, arithmetic;
@@ -382,17 +343,6 @@ static void calls(void **state) {
   spline_destroy(&s);
 }
 
-/* ---- energy ---- */
-
-/* However coarse the table is, forces are the slopes of the energy that it gives. */
-static void forces_are_slopes(void **state) {
-  cluster c = cluster_create(*state, true);
-  double force[3 * ATOMS];
-  cluster_forces(&c, force);
-  expect_slopes(&c, force);
-  cluster_destroy(&c);
-}
-
 /* ---- what is refused ---- */
 
 #define REFUSED(call, words)                                                                       \
@@ -434,9 +384,7 @@ static void tables(void **state) {
 int main(void) {
   static const place_test tests[] = {
       {"products", products, BRISK}, {"graphs", all_graphs, SLOW},
-      {"subsets", subsets, SLOW},    {"incoming", incoming, SLOW},
       {"types", types, SLOW},        {"slopes_of_halves", slopes_of_halves, BRISK},
-      {"calls", calls, BRISK},       {"forces_are_slopes", forces_are_slopes, SLOW},
-      {"tables", tables, BRISK}};
+      {"calls", calls, BRISK},       {"tables", tables, BRISK}};
   return run_at_places("convolution_spline", tests, sizeof tests / sizeof *tests);
 }

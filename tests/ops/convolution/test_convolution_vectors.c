@@ -195,27 +195,6 @@ static void all_graphs(void **state) {
   vectored_destroy(&v);
 }
 
-/* Every set of gradients, with every set of incoming ones; with and without adding to the outputs.
- */
-static void subsets(void **state) {
-  place *at = *state;
-  edge_list e = edges_of(SQUARE);
-  clb_convolution_desc desc = describe(at, SMALL);
-  for (unsigned gradients = 1; gradients < 16; gradients++)
-    for (unsigned incoming = 1; incoming < 8; incoming++)
-      for (int adds = 0; adds < 2; adds++) {
-        int passes = D | (incoming == 1 && gradients != CLB_OPERAND_Z ? B : 0);
-        desc.product.gradients = gradients;
-        desc.product.incoming = incoming;
-        desc.product.accumulate = adds;
-        desc.atomics = adds;
-        if (many(&at->device, gradients == 10 && incoming == 2,
-                 (gradients + 2 * incoming + adds) % subset_step() == 1, 1))
-          passes_agree(at, &desc, passes, &e, plain);
-      }
-  edges_destroy(&e);
-}
-
 static void types(void **state) {
   static const struct {
     clb_dtype storage, arithmetic;
@@ -354,7 +333,6 @@ int main(void) {
   static const place_test tests[] = {{"products", products, BRISK},
                                      {"mixing", mixing, BRISK},
                                      {"graphs", all_graphs, SLOW},
-                                     {"subsets", subsets, SLOW},
                                      {"types", types, SLOW},
                                      {"workspaces", workspaces, BRISK},
                                      {"descriptions", descriptions, BRISK},

@@ -27,7 +27,7 @@ static inline table make_table(clb_dtype type, int64_t n, int64_t columns, bool 
 }
 
 static inline double at(const table *t, const void *numbers, int64_t row, int64_t column) {
-  return get(t->a.type, numbers, t->offset + row * t->stride + column);
+  return number_at(t->a.type, numbers, t->offset + row * t->stride + column);
 }
 
 /* Numbers in [-size, size), on the device too. */
@@ -65,7 +65,7 @@ static inline double *plain(const table *t) {
 static inline void expect_rows(clb_context *ctx, const char *name, const table *t, bool add,
                                const double *must, double error) {
   char *got = download(ctx, &t->a), *host = t->a.host;
-  int64_t bytes = (int64_t)bytes_of(t->a.type);
+  int64_t bytes = (int64_t)dtype_bytes(t->a.type);
   for (int64_t i = 0; i < t->a.n; i++) {
     int64_t row = t->stride ? (i - t->offset) / t->stride : 0,
             column = i - t->offset - row * t->stride;
@@ -74,8 +74,8 @@ static inline void expect_rows(clb_context *ctx, const char *name, const table *
         fail_msg("%s: element %lld, which is nobody's, was written", name, (long long)i);
       continue;
     }
-    double want = must[row * t->columns + column] + (add ? get(t->a.type, host, i) : 0),
-           is = get(t->a.type, got, i);
+    double want = must[row * t->columns + column] + (add ? number_at(t->a.type, host, i) : 0),
+           is = number_at(t->a.type, got, i);
     if (!(fabs(is - want) <= error * (1 + fabs(want))))
       fail_msg("%s: row %lld of %lld, column %lld of %lld: %.17g, must be %.17g", name,
                (long long)row, (long long)t->n, (long long)column, (long long)t->columns, is, want);
@@ -86,7 +86,7 @@ static inline void expect_rows(clb_context *ctx, const char *name, const table *
 /* The same bits; `second` is gone afterwards. */
 static inline void expect_same(clb_context *ctx, const table *first, table *second) {
   void *a = download(ctx, &first->a), *b = download(ctx, &second->a);
-  assert_memory_equal(a, b, (size_t)first->a.n * bytes_of(first->a.type));
+  assert_memory_equal(a, b, (size_t)first->a.n * dtype_bytes(first->a.type));
   free(a);
   free(b);
   drop(&second->a);

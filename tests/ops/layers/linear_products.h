@@ -6,30 +6,10 @@
 
 #include <math.h>
 
-#include "src/ir/interpreter/interpret_values.h"
 #include "kernels/linear/host/matmul.h"
+#include "tests/ops/stored.h"
 
 /* ---- numbers in the device's memory ---- */
-
-static inline uint64_t bytes_of(clb_dtype type) { return (const uint64_t[]){4, 8, 2, 2}[type]; }
-
-static inline double get(clb_dtype type, const void *at, int64_t i) {
-  switch (type) {
-    case CLB_F64: return ((const double *)at)[i];
-    case CLB_F32: return ((const float *)at)[i];
-    case CLB_F16: return ir_from_f16(((const uint16_t *)at)[i]);
-    default: return ir_from_bf16(((const uint16_t *)at)[i]);
-  }
-}
-
-static inline void put(clb_dtype type, void *at, int64_t i, double x) {
-  switch (type) {
-    case CLB_F64: ((double *)at)[i] = x; break;
-    case CLB_F32: ((float *)at)[i] = (float)x; break;
-    case CLB_F16: ((uint16_t *)at)[i] = ir_to_f16((float)x); break;
-    default: ((uint16_t *)at)[i] = ir_to_bf16((float)x);
-  }
-}
 
 /* n numbers on the host and on the device. */
 typedef struct {
@@ -40,24 +20,24 @@ typedef struct {
 } array;
 
 static inline array make(clb_dtype type, int64_t n) {
-  array a = {
-      .type = type,
-      .n = n + 1,
-      .host = malloc((size_t)(n + 1) * bytes_of(type))}; /* one more, which must not be touched */
+  array a = {.type = type,
+             .n = n + 1,
+             .host = malloc((size_t)(n + 1) *
+                            dtype_bytes(type))}; /* one more, which must not be touched */
   assert_non_null(a.host);
   for (int64_t i = 0; i <= n; i++) put(type, a.host, i, NAN);
   return a;
 }
 
 static inline void upload(clb_context *ctx, array *a) {
-  OK(ctx, clb_buffer_create(ctx, (uint64_t)a->n * bytes_of(a->type), &a->buffer));
-  OK(ctx, clb_buffer_write(a->buffer, 0, a->host, (uint64_t)a->n * bytes_of(a->type)));
+  OK(ctx, clb_buffer_create(ctx, (uint64_t)a->n * dtype_bytes(a->type), &a->buffer));
+  OK(ctx, clb_buffer_write(a->buffer, 0, a->host, (uint64_t)a->n * dtype_bytes(a->type)));
 }
 
 static inline void *download(clb_context *ctx, const array *a) {
-  void *there = malloc((size_t)a->n * bytes_of(a->type));
+  void *there = malloc((size_t)a->n * dtype_bytes(a->type));
   assert_non_null(there);
-  OK(ctx, clb_buffer_read(a->buffer, 0, there, (uint64_t)a->n * bytes_of(a->type)));
+  OK(ctx, clb_buffer_read(a->buffer, 0, there, (uint64_t)a->n * dtype_bytes(a->type)));
   return there;
 }
 
@@ -85,15 +65,15 @@ static inline void expect_element(const clb_gemm_desc *p, const array *a, const 
                                   const array *c, int64_t batch, int64_t i, int64_t j, double got,
                                   bool exact) {
   int64_t at_c = p->offset_c + batch * p->stride_c + i * p->ld_c + j;
-  double before = p->add ? get(c->type, c->host, at_c) : 0, sum = before, size = fabs(before),
+  double before = p->add ? number_at(c->type, c->host, at_c) : 0, sum = before, size = fabs(before),
          chain = 0;
   for (int64_t k = 0; k < p->k; k++) {
-    double x = get(a->type, a->host,
-                   p->offset_a + batch * p->stride_a +
-                       (p->transpose_a ? k * p->ld_a + i : i * p->ld_a + k));
-    double y = get(b->type, b->host,
-                   p->offset_b + batch * p->stride_b +
-                       (p->transpose_b ? j * p->ld_b + k : k * p->ld_b + j));
+    double x = number_at(a->type, a->host,
+                         p->offset_a + batch * p->stride_a +
+                             (p->transpose_a ? k * p->ld_a + i : i * p->ld_a + k));
+    double y = number_at(b->type, b->host,
+                         p->offset_b + batch * p->stride_b +
+                             (p->transpose_b ? j * p->ld_b + k : k * p->ld_b + j));
     sum += x * y;
     size += fabs(x * y);
     chain = c->type == CLB_F64 ? fma(x, y, chain) : (double)fmaf((float)x, (float)y, (float)chain);
@@ -115,12 +95,12 @@ static inline void expect_product(const clb_gemm_desc *p, const array *a, const 
       for (int64_t j = 0; j < p->n; j++) {
         int64_t at = p->offset_c + batch * p->stride_c + i * p->ld_c + j;
         mine[at] = 1;
-        expect_element(p, a, b, c, batch, i, j, get(c->type, got, at), exact);
+        expect_element(p, a, b, c, batch, i, j, number_at(c->type, got, at), exact);
       }
   for (int64_t i = 0; i < c->n; i++)
     if (!mine[i] &&
-        memcmp((const char *)got + i * (int64_t)bytes_of(c->type),
-               (const char *)c->host + i * (int64_t)bytes_of(c->type), bytes_of(c->type)))
+        memcmp((const char *)got + i * (int64_t)dtype_bytes(c->type),
+               (const char *)c->host + i * (int64_t)dtype_bytes(c->type), dtype_bytes(c->type)))
       fail_msg("element %lld, which is not C's, was written", (long long)i);
   free(mine);
 }
@@ -147,7 +127,7 @@ static inline void try_product(clb_context *ctx, clb_op *op, clb_dtype type, clb
     got[i] = download(ctx, &c);
     clb_buffer_destroy(&c.buffer);
   }
-  assert_memory_equal(got[0], got[1], (size_t)c.n * bytes_of(type));
+  assert_memory_equal(got[0], got[1], (size_t)c.n * dtype_bytes(type));
   expect_product(&p, &a, &b, &c, got[0], exact);
   free(got[0]);
   free(got[1]);

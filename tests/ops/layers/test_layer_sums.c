@@ -176,17 +176,17 @@ static table total_table(clb_context *ctx, const clb_op *op, int64_t columns, bo
 
 /* Reads it; the buffer is destroyed. */
 static void total_of(clb_context *ctx, const clb_op *op, table *t, double *total) {
-  size_t row = (size_t)t->columns * bytes_of(t->a.type);
+  size_t row = (size_t)t->columns * dtype_bytes(t->a.type);
   char *got = download(ctx, &t->a), *host = t->a.host, *rows = malloc((size_t)t->n * row);
   for (int64_t i = 0; i < t->a.n; i++) {
-    int64_t at = i - t->offset, bytes = (int64_t)bytes_of(t->a.type);
+    int64_t at = i - t->offset, bytes = (int64_t)dtype_bytes(t->a.type);
     if ((at < 0 || at / t->stride >= t->n || at % t->stride >= t->columns) &&
         memcmp(got + i * bytes, host + i * bytes, (size_t)bytes))
       fail_msg("element %lld of a total, which is nobody's, was written", (long long)i);
   }
   for (int64_t i = 0; i < t->n; i++)
-    memcpy(rows + (size_t)i * row, got + (size_t)(t->offset + i * t->stride) * bytes_of(t->a.type),
-           row);
+    memcpy(rows + (size_t)i * row,
+           got + (size_t)(t->offset + i * t->stride) * dtype_bytes(t->a.type), row);
   clb_totals_add(op, rows, total);
   free(rows);
   free(got);
@@ -379,7 +379,7 @@ static void forces_are_minus_gradients(void **state) {
     for (int sign = -1; sign <= 1; sign += 2)
       for (int e = 0; e < EDGES; e++) {
         double d[3], b, step = 1e-4 * sign;
-        for (int a = 0; a < 3; a++) d[a] = get(CLB_F64, v.a.host, 3 * e + a);
+        for (int a = 0; a < 3; a++) d[a] = number_at(CLB_F64, v.a.host, 3 * e + a);
         if (i == 3 * ATOMS) d[0] += step * d[1];
         else d[i % 3] += step * ((senders[e] == i / 3) - (receivers[e] == i / 3));
         basis_row(&c, d, &b);

@@ -172,18 +172,18 @@ static uint64_t try_sum(struct device *d, clb_op *op, int kind, int64_t rows, in
     got[i] = download(d->ctx, &out);
     clb_buffer_destroy(&out.buffer);
   }
-  assert_memory_equal(got[0], got[1], (size_t)out.n * bytes_of(type));
+  assert_memory_equal(got[0], got[1], (size_t)out.n * dtype_bytes(type));
   for (int64_t c = -out_offset; c <= columns; c++) {
-    double is = get(type, got[0], out_offset + c),
-           sum = add && c >= 0 && c < columns ? get(type, out.host, out_offset + c) : 0,
+    double is = number_at(type, got[0], out_offset + c),
+           sum = add && c >= 0 && c < columns ? number_at(type, out.host, out_offset + c) : 0,
            size = fabs(sum);
     if (c < 0 || c == columns) {
       assert_true(isnan(is));
       continue;
     }
     for (int64_t r = 0; r < rows; r++)
-      sum += get(type, in.host, offset + r * stride + c),
-          size += fabs(get(type, in.host, offset + r * stride + c));
+      sum += number_at(type, in.host, offset + r * stride + c),
+          size += fabs(number_at(type, in.host, offset + r * stride + c));
     if (!(fabs(is - sum) <= kinds[kind].sum * size + kinds[kind].store * fabs(sum)))
       fail_msg("storage %d, arithmetic %d, %lld rows, %lld columns, column %lld: %.17g, not %.17g",
                (int)type, (int)kinds[kind].arithmetic, (long long)rows, (long long)columns,

@@ -50,7 +50,8 @@ static double power(double s, int32_t n) { return n == 2 ? s * s : n == 1 ? s : 
 
 static double scale_of(const clb_grouped_product *p, const array *in) {
   double sum = 0;
-  for (int64_t i = 0; i < p->trace_rows; i++) sum += get(in->type, in->host, at(&p->trace, i, i));
+  for (int64_t i = 0; i < p->trace_rows; i++)
+    sum += number_at(in->type, in->host, at(&p->trace, i, i));
   return 1 / (fmax(sqrt(sum), p->floor) + p->epsilon);
 }
 
@@ -58,12 +59,13 @@ static void expect_grouped(const clb_grouped_product *p, int kind, const array *
                            int64_t i, int64_t j, double got) {
   double sum = 0, size = 0, d = 0;
   for (int64_t k = 0; k < p->k; k++) {
-    const double x = get(in->type, in->host, at(&p->a, i, k)) * power(s, p->a.power) *
-                     get(in->type, in->host, at(&p->b, k, j)) * power(s, p->b.power);
+    const double x = number_at(in->type, in->host, at(&p->a, i, k)) * power(s, p->a.power) *
+                     number_at(in->type, in->host, at(&p->b, k, j)) * power(s, p->b.power);
     sum += x;
     size += fabs(x);
   }
-  if (p->beta != 0) d = p->beta * power(s, p->d.power) * get(in->type, in->host, at(&p->d, i, j));
+  if (p->beta != 0)
+    d = p->beta * power(s, p->d.power) * number_at(in->type, in->host, at(&p->d, i, j));
   sum = p->alpha * sum + d;
   size = fabs(p->alpha) * size + fabs(d);
   if (!(fabs(got - sum) <=
@@ -76,7 +78,7 @@ static void expect_grouped(const clb_grouped_product *p, int kind, const array *
 /* least: products whose gate is below it have not been computed. */
 static void expect(const list *l, int kind, bool scaled, int least, const array *in,
                    const array *out, const void *got) {
-  const size_t bytes = bytes_of(out->type);
+  const size_t bytes = dtype_bytes(out->type);
   char *mine = calloc((size_t)out->n, 1);
   for (int64_t x = 0; x < l->n; x++) {
     const clb_grouped_product *p = &l->product[x];
@@ -84,7 +86,7 @@ static void expect(const list *l, int kind, bool scaled, int least, const array 
     for (int64_t i = 0; i < p->m && p->gate % 3 >= least; i++)
       for (int64_t j = 0; j < p->n; j++) {
         mine[at(&p->c, i, j)] = 1;
-        expect_grouped(p, kind, in, s, i, j, get(out->type, got, at(&p->c, i, j)));
+        expect_grouped(p, kind, in, s, i, j, number_at(out->type, got, at(&p->c, i, j)));
       }
   }
   for (int64_t i = 0; i < out->n; i++)
@@ -113,7 +115,7 @@ static array make_in(const list *l, int kind) {
     if (p->beta != 0) fill(&in, &p->d, p->m, p->n, &seed);
     for (int64_t i = 0; i < p->m && p->beta != 0 && p->symmetric; i++)
       for (int64_t j = 0; j < i; j++)
-        put(in.type, in.host, at(&p->d, j, i), get(in.type, in.host, at(&p->d, i, j)));
+        put(in.type, in.host, at(&p->d, j, i), number_at(in.type, in.host, at(&p->d, i, j)));
     for (int64_t i = 0; i < p->trace_rows; i++)
       put(in.type, in.host, at(&p->trace, i, i), 1 + fabs(test_random(&seed)));
   }
@@ -140,7 +142,7 @@ static void try(clb_context *ctx, const list *l, int kind, bool scaled, int leas
     got[i] = download(ctx, &out);
     clb_buffer_destroy(&out.buffer);
   }
-  assert_memory_equal(got[0], got[1], (size_t)out.n * bytes_of(out.type));
+  assert_memory_equal(got[0], got[1], (size_t)out.n * dtype_bytes(out.type));
   expect(l, kind, scaled, least, &in, &out, got[0]);
   free(got[0]);
   free(got[1]);

@@ -72,8 +72,8 @@ static void orthogonalises(void **state) {
       const int64_t n = m[i].rows * m[i].columns;
       double *u = malloc((size_t)(2 * n + 1) * sizeof *u);
       assert_true(!n || m[i].result >= start);
-      for (int64_t k = 0; k < n; k++) u[k] = get(a.type, a.host, m[i].u + k);
-      for (int64_t k = 0; k < n; k++) u[n + k] = get(a.type, got, m[i].result + k);
+      for (int64_t k = 0; k < n; k++) u[k] = number_at(a.type, a.host, m[i].u + k);
+      for (int64_t k = 0; k < n; k++) u[n + k] = number_at(a.type, got, m[i].result + k);
       expect_result(i, kind, u, u + n);
       free(u);
     }

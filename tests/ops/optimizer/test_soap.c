@@ -47,7 +47,7 @@ static void read_numbers(const trainer *t, const clb_memory *m, int64_t at, int6
   void *there = malloc((uint64_t)n * bytes + 1);
   clb_device *d = t->ctx->device;
   if (n) OK(t->ctx, d->backend->read(d, m, (uint64_t)at * bytes, there, (uint64_t)n * bytes));
-  for (int64_t i = 0; i < n; i++) x[i] = get(t->wide ? CLB_F64 : CLB_F32, there, i);
+  for (int64_t i = 0; i < n; i++) x[i] = number_at(t->wide ? CLB_F64 : CLB_F32, there, i);
   free(there);
 }
 

@@ -130,14 +130,14 @@ static inline void data_destroy(contraction_data *d) {
 /* n rows of `width` numbers (NULL: NaN), `gap` numbers of NaN between them and `offset` before. */
 static inline clb_rows spread(const test_contraction *t, const double *from, int n, int width,
                               int offset, int gap) {
-  size_t all = (size_t)(offset + n * (width + gap) + width), bytes = stored_bytes(t->desc.storage);
+  size_t all = (size_t)(offset + n * (width + gap) + width), bytes = dtype_bytes(t->desc.storage);
   char *stored = calloc(all + 1, 8);
   clb_rows rows = {.offset = offset, .stride = gap ? width + gap : CLB_DENSE};
   assert_non_null(stored);
-  for (size_t i = 0; i < all; i++) put(t->desc.storage, stored, i, NAN);
+  for (size_t i = 0; i < all; i++) put(t->desc.storage, stored, (int64_t)i, NAN);
   for (int r = 0; r < n && from; r++)
     for (int i = 0; i < width; i++)
-      put(t->desc.storage, stored, (size_t)(offset + r * (width + gap) + i), from[r * width + i]);
+      put(t->desc.storage, stored, offset + r * (width + gap) + i, from[r * width + i]);
   OK(t->ctx, clb_buffer_create(t->ctx, all * bytes, &rows.buffer));
   OK(t->ctx, clb_buffer_write(rows.buffer, 0, stored, all * bytes));
   free(stored);
@@ -148,12 +148,12 @@ static inline clb_rows spread(const test_contraction *t, const double *from, int
 static inline void gather(const test_contraction *t, const clb_rows *rows, int n, int width,
                           int gap, double *to) {
   size_t all = (size_t)(rows->offset + n * (width + gap) + width),
-         bytes = stored_bytes(t->desc.storage);
+         bytes = dtype_bytes(t->desc.storage);
   char *stored = calloc(all + 1, 8);
   assert_non_null(stored);
   OK(t->ctx, clb_buffer_read(rows->buffer, 0, stored, all * bytes));
   for (size_t i = 0; i < all; i++) {
-    double x = take(t->desc.storage, stored, i);
+    double x = number_at(t->desc.storage, stored, (int64_t)i);
     int64_t r = ((int64_t)i - rows->offset) / (width + gap),
             c = ((int64_t)i - rows->offset) % (width + gap);
     if ((int64_t)i >= rows->offset && r < n && c < width) to[r * width + c] = x;

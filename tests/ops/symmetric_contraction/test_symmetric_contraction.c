@@ -89,21 +89,6 @@ static void numbers_of_rows(void **state) {
   }
 }
 
-/* Every set of gradients and of incoming gradients. */
-static void sets(void **state) {
-  for (unsigned gradients = 1; gradients < 16; gradients++) {
-    if (gradients & CLB_OPERAND_Y) continue;
-    static const unsigned incoming[] = {0, CLB_OPERAND_X, CLB_OPERAND_W};
-    for (int i = 0; i < 3; i++) {
-      if ((int)(gradients + (unsigned)i) % 3 && many(*state, 1, 0, 0)) continue;
-      clb_symmetric_contraction_desc d = describe(1, 2, degrees, 2, 3, CLB_F64);
-      d.gradients = gradients;
-      d.incoming = incoming[i];
-      all_passes(state, &d, 5, MIXED_UP, false);
-    }
-  }
-}
-
 /* Without the optimisations that a context can disable. */
 static void disabled(void **state) {
   clb_context *ctx = context_of(*state);
@@ -115,12 +100,9 @@ static void disabled(void **state) {
 }
 
 int main(void) {
-  static const device_test tests[] = {{"problems", problems, EVERYWHERE},
-                                      {"channels", channels, EVERYWHERE},
-                                      {"types", types, EVERYWHERE},
-                                      {"numbers_of_rows", numbers_of_rows, EVERYWHERE},
-                                      {"sets", sets, EVERYWHERE},
-                                      {"disabled", disabled, EVERYWHERE},
-                                      {"by_channel", by_channel, EVERYWHERE}};
+  static const device_test tests[] = {
+      {"problems", problems, EVERYWHERE}, {"channels", channels, EVERYWHERE},
+      {"types", types, EVERYWHERE},       {"numbers_of_rows", numbers_of_rows, EVERYWHERE},
+      {"disabled", disabled, EVERYWHERE}, {"by_channel", by_channel, EVERYWHERE}};
   return run_on_devices("symmetric_contraction", tests, sizeof tests / sizeof *tests);
 }

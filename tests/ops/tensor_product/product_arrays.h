@@ -3,6 +3,7 @@
 #ifndef CLB_TESTS_OPS_TENSOR_PRODUCT_PRODUCT_ARRAYS_H
 #define CLB_TESTS_OPS_TENSOR_PRODUCT_PRODUCT_ARRAYS_H
 
+#include "tests/ops/stored.h"
 #include "tests/ops/tensor_product/product_dense.h"
 
 /* ---- products ---- */
@@ -60,46 +61,6 @@ static inline int reads(test_product *p, int i) {
   return i < 4 || i > 6 || !p->desc.incoming || p->desc.incoming >> input_like[i] & 1;
 }
 
-/* ---- numbers as they are stored ---- */
-
-static inline size_t stored_bytes(clb_dtype type) { return (const size_t[]){4, 8, 2, 2}[type]; }
-
-/* x: a NaN, 0, or a number that f16 has. */
-static inline uint16_t half_of(double x) {
-  int e;
-  double m = frexp(fabs(x), &e);
-  if (isnan(x)) return 0x7e00;
-  return (uint16_t)((x < 0 ? 0x8000 : 0) |
-                    (x != 0 ? (e + 14) << 10 | (int)((2 * m - 1) * 1024) : 0));
-}
-
-static inline double number_of_half(uint16_t h) {
-  int e = h >> 10 & 31, m = h & 1023;
-  double x = e == 31 ? (m ? NAN : INFINITY) : e ? ldexp(1024 + m, e - 25) : ldexp(m, -24);
-  return h >> 15 ? -x : x;
-}
-
-static inline void put(clb_dtype type, void *to, size_t i, double x) {
-  float f = (float)x;
-  uint32_t bits;
-  memcpy(&bits, &f, 4);
-  if (type == CLB_F64) ((double *)to)[i] = x;
-  if (type == CLB_F32) ((float *)to)[i] = f;
-  if (type == CLB_F16) ((uint16_t *)to)[i] = half_of(x);
-  if (type == CLB_BF16) ((uint16_t *)to)[i] = (uint16_t)(bits >> 16);
-}
-
-static inline double take(clb_dtype type, const void *from, size_t i) {
-  float f;
-  uint32_t bits;
-  if (type == CLB_F64) return ((const double *)from)[i];
-  if (type == CLB_F32) return ((const float *)from)[i];
-  if (type == CLB_F16) return number_of_half(((const uint16_t *)from)[i]);
-  bits = (uint32_t)((const uint16_t *)from)[i] << 16;
-  memcpy(&f, &bits, 4);
-  return f;
-}
-
 /* ---- arrays ---- */
 
 typedef struct {
@@ -151,9 +112,10 @@ static inline clb_buffer *buffer_of(test_product *p, const double *from, size_t 
   clb_buffer *b = NULL;
   char *bytes = calloc(all + 1, 8);
   assert_non_null(bytes);
-  for (size_t i = 0; i < all; i++) put(p->desc.storage, bytes, i, from && i < n ? from[i] : NAN);
-  OK(p->ctx, clb_buffer_create(p->ctx, all * stored_bytes(p->desc.storage), &b));
-  OK(p->ctx, clb_buffer_write(b, 0, bytes, all * stored_bytes(p->desc.storage)));
+  for (size_t i = 0; i < all; i++)
+    put(p->desc.storage, bytes, (int64_t)i, from && i < n ? from[i] : NAN);
+  OK(p->ctx, clb_buffer_create(p->ctx, all * dtype_bytes(p->desc.storage), &b));
+  OK(p->ctx, clb_buffer_write(b, 0, bytes, all * dtype_bytes(p->desc.storage)));
   free(bytes);
   return b;
 }
@@ -162,8 +124,8 @@ static inline double *read_buffer(test_product *p, clb_buffer *b, size_t n) {
   double *x = numbers(n);
   char *bytes = calloc(n + 1, 8);
   assert_non_null(bytes);
-  if (n) OK(p->ctx, clb_buffer_read(b, 0, bytes, n * stored_bytes(p->desc.storage)));
-  for (size_t i = 0; i < n; i++) x[i] = take(p->desc.storage, bytes, i);
+  if (n) OK(p->ctx, clb_buffer_read(b, 0, bytes, n * dtype_bytes(p->desc.storage)));
+  decode(p->desc.storage, bytes, x, (int64_t)n);
   free(bytes);
   return x;
 }

@@ -65,19 +65,19 @@ static void each_operand(void **state) {
     for (int i = 0; i < n_operands[pass]; i++) {
       clb_rows good = f.rows[i];
       f.rows[i].buffer = NULL;
-      snprintf(says, sizeof says, "the buffer of %s is NULL", operands[pass][i].name);
+      snprintf(says, sizeof says, "the buffer of %s is NULL", operand(pass, i).name);
       refuses(&f, pass, says);
       f.rows[i] = good;
       f.rows[i].index = f.buffer;
-      snprintf(says, sizeof says, "the index of %s must be NULL", operands[pass][i].name);
+      snprintf(says, sizeof says, "the index of %s must be NULL", operand(pass, i).name);
       refuses(&f, pass, says);
       f.rows[i] = good;
-      f.rows[i].offset = BYTES / 4 - N * columns[operands[pass][i].of];
+      f.rows[i].offset = BYTES / 4 - N * columns[operand(pass, i).of];
       accepts(&f, pass);
       f.rows[i].offset++;
-      snprintf(says, sizeof says, "%d rows of %d elements", N, (int)columns[operands[pass][i].of]);
+      snprintf(says, sizeof says, "%d rows of %d elements", N, (int)columns[operand(pass, i).of]);
       refuses(&f, pass, says);
-      snprintf(says, sizeof says, "bytes of %s", operands[pass][i].name);
+      snprintf(says, sizeof says, "bytes of %s", operand(pass, i).name);
       refuses(&f, pass, says);
       f.rows[i] = good;
     }
@@ -100,7 +100,7 @@ static void absent_operands(void **state) {
         clb_rows good = f.rows[i];
         f.rows[i] = (clb_rows){.offset = -1, .stride = -7};
         if (is_absent(pass, i, desc.gradients, desc.incoming)) accepts(&f, pass);
-        else refuses(&f, pass, operands[pass][i].name);
+        else refuses(&f, pass, operand(pass, i).name);
         f.rows[i] = good;
       }
     end(&f);
@@ -140,7 +140,7 @@ static void row_numbers(void **state) {
       f.rows[(i + 1) % 3].index = f.buffer; /* the others are not */
       refuses(&f, pass, "must be NULL");
       f.rows[(i + 1) % 3].index = NULL;
-      if (n_inputs[pass] > 4) { /* nor are incoming gradients of its shape indexed */
+      if (pass >= CLB_DOUBLE_BACKWARD) { /* nor are incoming gradients of its shape indexed */
         f.rows[4 + i].index = f.buffer;
         refuses(&f, pass, "must be NULL");
         f.rows[4 + i].index = NULL;

@@ -1,5 +1,5 @@
 /* tests/ops/tensor_product/test_product_rows.c - the rows that a tensor product reads and writes,
-   and sets of gradients, on every device that runs here. */
+   on every device that runs here. */
 #define _GNU_SOURCE
 #include "tests/ops/tensor_product/product_problems.h"
 
@@ -74,48 +74,7 @@ static void tails_of_channels(void **state) {
   }
 }
 
-/* ---- strides ---- */
-
-/* Padded rows with an offset, and inputs that are one row for all: the same bits as dense rows, and
-   the padding is unchanged. */
-static void strides(void **state) {
-  enum { N = 35, PAD = 3, OFFSET = 5 };
-  static const int which[] = {SINGLE,     SINGLE_SHARED, TANGLED, FEW,
-                              FEW_SHARED, MIXED,         MODES,   SHARED};
-  for (int i = 0; i < many(*state, 3, 5, 8); i++)
-    for (int pass = CLB_FORWARD; pass <= last_pass(*state); pass++) {
-      test_product *p = get(*state, which[i]);
-      arrays a = arrays_create(p, N, 8);
-      operands o = {0};
-      for (int k = 0; k < n_inputs[pass]; k++) {
-        int width = p->width[input_like[k]], same = k % 2, n = rows_like(p, input_like[k], N);
-        for (int r = 1; r < n && same; r++)
-          memcpy(a.in[k] + r * width, a.in[k], sizeof(double) * (size_t)width);
-        o.in[k] = lay_out(p, a.in[k], same ? 1 : n, width, OFFSET + k, width + PAD + k);
-        if (same) o.in[k].stride = CLB_SAME_ROW;
-      }
-      for (int k = 0; k < n_outputs[pass]; k++) {
-        int width = p->width[output_like(pass, k)];
-        o.out[k] = lay_out(p, NULL, rows_like(p, output_like(pass, k), N), width, OFFSET + k,
-                           width + PAD + k);
-      }
-      OK(p->ctx, call(p, pass, N, &o));
-      run_pass(p, pass, &a);
-      for (int k = 0; k < n_outputs[pass]; k++) {
-        int width = p->width[output_like(pass, k)], stride = width + PAD + k,
-            n = rows_like(p, output_like(pass, k), N), all = OFFSET + k + n * stride + width;
-        double *got = read_buffer(p, o.out[k].buffer, (size_t)all);
-        for (int j = 0; j < all; j++) {
-          int r = (j - OFFSET - k) / stride, c = (j - OFFSET - k) % stride;
-          if (j >= OFFSET + k && r < n && c < width) assert_true(got[j] == a.out[k][r * width + c]);
-          else assert_true(isnan(got[j]));
-        }
-        free(got);
-      }
-      operands_destroy(&o);
-      arrays_destroy(&a);
-    }
-}
+/* ---- offsets ---- */
 
 /* Every operand beyond 2^31 elements, rows 2^30 apart: sparse memory of the cpu devices; x by row
    numbers. */
@@ -223,79 +182,6 @@ static void indexed(void **state) {
   }
 }
 
-/* ---- what is asked for ---- */
-
-/* Each set of gradients: those not in it are not touched, and need no buffer. */
-static void gradients(void **state) {
-  enum { N = 34 };
-  static const int which[] = {SINGLE, TANGLED, SINGLE_SHARED, FEW, MIXED, MODES, SHARED};
-  static const unsigned few[] = {CLB_OPERAND_X, CLB_OPERAND_Y, CLB_OPERAND_W | CLB_OPERAND_Z,
-                                 CLB_OPERAND_X | CLB_OPERAND_W};
-  for (int t = 0; t < many(*state, 1, 4, 7); t++)
-    for (int i = 0; i < many(*state, 1, 1, 15); i++) {
-      clb_tensor_product_desc desc = describe(*state, which[t]);
-      desc.gradients = many(*state, 0, 0, 1) ? (unsigned)i + 1 : few[t];
-      test_product *p = product_create(context_of(*state), &desc, dense_golden_3j);
-      p->together = many(*state, 0, 0, 1);
-      for (int pass = CLB_FORWARD; pass <= last_pass(*state); pass++) {
-        if (pass == CLB_TRIPLE_BACKWARD && !many(*state, 0, t < 3, 1)) continue;
-        run_and_compare(p, pass, N, 12); /* checks those that are not in the set, too */
-        arrays a = arrays_create(p, N, 12);
-        operands o = operands_create(p, pass, &a);
-        for (int k = 0; k < n_outputs[pass]; k++)
-          if (!gives(p, pass, k)) clb_buffer_destroy(&o.out[k].buffer), o.out[k] = (clb_rows){0};
-        OK(p->ctx, call(p, pass, N, &o));
-        operands_take(p, pass, &o, &a);
-        compare(p, pass, &a, NULL);
-        operands_destroy(&o);
-        arrays_destroy(&a);
-      }
-      product_destroy(p);
-    }
-}
-
-/* An absent incoming gradient has no buffer, and counts as 0. */
-static void incoming(void **state) {
-  enum { N = 34 };
-  static const int which[] = {SINGLE, TANGLED, FEW, FEW_SHARED, MIXED, MODES, SHARED};
-  for (int t = 0; t < many(*state, 1, 3, 7); t++)
-    for (unsigned set = 1; set < 7; set++) {
-      if (!many(*state, set == 5, set == (unsigned)(t ? 5 : 3), 1)) continue;
-      clb_tensor_product_desc desc = describe(*state, which[t]);
-      desc.incoming = set;
-      test_product *p = product_create(context_of(*state), &desc, dense_golden_3j);
-      for (int pass = CLB_DOUBLE_BACKWARD;
-           pass <= many(*state, CLB_DOUBLE_BACKWARD, t ? CLB_DOUBLE_BACKWARD : CLB_TRIPLE_BACKWARD,
-                        CLB_TRIPLE_BACKWARD);
-           pass++) {
-        arrays a = arrays_create(p, N, 13), zeros = arrays_create(p, N, 13);
-        for (int k = 4; k < 7; k++)
-          if (!reads(p, k))
-            memset(zeros.in[k], 0, sizeof(double) * count_like(p, input_like[k], N));
-        run_pass(p, pass, &a);
-        for (int k = 0; k < n_outputs[pass]; k++)
-          memcpy(zeros.out[k], a.out[k], sizeof(double) * count_like(p, output_like(pass, k), N));
-        compare(p, pass, &zeros, NULL);
-        arrays_destroy(&a);
-        arrays_destroy(&zeros);
-      }
-      product_destroy(p);
-    }
-}
-
-static void accumulate(void **state) {
-  static const int which[] = {SINGLE, TANGLED, FEW, FEW_SHARED, MODES, SHARED};
-  for (int t = 0; t < many(*state, 1, 2, 6); t++) {
-    clb_tensor_product_desc desc = describe(*state, which[t]);
-    desc.accumulate = 1;
-    test_product *p = product_create(context_of(*state), &desc, dense_golden_3j);
-    for (int pass = CLB_FORWARD;
-         pass <= many(*state, CLB_BACKWARD, CLB_DOUBLE_BACKWARD, CLB_TRIPLE_BACKWARD); pass++)
-      run_and_compare(p, pass, 34, 14);
-    product_destroy(p);
-  }
-}
-
 /* ---- what the calls refuse ---- */
 
 #define FAILS(status, says, call)                                                                  \
@@ -387,12 +273,8 @@ static void refuses(void **state) {
 int main(void) {
   static const device_test tests[] = {{"numbers_of_rows", numbers_of_rows, EVERYWHERE},
                                       {"masked_lanes", masked_lanes, EVERYWHERE},
-                                      {"strides", strides, EVERYWHERE},
                                       {"far_offsets", far_offsets, HOST},
                                       {"indexed", indexed, EVERYWHERE},
-                                      {"gradients", gradients, EVERYWHERE},
-                                      {"incoming", incoming, EVERYWHERE},
-                                      {"accumulate", accumulate, EVERYWHERE},
                                       {"refuses_operands", refuses_operands, EVERYWHERE},
                                       {"refuses", refuses, EVERYWHERE},
                                       {"tails_of_channels", tails_of_channels, EVERYWHERE}};

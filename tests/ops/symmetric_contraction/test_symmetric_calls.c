@@ -1,8 +1,6 @@
-/* tests/ops/symmetric_contraction/test_symmetric_properties.c - symmetric contractions by
-   mathematical property, and what is refused. */
+/* tests/ops/symmetric_contraction/test_symmetric_calls.c - what symmetric contractions
+   refuse. */
 #include "tests/ops/symmetric_contraction/contraction_arrays.h"
-
-#include "src/problem/rotation.h"
 
 static const int degrees[] = {0, 1, 2, 3};
 enum { ROWS = 5, MOST_WIDTH = 9 };
@@ -19,111 +17,6 @@ static clb_symmetric_contraction_desc describe(int ell, int correlation) {
                                           .storage = CLB_F64,
                                           .arithmetic = CLB_F64};
 }
-
-static double dot(const double *a, const double *b, size_t n) {
-  double sum = 0;
-  for (size_t i = 0; i < n; i++) sum += a[i] * b[i];
-  return sum;
-}
-
-/* ---- rotations and inversion ---- */
-
-/* v[2l+1][K] of one degree turned by 0.7 about x, y and z in turn, or inverted: exp(t J) v by its
-   series. */
-static void turn(int l, int K, bool inverted, double *v) {
-  int n = 2 * l + 1;
-  for (int i = 0; i < n * K && inverted; i++) v[i] *= l % 2 ? -1 : 1;
-  for (int axis = 0; axis < 3 && l && !inverted; axis++) {
-    double J[MOST_WIDTH * MOST_WIDTH], term[MOST_WIDTH * 3], next[MOST_WIDTH * 3];
-    clb_rotation_generator(l, axis, J);
-    memcpy(term, v, sizeof *v * (size_t)(n * K));
-    for (int order = 1; order < 60; order++) {
-      for (int i = 0; i < n; i++)
-        for (int c = 0; c < K; c++) {
-          next[i * K + c] = 0;
-          for (int k = 0; k < n; k++)
-            next[i * K + c] += 0.7 / order * J[i * n + k] * term[k * K + c];
-        }
-      memcpy(term, next, sizeof *v * (size_t)(n * K));
-      for (int i = 0; i < n * K; i++) v[i] += term[i];
-    }
-  }
-}
-
-static void turn_rows(const clb_symmetric_contraction_desc *d, bool of_x, bool inverted, double *v,
-                      int width) {
-  for (int r = 0; r < ROWS; r++) {
-    double *at = v + r * width;
-    for (int i = 0; i < (of_x ? d->ell + 1 : d->n_degrees); i++) {
-      int l = of_x ? i : d->degrees[i];
-      turn(l, d->channels, inverted, at);
-      at += (2 * l + 1) * d->channels;
-    }
-  }
-}
-
-static void equivariance(void **state) {
-  static const int problems[][2] = {{3, 3}, {2, 4}};
-  for (int p = 0; p < many(*state, 1, 2, 2); p++)
-    for (int inverted = 0; inverted < 2; inverted++) {
-      clb_symmetric_contraction_desc d = describe(problems[p][0], problems[p][1]);
-      test_contraction *t = contraction_create(context_of(*state), &d);
-      contraction_data a = data_create(t, ROWS, SORTED, 5), b = data_create(t, ROWS, SORTED, 5);
-      int z = t->width[CLB_OPERAND_Z], x = t->width[CLB_OPERAND_X];
-      turn_rows(&d, true, inverted, b.in[0], x);
-      contraction_run(t, CLB_FORWARD, &a, false);
-      contraction_run(t, CLB_FORWARD, &b, false);
-      turn_rows(&d, false, inverted, a.out[0], z);
-      for (int i = 0; i < ROWS * z; i++)
-        assert_true(fabs(a.out[0][i] - b.out[0][i]) <= 1e-11 * (1 + fabs(a.out[0][i])));
-      data_destroy(&a), data_destroy(&b);
-      contraction_destroy(t);
-    }
-}
-
-/* ---- derivatives ---- */
-
-/* <g, z> = <w, g_w>, as z is linear in w; <g, d_g> = <a, g_x> + <c, g_w>; and differences. */
-static void derivatives(void **state) {
-  static const int problems[][2] = {{2, 3}, {1, 4}, {3, 2}};
-  const double e = 1e-5;
-  for (int p = 0; p < many(*state, 1, 3, 3); p++) {
-    clb_symmetric_contraction_desc desc = describe(problems[p][0], problems[p][1]);
-    test_contraction *t = contraction_create(context_of(*state), &desc);
-    size_t n_x = contraction_count(t, CLB_OPERAND_X, ROWS),
-           n_w = contraction_count(t, CLB_OPERAND_W, ROWS),
-           n_z = contraction_count(t, CLB_OPERAND_Z, ROWS);
-    contraction_data f = data_create(t, ROWS, MIXED_UP, 6), b = data_create(t, ROWS, MIXED_UP, 6),
-                     d = data_create(t, ROWS, MIXED_UP, 6), moved[2];
-    contraction_run(t, CLB_FORWARD, &f, false);
-    contraction_run(t, CLB_BACKWARD, &b, false);
-    contraction_run(t, CLB_DOUBLE_BACKWARD, &d, false);
-    double z = dot(b.in[2], f.out[0], n_z),
-           s = dot(b.in[3], b.out[0], n_x) + dot(b.in[4], b.out[1], n_w);
-    assert_true(fabs(z - dot(b.in[1], b.out[1], n_w)) <= 1e-11 * (1 + fabs(z)));
-    assert_true(fabs(s - dot(b.in[2], d.out[2], n_z)) <= 1e-11 * (1 + fabs(s)));
-    double along_z[2], along_s[2]; /* of x along a, w along c; as `moved` is forward, then back */
-    for (int side = 0; side < 2; side++) {
-      for (int pass = CLB_FORWARD; pass <= CLB_BACKWARD; pass++) {
-        contraction_data *m = &moved[pass];
-        *m = data_create(t, ROWS, MIXED_UP, 6);
-        for (size_t i = 0; i < n_x; i++) m->in[0][i] += (side ? -e : e) * m->in[3][i];
-        for (size_t i = 0; i < n_w; i++) m->in[1][i] += (side ? -e : e) * m->in[4][i];
-        contraction_run(t, pass, m, false);
-      }
-      along_z[side] = dot(moved[0].in[2], moved[0].out[0], n_z);
-      along_s[side] = dot(b.in[3], moved[1].out[0], n_x) + dot(b.in[4], moved[1].out[1], n_w);
-      data_destroy(&moved[0]), data_destroy(&moved[1]);
-    }
-    double second = dot(b.in[3], d.out[0], n_x) + dot(b.in[4], d.out[1], n_w);
-    assert_true(fabs((along_z[0] - along_z[1]) / (2 * e) - s) <= 1e-5 * (1 + fabs(s)));
-    assert_true(fabs((along_s[0] - along_s[1]) / (2 * e) - second) <= 1e-5 * (1 + fabs(second)));
-    data_destroy(&f), data_destroy(&b), data_destroy(&d);
-    contraction_destroy(t);
-  }
-}
-
-/* ---- what is refused ---- */
 
 static void refused(clb_context *ctx, clb_symmetric_contraction_desc d, const char *message) {
   clb_op *op;
@@ -213,9 +106,7 @@ static void calls(void **state) {
 }
 
 int main(void) {
-  static const device_test tests[] = {{"equivariance", equivariance, EVERYWHERE},
-                                      {"derivatives", derivatives, EVERYWHERE},
-                                      {"descriptions", descriptions, WHERE_THOROUGH},
+  static const device_test tests[] = {{"descriptions", descriptions, WHERE_THOROUGH},
                                       {"calls", calls, WHERE_THOROUGH}};
   return run_on_devices("symmetric_properties", tests, sizeof tests / sizeof *tests);
 }

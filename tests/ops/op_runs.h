@@ -1,0 +1,59 @@
+/* tests/ops/op_runs.h - the ops of `clebsch check` in tests: one pass on its data, which have
+   guards and gaps, compared with the reference; or its bare results. */
+#ifndef CLB_TESTS_OPS_OP_RUNS_H
+#define CLB_TESTS_OPS_OP_RUNS_H
+
+#include "tests/test.h"
+
+#include <math.h>
+
+#include "tools/data/test_run.h"
+
+static inline void expect_error_within(const tool_op *op, const tool_kernel *kernel, clb_pass pass,
+                                       const tool_data *data, double error) {
+  char problem[512];
+  print_kernel(op, kernel, problem, sizeof problem);
+  /* A position on the grid of splines has an error of KNOTS eps, and so have second derivatives. */
+  const double growth = kernel->storage == CLB_F64 && op->growth ? op->growth(kernel->problem) : 1;
+  if (!(error <= growth * growth * tolerance_of(op, kernel)))
+    fail_msg("%s %s, pass %d, type %d, %lld rows, layout %d: error %g", op->name, problem,
+             (int)pass, (int)kernel->storage, (long long)data->rows, (int)data->layout, error);
+}
+
+/* Runs a pass and compares all that it wrote. */
+static inline void expect_pass(clb_context *ctx, const tool_op *op, const tool_kernel *kernel,
+                               clb_op *handle, clb_pass pass, const tool_data *data) {
+  test_run t;
+  double error = INFINITY;
+  test_run_make(&t, op, kernel, pass, data, data->rows);
+  test_run_answer(&t);
+  OK(ctx, test_run_try(&t, ctx, handle, &error));
+  test_run_free(&t);
+  expect_error_within(op, kernel, pass, data, error);
+}
+
+static inline size_t elements_of(const tool_array *a) { return (size_t)(a->rows * a->width); }
+
+/* Runs a pass on what t->values holds; got[a] becomes a malloc'ed array for each output. */
+static inline void take_results(clb_context *ctx, clb_op *handle, const test_run *t, double **got) {
+  test_run_set set;
+  for (int a = 0; a < t->n; a++)
+    got[a] = t->array[a].output ? calloc(elements_of(&t->array[a]) + 1, sizeof **got) : NULL;
+  OK(ctx, test_run_set_make(t, ctx, handle, &set));
+  OK(ctx, test_run_once(t, handle, &set));
+  OK(ctx, test_run_read(t, &set, got));
+  test_run_set_free(t, &set);
+}
+
+static inline void free_results(double **got) {
+  for (int a = 0; a < MAX_ARRAYS; a++) free(got[a]), got[a] = NULL;
+}
+
+/* Not a bit may differ. */
+static inline void expect_same(const test_run *t, double *const *got, double *const *again) {
+  for (int a = 0; a < t->n; a++)
+    if (t->array[a].output && memcmp(got[a], again[a], elements_of(&t->array[a]) * sizeof **got))
+      fail_msg("%s, pass %d, %s: other bits", t->op->name, (int)t->pass, t->array[a].name);
+}
+
+#endif
