@@ -2,7 +2,7 @@
 #ifndef CLB_TESTS_DYNAMICS_MD_RUNNER_H
 #define CLB_TESTS_DYNAMICS_MD_RUNNER_H
 
-#include "tests/dynamics/energy_runner.h"
+#include "tests/dynamics/model_folder.h"
 
 #include <stdbool.h>
 

@@ -3,7 +3,7 @@
 #ifndef CLB_TESTS_DYNAMICS_SERVE_RUNNER_H
 #define CLB_TESTS_DYNAMICS_SERVE_RUNNER_H
 
-#include "tests/dynamics/energy_runner.h"
+#include "tests/dynamics/model_folder.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

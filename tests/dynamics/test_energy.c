@@ -1,11 +1,10 @@
 /* tests/dynamics/test_energy.c - `clebsch energy`: its JSON, its file of forces, its errors.
    CLB_TEST_NEQUIP: water.pth, by default that of Debian's cp2k-data; CLB_TEST_NEQUIX:
    nequix-mp-1.nqx. */
-#include "tests/dynamics/energy_json.h"
+#include "tests/command_json.h"
+#include "tests/dynamics/model_folder.h"
 
 #include <clebsch/clebsch.h>
-
-#include <math.h>
 
 static void has_fields(void **state) {
   (void)state;
@@ -13,9 +12,9 @@ static void has_fields(void **state) {
   const json_t *e = json_object_get(o, "atom_energies"), *f = json_object_get(o, "forces"),
                *s = json_object_get(o, "stress");
   double sum = 0, total[3] = {0};
-  assert_int_equal(json_integer_value(json_object_get(o, "atoms")), 6);
-  assert_int_equal(json_integer_value(json_object_get(o, "edges")), 30);
-  assert_string_equal(json_string_value(json_object_get(o, "dtype")), "f64");
+  assert_int_equal(integer_of(o, "atoms"), 6);
+  assert_int_equal(integer_of(o, "edges"), 30);
+  expect_text(o, "dtype", "f64");
   assert_true(json_is_string(json_object_get(o, "device")));
   assert_true(json_array_size(e) == 6 && json_array_size(f) == 6 && json_array_size(s) == 9);
   for (size_t i = 0; i < 6; i++) {
@@ -84,11 +83,6 @@ static void writes_forces(void **state) {
   json_decref(again);
 }
 
-static void expect_text(const json_t *o, const char *key, const char *value) {
-  const char *text = json_string_value(json_object_get(o, key));
-  if (!text || strcmp(text, value) != 0) fail_msg("%s is %s, not %s", key, text, value);
-}
-
 /* Which program, model and options the numbers are of, and their units. */
 static void says_what_they_are(void **state) {
   (void)state;
@@ -102,7 +96,7 @@ static void says_what_they_are(void **state) {
     expect_text(o, "architecture", "nequix");
     expect_text(o, "structure", "atoms.xyz");
     expect_text(o, "dtype", "f32");
-    assert_int_equal(json_integer_value(json_object_get(o, "knots")), 64);
+    assert_int_equal(integer_of(o, "knots"), 64);
     assert_true(*json_string_value(json_object_get(o, "device")));
     assert_true(*json_string_value(json_object_get(o, "driver")));
     expect_text(json_object_get(o, "units"), "energy", "eV");
@@ -114,31 +108,24 @@ static void says_what_they_are(void **state) {
 /* What a model is; one that is converted first may have any name. */
 static void tells_of_models(void **state) {
   (void)state;
-  char arguments[512];
   json_t *o = json_of("info --json model");
   const json_t *elements = json_object_get(o, "elements");
   expect_text(o, "architecture", "nequix");
   expect_text(o, "dtype", "f32");
   assert_int_equal(json_array_size(elements), 3);
   assert_string_equal(json_string_value(json_array_get(elements, 2)), "O");
-  assert_true(json_integer_value(json_object_get(o, "bytes_per_edge")) > 40);
+  assert_true(integer_of(o, "bytes_per_edge") > 40);
   json_decref(o);
   expect_clebsch("info", 2, "--model is missing");
   expect_clebsch("info model model", 2, "one argument too many");
   expect_clebsch("info atoms.xyz", 1, "atoms.xyz: not a safetensors file");
   expect_clebsch("info nowhere", 1, "nowhere: No such file");
   const char *water = water_model();
-  snprintf(arguments, sizeof arguments, "convert %s water", water);
-  expect_clebsch(arguments, 0, NULL);
-  char *out = get_text("out");
+  char *out = printed_by(format("convert %s water", water));
   assert_string_equal(out, "water: nequip, 2 elements (H O), r_max 4 A, 0.623 MB\n");
   free(out);
   assert_int_equal(symlink(water, "nameless"), 0);
-  expect_clebsch("info nameless", 0, NULL);
-  out = get_text("out");
-  assert_non_null(strstr(out, "nameless: nequip, 154204 parameters\n"));
-  assert_non_null(strstr(out, "elements   2: H O\n"));
-  free(out);
+  expect_printed("info nameless", "nameless: nequip, 154204 parameters\n", "elements   2: H O\n");
 }
 
 /* Every frame as if it were alone in a file; what the file says of them is not carried over. */
@@ -163,20 +150,14 @@ static void labels_frames(void **state) {
   }
   put_text("frames.xyz", all);
   json_t *o = json_of("energy --model model --structure frames.xyz --frames all --out all.xyz -j");
-  assert_int_equal(json_integer_value(json_object_get(o, "frames")), FRAMES);
-  assert_int_equal(json_integer_value(json_object_get(o, "atoms")), 9);
+  assert_int_equal(integer_of(o, "frames"), FRAMES);
+  assert_int_equal(integer_of(o, "atoms"), 9);
   assert_true(number_of(o, "seconds") > 0);
   json_decref(o);
-  char *text = get_text("all.xyz");
-  assert_string_equal(text, alone);
-  free(text);
-  expect_clebsch("energy -m model -s all.xyz --frames all --out again.xyz", 0, NULL);
-  text = get_text("again.xyz");
-  assert_string_equal(text, alone);
-  free(text);
-  text = get_text("out");
-  assert_non_null(strstr(text, "written    again.xyz: 5 frames, 9 atoms, by model on "));
-  free(text);
+  expect_file("all.xyz", alone);
+  expect_printed("energy -m model -s all.xyz --frames all --out again.xyz",
+                 "written    again.xyz: 5 frames, 9 atoms, by model on ");
+  expect_file("again.xyz", alone);
 }
 
 /* Memory is what `info` says, times the atoms and edges that `energy` finds. */
@@ -194,11 +175,8 @@ static void estimates_memory(void **state) {
   near_to("atoms in 16 GB", number_of(json_object_get(o, "atoms_that_fit"), "16 GB"),
           6 * 16e9 * 15 / 17 / bytes, 1e-3);
   json_decref(found), json_decref(info), json_decref(o);
-  expect_clebsch("energy -m model -s atoms.xyz --estimate", 0, NULL);
-  char *text = get_text("out");
-  assert_non_null(strstr(text, " for 6 atoms and "));
-  assert_non_null(strstr(text, "\nfits       of this density, about "));
-  free(text);
+  expect_printed("energy -m model -s atoms.xyz --estimate", " for 6 atoms and ",
+                 "\nfits       of this density, about ");
   put_text("empty.xyz", "0\n\n");
   expect_clebsch("energy -m model -s empty.xyz --estimate", 0, NULL);
 }
@@ -226,13 +204,10 @@ static void labels_all_or_none(void **state) {
   put_text("none.xyz", "");
   put_text("kept.xyz", "what was there\n");
   for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
-    char arguments[256];
-    snprintf(arguments, sizeof arguments,
-             "energy --model model --frames all --out kept.xyz --structure %s", wrong[i].arguments);
-    expect_clebsch(arguments, wrong[i].status, wrong[i].said);
-    char *text = get_text("kept.xyz");
-    assert_string_equal(text, "what was there\n");
-    free(text);
+    expect_clebsch(format("energy --model model --frames all --out kept.xyz --structure %s",
+                          wrong[i].arguments),
+                   wrong[i].status, wrong[i].said);
+    expect_file("kept.xyz", "what was there\n");
   }
 }
 
@@ -242,7 +217,7 @@ static void takes_precision(void **state) {
          *single = json_of("energy --model model --structure atoms.xyz --json");
   json_t *splines = json_of("energy --model model --structure atoms.xyz --json --knots 400");
   const double e = number_of(wide, "energy");
-  assert_string_equal(json_string_value(json_object_get(single, "dtype")), "f32");
+  expect_text(single, "dtype", "f32");
   assert_true(number_of(single, "energy") != e && number_of(splines, "energy") != e);
   near_to("the energy in f32", number_of(single, "energy"), e, 1e-4 * fabs(e) + 1e-4);
   near_to("the energy of splines", number_of(splines, "energy"), e, 1e-4 * fabs(e) + 1e-4);
@@ -253,18 +228,9 @@ static void takes_precision(void **state) {
 
 static void speaks_to_people(void **state) {
   (void)state;
-  static const char *const words[] = {"6 atoms: 4 H 2 O; periodic: abc",
-                                      "nequix, 3 layers, l <= 2, r_max 3.1 A",
-                                      "eV per atom",
-                                      "forces     norm ",
-                                      "pressure",
-                                      "us per atom",
-                                      "written    f.xyz"};
-  expect_clebsch("energy -m model -s atoms.xyz -o f.xyz -r 1", 0, NULL);
-  char *out = get_text("out");
-  for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-    if (!strstr(out, words[i])) fail_msg("no '%s' in %s", words[i], out);
-  free(out);
+  expect_printed("energy -m model -s atoms.xyz -o f.xyz -r 1", "6 atoms: 4 H 2 O; periodic: abc",
+                 "nequix, 3 layers, l <= 2, r_max 3.1 A", "eV per atom", "forces     norm ",
+                 "pressure", "us per atom", "written    f.xyz");
   expect_clebsch("energy --help", 0, NULL);
 }
 
@@ -314,11 +280,9 @@ static void minds_its_arguments(void **state) {
 /* The model is converted on the fly. */
 static void computes_water(void **state) {
   (void)state;
-  char arguments[512];
-  snprintf(arguments, sizeof arguments,
-           "energy --model %s --structure water.xyz --json --dtype f32", water_model());
   put_text("water.xyz", "3\n\nO 0 0 0\nH 0.76 0.59 0\nH -0.76 0.59 0\n");
-  json_t *o = json_of(arguments);
+  json_t *o =
+      json_of(format("energy --model %s --structure water.xyz --json --dtype f32", water_model()));
   near_to("the energy of a molecule", number_of(o, "energy"), -468,
           3); /* a third of -156 eV per atom in water */
   near_to("its symmetry", at(json_array_get(json_object_get(o, "forces"), 1), 0),
@@ -328,14 +292,11 @@ static void computes_water(void **state) {
 
 static void computes_silicon(void **state) {
   (void)state;
-  char arguments[512];
   const char *path = getenv("CLB_TEST_NEQUIX");
   if (!path || access(path, R_OK)) skip_because("CLB_TEST_NEQUIX does not name nequix-mp-1.nqx");
-  snprintf(arguments, sizeof arguments,
-           "energy --model %s --structure silicon.xyz --json --dtype f32", path);
   put_text("silicon.xyz", "2\nLattice=\"0 2.715 2.715 2.715 0 2.715 2.715 2.715 0\" "
                           "Properties=species:S:1:pos:R:3\nSi 0 0 0\nSi 1.3575 1.3575 1.3575\n");
-  json_t *o = json_of(arguments);
+  json_t *o = json_of(format("energy --model %s --structure silicon.xyz --json --dtype f32", path));
   near_to("the energy of silicon", number_of(o, "energy"), -10.84,
           0.1); /* Materials Project: -5.42 eV per atom */
   json_decref(o);
@@ -351,5 +312,5 @@ int main(void) {
       cmocka_unit_test(labels_frames),      cmocka_unit_test(labels_all_or_none),
       cmocka_unit_test(estimates_memory),
   };
-  return cmocka_run_group_tests(tests, make_work, remove_work);
+  return cmocka_run_group_tests(tests, make_work, remove_folder);
 }

@@ -250,22 +250,21 @@ static void thermostat_finds_temperature(void **state) {
 /* ---- restarts ---- */
 
 static void goes_on(const char *options) {
-  char arguments[512];
-  snprintf(arguments, sizeof arguments,
-           "md -m model -s atoms.xyz --steps 20 %s -T 2000 --seed 9 --every 5 --csv a.csv "
-           "--trajectory a.xyz --forces --restart a --force",
-           options);
-  expect_clebsch(arguments, 0, NULL);
-  snprintf(arguments, sizeof arguments,
-           "md -m model -s atoms.xyz --steps 10 %s -T 2000 --seed 9 --every 5 --csv b.csv "
-           "--trajectory b.xyz --forces --restart b --force",
-           options);
-  expect_clebsch(arguments, 0, NULL);
-  snprintf(arguments, sizeof arguments,
-           "md -m model --continue b --steps 10 %s%s --every 5 --csv b.csv --trajectory b.xyz "
-           "--forces --restart b",
-           options, strstr(options, "langevin") ? " -T 2000" : "");
-  expect_clebsch(arguments, 0, NULL);
+  expect_clebsch(
+      format("md -m model -s atoms.xyz --steps 20 %s -T 2000 --seed 9 --every 5 --csv a.csv "
+             "--trajectory a.xyz --forces --restart a --force",
+             options),
+      0, NULL);
+  expect_clebsch(
+      format("md -m model -s atoms.xyz --steps 10 %s -T 2000 --seed 9 --every 5 --csv b.csv "
+             "--trajectory b.xyz --forces --restart b --force",
+             options),
+      0, NULL);
+  expect_clebsch(
+      format("md -m model --continue b --steps 10 %s%s --every 5 --csv b.csv --trajectory b.xyz "
+             "--forces --restart b",
+             options, strstr(options, "langevin") ? " -T 2000" : ""),
+      0, NULL);
   same_files("a", "b");
   same_files("a.csv", "b.csv");
   same_files("a.xyz", "b.xyz");
@@ -399,14 +398,13 @@ static void ends_where_the_model_does(void **state) {
 
 static void runs_water(void **state) {
   (void)state;
-  char arguments[512];
-  snprintf(
-      arguments, sizeof arguments,
-      "md --model %s --structure drop.xyz --dtype f64 --steps 100 --dt 0.25 -T 200 --csv w.csv",
-      water_model());
   put_text("drop.xyz", "6\n\nO 0 0 0\nH 0.76 0.59 0\nH -0.76 0.59 0\nO 0 -2.9 0\nH 0.76 -2.31 "
                        "0.3\nH -0.76 -3.2 0\n");
-  expect_clebsch(arguments, 0, NULL);
+  expect_clebsch(
+      format(
+          "md --model %s --structure drop.xyz --dtype f64 --steps 100 --dt 0.25 -T 200 --csv w.csv",
+          water_model()),
+      0, NULL);
   const csv_rows r = csv_of("w.csv");
   assert_int_equal(r.n, 11);
   for (int i = 0; i < r.n; i++)
@@ -432,5 +430,5 @@ int main(void) {
       cmocka_unit_test(ends_where_the_model_does),
       cmocka_unit_test(runs_water),
   };
-  return cmocka_run_group_tests(tests, make_work, remove_work);
+  return cmocka_run_group_tests(tests, make_work, remove_folder);
 }

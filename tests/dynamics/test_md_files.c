@@ -2,9 +2,7 @@
    full disks. */
 #include "tests/dynamics/md_runner.h"
 
-#include <errno.h>
 #include <sys/file.h>
-#include <sys/resource.h>
 
 /* ---- restarts ---- */
 
@@ -185,18 +183,7 @@ static void outputs_are_files_of_their_own(void **state) {
 
 /* Runs with a limit on the length of files. */
 static void expect_limited(size_t bytes, const char *arguments, const char *said) {
-  struct rlimit before, now;
-  assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
-  now = before;
-  now.rlim_cur = bytes;
-  assert_int_equal(setrlimit(RLIMIT_FSIZE, &now), 0);
-  const pid_t pid = start_clebsch(arguments);
-  assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
-  const int got = ended(pid);
-  char *err = get_text("err");
-  if (got != 1 || !strstr(err, said))
-    fail_msg("%s, at most %zu bytes: status %d: %s", arguments, bytes, got, err);
-  free(err);
+  free(expect_end_of(start_limited(RLIMIT_FSIZE, bytes, arguments), arguments, 1, said));
 }
 
 /* Each of the files fails in turn; those that exist are complete, and a continued run is as if
@@ -210,15 +197,13 @@ static void survives_full_disks(void **state) {
   char *restart = get_text("w"), *frames = get_text("w.xyz");
   const size_t one = strlen(restart), max = strlen(frames);
   for (size_t bytes = one + 100; bytes < max; bytes += 1213) {
-    char arguments[256];
     expect_limited(
         bytes, HOT "-s atoms.xyz -T 300 --steps 12 --force " TO("f"),
         "f.xyz: could not be written: File too large; it ends with the last whole record");
     char *now = get_text("f");
     const long long step = restart_step(now);
     assert_in_range(step, 0, STEPS - 1);
-    snprintf(arguments, sizeof arguments, HOT "--continue f --steps %lld " TO("f"), STEPS - step);
-    expect_clebsch(arguments, 0, NULL);
+    expect_clebsch(format(HOT "--continue f --steps %lld " TO("f"), STEPS - step), 0, NULL);
     same_files("w.xyz", "f.xyz");
     same_files("w.csv", "f.csv");
     same_files("w", "f");
@@ -241,5 +226,5 @@ int main(void) {
                                      cmocka_unit_test(keeps_what_is_there),
                                      cmocka_unit_test(outputs_are_files_of_their_own),
                                      cmocka_unit_test(survives_full_disks)};
-  return cmocka_run_group_tests(tests, make_work, remove_work);
+  return cmocka_run_group_tests(tests, make_work, remove_folder);
 }

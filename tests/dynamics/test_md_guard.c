@@ -26,10 +26,8 @@ static int make_more(void **state) {
 }
 
 /* Ends with this sentence, its csv complete up to the last record; goes on when told to. */
-static void expect_end_of(const char *run, const char *said) {
-  char arguments[512];
-  snprintf(arguments, sizeof arguments, "md %s --csv g.csv --every 1 --force", run);
-  expect_clebsch(arguments, 1, said);
+static void ends_and_goes_on(const char *run, const char *said) {
+  expect_clebsch(format("md %s --csv g.csv --every 1 --force", run), 1, said);
   char *err = get_text("err"), *csv = get_text("g.csv");
   long long step = -1, lines = 0;
   assert_int_equal(sscanf(err, "clebsch: step %lld: ", &step), 1);
@@ -39,8 +37,7 @@ static void expect_end_of(const char *run, const char *said) {
   assert_int_equal(lines, step ? step + 1 : 0); /* a header, and steps 0 ... step - 1 */
   free(err);
   free(csv);
-  strcat(arguments, " --no-guard");
-  expect_clebsch(arguments, 0, NULL);
+  expect_clebsch(format("md %s --csv g.csv --every 1 --force --no-guard", run), 0, NULL);
 }
 
 static void ends_what_explodes(void **state) {
@@ -58,16 +55,16 @@ static void ends_what_explodes(void **state) {
       {"-m hard -s room.xyz --steps 100 --dt 0.3",
        "the atoms have left each other: 0 edges remain of 2"},
   };
-  for (size_t i = 0; i < sizeof runs / sizeof *runs; i++) expect_end_of(runs[i].run, runs[i].said);
+  for (size_t i = 0; i < sizeof runs / sizeof *runs; i++)
+    ends_and_goes_on(runs[i].run, runs[i].said);
 }
 
 static void ends_what_its_thermostat_cannot_hold(void **state) {
   (void)state;
-  char run[256];
-  snprintf(run, sizeof run,
-           "-m %s -s water.xyz --dtype f32 --knots 64 --dt 3 --steps 100 -T 300 --langevin 100",
-           water_model());
-  expect_end_of(run, "the thermostat at 300 K does not hold the temperature, which is ");
+  ends_and_goes_on(format("-m %s -s water.xyz --dtype f32 --knots 64 --dt 3 --steps 100 -T 300 "
+                          "--langevin 100",
+                          water_model()),
+                   "the thermostat at 300 K does not hold the temperature, which is ");
 }
 
 /* Hot and strange, but as asked for: a hot start, atoms that were never near each other. */
@@ -88,11 +85,10 @@ static void serves_no_absurd_force(void **state) {
   (void)state;
   const sent_atoms close_by = {2, {{0}}, {{0, 0, 0}, {0, 0, 0.01}}};
   for (int unguarded = 0; unguarded < 2; unguarded++) {
-    char arguments[128], message[1024];
+    char message[1024];
     const int listening = listen_unix("sock");
-    snprintf(arguments, sizeof arguments, "serve -m hard -s touching.xyz --unix ./sock%s",
-             unguarded ? " --no-guard" : "");
-    const pid_t pid = start_clebsch(arguments);
+    const pid_t pid = start_clebsch(
+        format("serve -m hard -s touching.xyz --unix ./sock%s", unguarded ? " --no-guard" : ""));
     const int fd = accept_one(listening);
     if (unguarded) assert_true(ask_force(fd, &close_by).energy > 0);
     else put_bytes(fd, message, posdata(&close_by, message)), expect_closed(fd);
@@ -108,8 +104,8 @@ static void serves_no_absurd_force(void **state) {
 /* A line for each record, with the time left; the first temperature is the one asked for. */
 static void says_where_it_is(void **state) {
   (void)state;
-  expect_clebsch("md -m model -s atoms.xyz --steps 7 --dt 0.5 -T 300 --every 3", 0, NULL);
-  char *out = get_text("out"), *rest = out;
+  char *out = printed_by("md -m model -s atoms.xyz --steps 7 --dt 0.5 -T 300 --every 3"),
+       *rest = out;
   static const int at[] = {0, 3, 6, 7};
   for (int i = 0; i < 4; i++) {
     char *line = strtok_r(rest, "\n", &rest);
@@ -134,5 +130,5 @@ int main(void) {
       cmocka_unit_test(ends_what_explodes), cmocka_unit_test(ends_what_its_thermostat_cannot_hold),
       cmocka_unit_test(leaves_others_alone), cmocka_unit_test(serves_no_absurd_force),
       cmocka_unit_test(says_where_it_is)};
-  return cmocka_run_group_tests(tests, make_more, remove_work);
+  return cmocka_run_group_tests(tests, make_more, remove_folder);
 }

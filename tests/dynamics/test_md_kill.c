@@ -87,7 +87,6 @@ static void killed_and_continued(void **state) {
   (void)state;
   const uint64_t kills = number_of("CLB_TEST_KILLS", 25);
   uint64_t seed = number_of("CLB_TEST_SEED", 11), torn = 0;
-  char arguments[256];
   put_lattice();
   for (uint64_t i = 0; i < kills; i++) {
     const long long before = step_now();
@@ -98,7 +97,7 @@ static void killed_and_continued(void **state) {
       nanosleep(&(struct timespec){0, 5000000}, NULL);
     nanosleep(&(struct timespec){0, (long)(40e6 * (1 + test_random(&seed)))}, NULL);
     assert_int_equal(kill(pid, SIGKILL), 0);
-    assert_int_equal(ended(pid), -1);
+    assert_int_equal(ended(pid), -SIGKILL);
     char *err = get_text("err"), *frames = get_text("k.xyz");
     assert_string_equal(err, "");
     if (step_now() >= 0) check_files(step_now());
@@ -106,11 +105,9 @@ static void killed_and_continued(void **state) {
     free(err), free(frames);
   }
   const long long last = step_now() + MORE;
-  snprintf(arguments, sizeof arguments, RUN "--continue k --steps %d " TO("k"), MORE);
-  expect_clebsch(arguments, 0, NULL);
+  expect_clebsch(format(RUN "--continue k --steps %d " TO("k"), MORE), 0, NULL);
   check_files(last);
-  snprintf(arguments, sizeof arguments, RUN "-s gas.xyz -T 300 --steps %lld " TO("whole"), last);
-  expect_clebsch(arguments, 0, NULL);
+  expect_clebsch(format(RUN "-s gas.xyz -T 300 --steps %lld " TO("whole"), last), 0, NULL);
   same_files("k", "whole");
   same_files("k.xyz", "whole.xyz");
   same_files("k.csv", "whole.csv");
@@ -121,5 +118,5 @@ static void killed_and_continued(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(killed_and_continued)};
-  return cmocka_run_group_tests(tests, make_work, remove_work);
+  return cmocka_run_group_tests(tests, make_work, remove_folder);
 }

@@ -74,32 +74,15 @@ static pid_t start_watched(void) {
   const pid_t pid = fork();
   assert_true(pid >= 0);
   if (pid) return pid;
-  char *argv[] = {getenv("CLB_COMMAND"),
-                  "md",
-                  "-m",
-                  "model",
-                  "-s",
-                  "pair.xyz",
-                  "--steps",
-                  "5",
-                  "--dt",
-                  "1",
-                  "--every",
-                  "1",
-                  "--csv",
-                  "o.csv",
-                  "--trajectory",
-                  "o.xyz",
-                  "--restart",
-                  "o",
-                  "--device",
-                  "cpu:interpreter",
-                  NULL};
+  word_list w;
+  split_words(&w, getenv("CLB_COMMAND"),
+              "md -m model -s pair.xyz --steps 5 --dt 1 --every 1 --csv o.csv --trajectory o.xyz "
+              "--restart o --device cpu:interpreter");
   const int out = open("out", O_WRONLY | O_CREAT | O_TRUNC, 0600);
   setenv("ASAN_OPTIONS", "allocator_may_return_null=1:detect_leaks=0", 1); /* it cannot be traced */
   if (out < 0 || dup2(out, 1) < 0 || ptrace(PTRACE_TRACEME, 0, NULL, NULL)) _exit(77);
   raise(SIGSTOP);
-  execv(argv[0], argv);
+  execv(w.argv[0], w.argv);
   _exit(78);
 }
 
@@ -131,5 +114,5 @@ static void flushes_before_it_names(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(flushes_before_it_names)};
-  return cmocka_run_group_tests(tests, make_work, remove_work);
+  return cmocka_run_group_tests(tests, make_work, remove_folder);
 }

@@ -1,6 +1,7 @@
 /* tests/dynamics/test_serve.c - `clebsch serve` as i-PI sees it: its answers, bytes that are not
    the protocol, several connections. Programs that speak the protocol are in tests/hosts. */
-#include "tests/dynamics/energy_json.h"
+#include "tests/command_json.h"
+#include "tests/dynamics/model_folder.h"
 #include "tests/dynamics/serve_runner.h"
 
 static const char *const served = "serve --model model --exact --structure ";
@@ -16,18 +17,15 @@ static const sent_atoms box = {6,
                                 {2.0, 2.2, 3.1}}};
 
 static pid_t serve(const char *structure, const char *more) {
-  char arguments[512];
-  snprintf(arguments, sizeof arguments, "%s%s %s", served, structure, more);
-  return start_clebsch(arguments);
+  return start_clebsch(format("%s%s %s", served, structure, more));
 }
 
 /* It ends with this status and these sentences, and nothing else, on standard error. */
 static void expect_end(pid_t pid, int status, const char *said) {
-  const int got = ended(pid);
-  char *err = get_text("err");
-  if (got != status || strcmp(err, said) != 0)
-    fail_msg("exit status %d, not %d, and '%s' instead of '%s'", got, status, err, said);
-  free(err);
+  outcome o = end_of(pid);
+  if (o.status != status || strcmp(o.err, said) != 0)
+    fail_msg("exit status %d, not %d, and '%s' instead of '%s'", o.status, status, o.err, said);
+  forget(&o);
 }
 
 static double volume_of(const sent_atoms *a) {
@@ -39,10 +37,7 @@ static double volume_of(const sent_atoms *a) {
 
 /* The same energy, forces and stress as those of `clebsch energy`. */
 static void expect_like_energy(const char *structure, const sent_atoms *a, const got_force *f) {
-  char arguments[256];
-  snprintf(arguments, sizeof arguments, "energy --model model --exact --json --structure %s",
-           structure);
-  json_t *o = json_of(arguments);
+  json_t *o = json_of(format("energy --model model --exact --json --structure %s", structure));
   const json_t *forces = json_object_get(o, "forces"), *stress = json_object_get(o, "stress");
   near_to("the energy", f->energy, number_of(o, "energy"), 1e-10);
   assert_int_equal(json_array_size(forces), a->n);
@@ -80,11 +75,9 @@ static void answers(void **state) {
 static void serves_molecules_over_tcp(void **state) {
   (void)state;
   const sent_atoms pair = {2, {{0}}, {{0, 0, 0}, {0, 0, 1.1}}};
-  char where[64];
   int port;
   const int listening = listen_tcp(&port);
-  snprintf(where, sizeof where, "--host 127.0.0.1 --port %d", port);
-  const pid_t pid = serve("pair.xyz", where);
+  const pid_t pid = serve("pair.xyz", format("--host 127.0.0.1 --port %d", port));
   const int fd = accept_one(listening);
   const got_force f = ask_force(fd, &pair);
   close(fd);
@@ -280,11 +273,10 @@ enum { STRANGERS = sizeof strangers / sizeof *strangers };
    and after them. */
 static void strangers_end_alone(void **state) {
   (void)state;
-  char said[4096] = "", more[64];
+  char said[4096] = "";
   int fd[STRANGERS + 1];
   const int listening = listen_unix("sock");
-  snprintf(more, sizeof more, "--unix ./sock --clients %d", STRANGERS + 1);
-  const pid_t pid = serve("atoms.xyz", more);
+  const pid_t pid = serve("atoms.xyz", format("--unix ./sock --clients %d", STRANGERS + 1));
   for (int i = 0; i <= STRANGERS; i++) fd[i] = accept_one(listening);
   const got_force before = ask_force(fd[0], &box);
   for (int i = 0; i < STRANGERS; i++) {
@@ -389,5 +381,5 @@ int main(void) {
       cmocka_unit_test(serves_beads),
       cmocka_unit_test(minds_its_arguments),
   };
-  return cmocka_run_group_tests(tests, make_work, remove_work);
+  return cmocka_run_group_tests(tests, make_work, remove_folder);
 }

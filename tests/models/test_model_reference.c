@@ -28,20 +28,19 @@ enum { MACES = sizeof mace / sizeof *mace };
 /* Converts a model; the path is empty where there is none. */
 static void convert_model(const char *from, const char *modality, const char *name, char to[80]) {
   if (!from || access(from, R_OK)) return;
-  snprintf(to, 80, "%s/%s", convert_folder, name);
-  const converted c = run_convert_with(modality, from, to);
-  if (c.status) fail_msg("%s", c.said);
+  snprintf(to, 80, "%s", name);
+  outcome o = run_convert("--modality", modality, from, to);
+  if (o.status) fail_msg("%s", o.err);
+  forget(&o);
 }
 
 /* FOLDER/NAME.model, or NAME.model.xz unpacked. */
 static void convert_mace(const char *folder, int i) {
-  char from[600], unpacked[100], command[800];
+  char from[600];
   snprintf(from, sizeof from, "%s/%s.model", folder, mace[i].name);
-  snprintf(unpacked, sizeof unpacked, "%s/unpacked", convert_folder);
-  snprintf(command, sizeof command, "xz -dc '%s.xz' >%s", from, unpacked);
   if (!access(from, R_OK)) convert_model(from, NULL, mace[i].name, mace[i].path);
-  else if (!system(command)) convert_model(unpacked, NULL, mace[i].name, mace[i].path);
-  unlink(unpacked);
+  else if (!system(format("xz -dc '%s.xz' >unpacked", from)))
+    convert_model("unpacked", NULL, mace[i].name, mace[i].path);
 }
 
 static int convert_models(void **state) {
@@ -50,24 +49,12 @@ static int convert_models(void **state) {
   convert_model(getenv("CLB_TEST_NEQUIX"), NULL, "nequix", nequix);
   convert_model(path ? path : "/usr/share/cp2k/NequIP/water.pth", NULL, "water", water);
   for (int i = 0; i < SEVENNETS && getenv("CLB_TEST_SEVENNET"); i++) {
-    char from[600], name[20];
-    snprintf(from, sizeof from, "%s/%s", getenv("CLB_TEST_SEVENNET"), sevennet[i].file);
-    snprintf(name, sizeof name, "sevennet%d", i);
-    convert_model(from, sevennet[i].modality, name, sevennet[i].path);
+    const char *from = format("%s/%s", getenv("CLB_TEST_SEVENNET"), sevennet[i].file);
+    convert_model(from, sevennet[i].modality, format("sevennet%d", i), sevennet[i].path);
   }
   for (int i = 0; i < MACES && getenv("CLB_TEST_MACE"); i++)
     convert_mace(getenv("CLB_TEST_MACE"), i);
   return 0;
-}
-
-static int remove_models(void **state) {
-  if (*nequix) unlink(nequix);
-  if (*water) unlink(water);
-  for (int i = 0; i < SEVENNETS; i++)
-    if (*sevennet[i].path) unlink(sevennet[i].path);
-  for (int i = 0; i < MACES; i++)
-    if (*mace[i].path) unlink(mace[i].path);
-  return remove_folder(state);
 }
 
 /* ---- references ---- */
@@ -241,14 +228,6 @@ static void sevennet_interpreter(void **state) {
                    &(clb_model_options){.dtype = CLB_F64, .knots = CLB_NO_KNOTS});
 }
 
-static void expect_refused(const char *modality, const char *from, const char *what) {
-  char to[80];
-  snprintf(to, sizeof to, "%s/refused", convert_folder);
-  const converted c = run_convert_with(modality, from, to);
-  if (c.status != 1 || !strstr(c.said, what)) fail_msg("status %d: %s", c.status, c.said);
-  assert_int_not_equal(access(to, F_OK), 0);
-}
-
 static void sevennet_modalities(void **state) {
   (void)state;
   char several[600], none[600];
@@ -256,9 +235,10 @@ static void sevennet_modalities(void **state) {
     skip_because("CLB_TEST_SEVENNET does not name the folder of PyPI's sevenn 0.13.0");
   snprintf(several, sizeof several, "%s/%s", getenv("CLB_TEST_SEVENNET"), sevennet[3].file);
   snprintf(none, sizeof none, "%s/%s", getenv("CLB_TEST_SEVENNET"), sevennet[0].file);
-  expect_refused(NULL, several, "choose one of its modalities with --modality: R2SCAN, PBE");
-  expect_refused("HSE", several, "there is no 'HSE': choose one of its modalities");
-  expect_refused("PBE", none, "it has no modalities, so 'PBE' cannot be chosen");
+  expect_no_model("--modality", NULL, several,
+                  "choose one of its modalities with --modality: R2SCAN, PBE");
+  expect_no_model("--modality", "HSE", several, "there is no 'HSE': choose one of its modalities");
+  expect_no_model("--modality", "PBE", none, "it has no modalities, so 'PBE' cannot be chosen");
 }
 
 /* ---- MACE ---- */
@@ -408,5 +388,5 @@ int main(void) {
       {"mace_opencl", SANITIZED ? NULL : mace_opencl, NULL, NULL, NULL},
       cmocka_unit_test(mace_interpreter),
       cmocka_unit_test(water_energies)};
-  return cmocka_run_group_tests(tests, convert_models, remove_models);
+  return cmocka_run_group_tests(tests, convert_models, remove_folder);
 }

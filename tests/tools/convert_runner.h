@@ -2,74 +2,25 @@
 #ifndef CLB_TESTS_TOOLS_CONVERT_RUNNER_H
 #define CLB_TESTS_TOOLS_CONVERT_RUNNER_H
 
-#include "tests/test.h"
-
-#include <errno.h>
-#include <fcntl.h>
-#include <spawn.h>
-#include <stdbool.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
-#include <unistd.h>
+#include "tests/command.h"
 
 #include "models/file/safetensors.h"
 
-extern char **environ;
-
-static char convert_folder[] = "/tmp/clebsch_convert_XXXXXX", convert_in[64], convert_out[64];
-
-static inline int make_folder(void **state) {
-  (void)state;
-  if (!mkdtemp(convert_folder)) return -1;
-  snprintf(convert_in, sizeof convert_in, "%s/in", convert_folder);
-  snprintf(convert_out, sizeof convert_out, "%s/out", convert_folder);
-  return 0;
-}
+static const char convert_in[] = "in", convert_out[] = "converted";
 
 /* Fails if a run has left anything else, such as a temporary file, in the folder. */
-static inline int remove_folder(void **state) {
+static inline int remove_converted(void **state) {
+  static const char *const files[] = {convert_in, convert_out, "out", "err"};
   (void)state;
-  unlink(convert_in);
-  unlink(convert_out);
-  return rmdir(convert_folder);
+  for (int i = 0; i < 4; i++) unlink(files[i]);
+  return rmdir("tmp") || chdir("/") || rmdir(work_folder);
 }
 
-typedef struct {
-  int status; /* exit status; -1: ended by a signal */
-  char said[2048];
-} converted; /* what it printed on standard error */
-
-/* With an option and its value; value: NULL, without. */
-static inline converted run_convert_choosing(const char *option, const char *value,
-                                             const char *first, const char *second) {
-  char *argv[] = {getenv("CLB_COMMAND"), "convert",     (char *)first, (char *)second,
-                  (char *)option,        (char *)value, NULL};
-  if (!value) argv[4] = NULL;
-  FILE *err = tmpfile();
-  posix_spawn_file_actions_t actions;
-  pid_t pid;
-  int status;
-  assert_true(argv[0] && err);
-  posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_adddup2(&actions, fileno(err), STDERR_FILENO);
-  posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
-  assert_int_equal(posix_spawn(&pid, argv[0], &actions, NULL, argv, environ), 0);
-  posix_spawn_file_actions_destroy(&actions);
-  assert_int_equal(waitpid(pid, &status, 0), pid);
-  converted c = {.status = WIFEXITED(status) ? WEXITSTATUS(status) : -1};
-  rewind(err);
-  c.said[fread(c.said, 1, sizeof c.said - 1, err)] = 0;
-  fclose(err);
-  return c;
-}
-
-static inline converted run_convert_with(const char *modality, const char *first,
-                                         const char *second) {
-  return run_convert_choosing("--modality", modality, first, second);
-}
-
-static inline converted run_convert(const char *first, const char *second) {
-  return run_convert_with(NULL, first, second);
+/* option: such as "--head", which is left out where `value` is NULL. */
+static inline outcome run_convert(const char *option, const char *value, const char *from,
+                                  const char *to) {
+  return run_clebsch(
+      format("convert %s %s %s %s", from, to, value ? option : "", value ? value : ""));
 }
 
 /* ---- files ---- */
@@ -94,38 +45,21 @@ static inline void add_number(uint32_t x, int bytes) { /* little endian */
   for (int i = 0; i < bytes; i++) add_bytes(&(unsigned char){(unsigned char)(x >> 8 * i)}, 1);
 }
 
-static inline void put_file(const char *path, const void *bytes, size_t n) {
-  FILE *f = fopen(path, "wb");
-  assert_non_null(f);
-  assert_int_equal(fwrite(bytes, 1, n, f), n);
-  assert_int_equal(fclose(f), 0);
+/* It fails with `what` in the message, and writes nothing. */
+static inline void expect_no_model(const char *option, const char *value, const char *from,
+                                   const char *what) {
+  outcome o = run_convert(option, value, from, convert_out);
+  const char *start = format("clebsch: %s: ", from);
+  if (o.status != 1 || strncmp(o.err, start, strlen(start)) != 0 || !strstr(o.err, what))
+    fail_msg("status %d, not 1 and '%s': %s", o.status, what, o.err);
+  if (!access(convert_out, F_OK)) fail_msg("there is a file for: %s", o.err);
+  forget(&o);
 }
 
-/* A whole file, to be freed; NULL if there is none. */
-static inline unsigned char *get_file(const char *path, size_t *n) {
-  struct stat about;
-  FILE *f = path ? fopen(path, "rb") : NULL;
-  *n = 0;
-  if (!f) return NULL;
-  assert_int_equal(fstat(fileno(f), &about), 0);
-  *n = (size_t)about.st_size;
-  unsigned char *bytes = malloc(*n + 1);
-  assert_non_null(bytes);
-  assert_int_equal(fread(bytes, 1, *n, f), *n);
-  fclose(f);
-  return bytes;
-}
-
-/* Converting these bytes fails with `what` in the message, and writes nothing. head: NULL, without
-   that option. */
+/* Converting these bytes fails. head: NULL, without that option. */
 static inline void refused_head(const char *head, const void *bytes, size_t n, const char *what) {
   put_file(convert_in, bytes, n);
-  const converted c = run_convert_choosing("--head", head, convert_in, convert_out);
-  char start[96];
-  snprintf(start, sizeof start, "clebsch: %s: ", convert_in);
-  if (c.status != 1 || strncmp(c.said, start, strlen(start)) != 0 || !strstr(c.said, what))
-    fail_msg("status %d, not 1 and '%s': %s", c.status, what, c.said);
-  if (!access(convert_out, F_OK)) fail_msg("there is a file for: %s", c.said);
+  expect_no_model("--head", head, convert_in, what);
 }
 
 static inline void refused_bytes(const void *bytes, size_t n, const char *what) {
@@ -136,8 +70,9 @@ static inline void refused_bytes(const void *bytes, size_t n, const char *what) 
 static inline clb_safetensors *convert_head(const char *head, const char *path) {
   clb_error_sink e = {0};
   clb_safetensors *file = NULL;
-  const converted c = run_convert_choosing("--head", head, path, convert_out);
-  if (c.status || *c.said) fail_msg("status %d: %s", c.status, c.said);
+  outcome o = run_convert("--head", head, path, convert_out);
+  if (o.status || *o.err) fail_msg("status %d: %s", o.status, o.err);
+  forget(&o);
   if (clb_safetensors_open(&e, convert_out, &file)) fail_msg("%s", e.text.s);
   return file;
 }

@@ -1,8 +1,7 @@
 /* tests/tools/test_ablation.c - `clebsch bench --without`: every optimisation has its line,
    variants agree, an interrupted file is continued, and what is refused. */
-#include "tests/dynamics/energy_runner.h"
-
-#include <math.h>
+#include "tests/command_json.h"
+#include "tests/dynamics/model_folder.h"
 
 #define SMALL "bench --without each --quick --device cpu --problem nequip-water --out run.json"
 enum { CASES = 5 };
@@ -12,19 +11,6 @@ static const char *const names[] = {"wide aligned accesses",    "accumulators in
                                     "harmonics on the fly",     "radial tables",
                                     "record and replay",        "all of them"};
 enum { NAMES = sizeof names / sizeof *names };
-
-static json_t *load(void) {
-  json_error_t error;
-  json_t *o = json_load_file("run.json", 0, &error);
-  if (!o) fail_msg("run.json: %s", error.text);
-  return o;
-}
-
-static double number(const json_t *o, const char *key) {
-  const json_t *x = json_object_get(o, key);
-  if (!json_is_number(x)) fail_msg("%s is no number in %s", key, json_dumps(o, 0));
-  return json_number_value(x);
-}
 
 /* The variant of a case without one optimisation; NULL: the optimisation changes nothing there. */
 static const json_t *way_of(const json_t *result, const char *name) {
@@ -52,21 +38,21 @@ static bool wanted(const json_t *result, int name) {
 static void has_every_way(void **state) {
   (void)state;
   expect_clebsch(SMALL, 0, NULL);
-  json_t *run = load(), *results = json_object_get(run, "results"), *result;
+  json_t *run = read_json("run.json"), *results = json_object_get(run, "results"), *result;
   double logarithm[NAMES] = {0};
   int count[NAMES] = {0};
   size_t i;
   assert_int_equal(json_array_size(results), CASES);
   json_array_foreach(results, i, result) {
-    assert_true(number(result, "seconds") > 0 && number(result, "rows") > 0);
+    assert_true(number_of(result, "seconds") > 0 && number_of(result, "rows") > 0);
     for (int k = 0; k < NAMES; k++) {
       const json_t *way = way_of(result, names[k]);
       if (!way != !wanted(result, k)) fail_msg("%s: %s", names[k], json_dumps(result, 0));
       if (!way) continue;
-      assert_true(number(way, "ratio") > 0 && number(way, "seconds") > 0 &&
-                  number(way, "seconds_min_with") > 0);
-      assert_in_range((int)(1e9 * number(way, "error")), 0, 2000000);
-      logarithm[k] += log(number(way, "ratio"));
+      assert_true(number_of(way, "ratio") > 0 && number_of(way, "seconds") > 0 &&
+                  number_of(way, "seconds_min_with") > 0);
+      assert_in_range((int)(1e9 * number_of(way, "error")), 0, 2000000);
+      logarithm[k] += log(number_of(way, "ratio"));
       count[k]++;
     }
   }
@@ -86,12 +72,12 @@ static void has_every_way(void **state) {
 /* Nothing is measured twice; --json shows the same. */
 static void goes_on(void **state) {
   (void)state;
-  json_t *first = load();
+  json_t *first = read_json("run.json");
   expect_clebsch(SMALL " --json", 0, NULL);
   json_t *printed = json_load_file("out", 0, NULL);
   assert_true(json_equal(printed, json_object_get(first, "results")));
   json_decref(printed);
-  json_t *second = load();
+  json_t *second = read_json("run.json");
   assert_true(json_equal(first, second));
   json_array_clear(json_object_get(second, "results"));
   json_array_append(json_object_get(second, "results"),
@@ -99,7 +85,7 @@ static void goes_on(void **state) {
   assert_int_equal(json_dump_file(second, "run.json", 0), 0);
   json_decref(second);
   expect_clebsch(SMALL, 0, NULL);
-  second = load();
+  second = read_json("run.json");
   assert_int_equal(json_array_size(json_object_get(second, "results")), CASES);
   assert_true(json_equal(json_array_get(json_object_get(first, "results"), 1),
                          json_array_get(json_object_get(second, "results"), 0)));
@@ -119,8 +105,8 @@ static double speed(const json_t *results, const char *suite, int line, int *cas
   json_array_foreach(results, i, result) {
     if (!says(result, "suite", suite)) continue;
     const json_t *way = way_of(result, without[line]);
-    logarithm += log(number(result, "naive_seconds_min") / number(result, "seconds_min") /
-                     (way ? number(way, "ratio") : 1));
+    logarithm += log(number_of(result, "naive_seconds_min") / number_of(result, "seconds_min") /
+                     (way ? number_of(way, "ratio") : 1));
     *cases += 1;
   }
   return exp(logarithm / *cases);
@@ -132,14 +118,12 @@ static void compares_with_naive_kernels(void **state) {
                                              "\nwithout persistent reductions",
                                              "\nwithout split reductions", "\nwithout any"};
   (void)state;
-  expect_clebsch("bench --without each --naive --quick --device cpu --out suites.json", 0, NULL);
-  char *out = get_text("out");
-  json_t *run = json_load_file("suites.json", 0, NULL), *results = json_object_get(run, "results"),
-         *result;
+  char *out = printed_by("bench --without each --naive --quick --device cpu --out suites.json");
+  json_t *run = read_json("suites.json"), *results = json_object_get(run, "results"), *result;
   size_t i;
   json_array_foreach(results, i, result) {
-    assert_true(number(result, "naive_seconds") > 0 && number(result, "naive_error") >= 0);
-    assert_in_range((int)(1e9 * number(result, "naive_error")), 0, 2000000);
+    assert_true(number_of(result, "naive_seconds") > 0 && number_of(result, "naive_error") >= 0);
+    assert_in_range((int)(1e9 * number_of(result, "naive_error")), 0, 2000000);
   }
   assert_int_equal(strncmp(out, "speed over a naive kernel  ", 27), 0);
   for (int k = 0; k < 5; k++) {
@@ -173,12 +157,8 @@ static void times_one_op(void **state) {
   };
   (void)state;
   for (size_t i = 0; i < sizeof ops / sizeof *ops; i++) {
-    char arguments[300];
-    snprintf(arguments, sizeof arguments,
-             "bench %s --without wide,split,all --pass double_backward --device cpu",
-             ops[i].arguments);
-    expect_clebsch(arguments, 0, NULL);
-    char *out = get_text("out");
+    char *out = printed_by(format(
+        "bench %s --without wide,split,all --pass double_backward --device cpu", ops[i].arguments));
     if (!strstr(out, "ms  no wide  no split  no all\n") || !strstr(out, ops[i].line))
       fail_msg("no '%s' in\n%s", ops[i].line, out);
     free(out);
@@ -204,7 +184,7 @@ static void refuses(void **state) {
   expect_refusals("bench --without each ", all, sizeof all / sizeof *all);
   expect_clebsch("bench tensor_product --without tables --device cpu", 2,
                  "of an OP, --without takes wide");
-  json_t *run = load();
+  json_t *run = read_json("run.json");
   json_object_set_new(json_array_get(json_object_get(run, "devices"), 0), "driver",
                       json_string("another"));
   assert_int_equal(json_dump_file(run, "run.json", 0), 0);
@@ -216,5 +196,5 @@ int main(void) {
   const struct CMUnitTest all[] = {cmocka_unit_test(has_every_way), cmocka_unit_test(goes_on),
                                    cmocka_unit_test(compares_with_naive_kernels),
                                    cmocka_unit_test(times_one_op), cmocka_unit_test(refuses)};
-  return cmocka_run_group_tests_name("ablation", all, make_work, remove_work);
+  return cmocka_run_group_tests_name("ablation", all, make_work, remove_folder);
 }

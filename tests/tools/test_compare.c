@@ -1,21 +1,12 @@
 /* tests/tools/test_compare.c - `clebsch compare`: its tables and means, its page, untrusted files.
  */
-#include "tests/dynamics/energy_runner.h"
+#include "tests/command_json.h"
 
 #include <ctype.h>
-#include <math.h>
 
-static char a_json[512], b_json[512], csv[512], txt[512];
-
-static int make_folder(void **state) {
-  (void)state;
-  const char *data = getenv("CLB_TEST_DATA");
-  if (!data || !mkdtemp(work_folder) || chdir(work_folder) || mkdir("tmp", 0700)) return -1;
-  snprintf(a_json, sizeof a_json, "%s/compare_a.json", data);
-  snprintf(b_json, sizeof b_json, "%s/compare_b.json", data);
-  snprintf(csv, sizeof csv, "%s/compare.csv", data);
-  snprintf(txt, sizeof txt, "%s/compare.txt", data);
-  return symlink(a_json, "a.json") || symlink(b_json, "b.json");
+static int make_files(void **state) {
+  return make_folder(state) || symlink(data_file("compare_a.json"), "a.json") ||
+         symlink(data_file("compare_b.json"), "b.json");
 }
 
 /* Cuts out what is from `from` to the end of `to`, and returns it without these; NULL: it is not
@@ -29,18 +20,6 @@ static char *cut(char *page, const char *from, const char *to) {
   return found;
 }
 
-static int run_script(const char *program, const char *path) {
-  char *argv[] = {(char *)program, (char *)path, NULL};
-  posix_spawn_file_actions_t actions;
-  pid_t pid;
-  posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "charts", O_WRONLY | O_CREAT | O_TRUNC,
-                                   0600);
-  const int failed = posix_spawnp(&pid, program, &actions, NULL, argv, environ);
-  posix_spawn_file_actions_destroy(&actions);
-  return failed ? 127 : ended(pid);
-}
-
 /* What the script of a page makes of its JSON, in a small JavaScript without a browser. */
 static char *charts_of(const char *json, const char *script) {
   FILE *f = fopen("charts.js", "w");
@@ -52,10 +31,10 @@ static char *charts_of(const char *json, const char *script) {
           "shown.charts.innerHTML);\n",
           json, script);
   assert_int_equal(fclose(f), 0);
-  int status = run_script("duk", "charts.js");
-  if (status == 127) status = run_script("node", "charts.js");
-  if (status == 127) skip_because("there is no JavaScript (packages duktape, nodejs)");
-  assert_int_equal(status, 0);
+  const char *program = !system("command -v duk >/dev/null") ? "duk" : "node";
+  if (system(format("command -v %s >/dev/null", program)))
+    skip_because("there is no JavaScript (packages duktape, nodejs)");
+  assert_int_equal(system(format("%s charts.js >charts", program)), 0);
   return get_text("charts");
 }
 
@@ -77,18 +56,16 @@ static char *shown_page(void) {
 
 /* The page for these arguments. */
 static char *page_of(const char *files) {
-  char arguments[256];
-  snprintf(arguments, sizeof arguments, "compare %s --html page.html", files);
-  expect_clebsch(arguments, 0, NULL);
+  expect_clebsch(format("compare %s --html page.html", files), 0, NULL);
   return shown_page();
 }
 
-static void same_as(const char *arguments, const char *golden) {
-  expect_clebsch(arguments, 0, NULL);
-  char *out = get_text("out"), *expected = get_text(golden);
+/* It prints this file of the tests' data. */
+static void expect_golden(const char *arguments, const char *golden) {
+  char *expected = get_text(data_file(golden));
   assert_non_null(expected);
-  assert_string_equal(out, expected);
-  free(out);
+  expect_clebsch(arguments, 0, NULL);
+  expect_file("out", expected);
   free(expected);
 }
 
@@ -116,21 +93,16 @@ static int times_in(const char *text, const char *part) {
    all four the mean 4.1185.  Every other figure is that of a file. */
 static void prints(void **state) {
   (void)state;
-  same_as("compare a.json b.json --format csv", csv);
-  same_as("compare a.json b.json", txt);
+  expect_golden("compare a.json b.json --format csv", "compare.csv");
+  expect_golden("compare a.json b.json", "compare.txt");
 }
 
 static void takes_a_baseline(void **state) {
   (void)state;
-  expect_clebsch("compare a.json --baseline cuda:0 --format csv", 0, NULL);
-  char *out = get_text("out");
-  has(out, "\nmean,tensor_product,,,,forward,f32,,,,,,,,measured,0.25,,2,");
-  has(out, "bound,500,launch");
-  free(out);
-  expect_clebsch("compare a.json --baseline hip@gfx942", 0, NULL);
-  out = get_text("out");
-  has(out, ">=0.00200");
-  free(out);
+  expect_printed("compare a.json --baseline cuda:0 --format csv",
+                 "\nmean,tensor_product,,,,forward,f32,,,,,,,,measured,0.25,,2,",
+                 "bound,500,launch");
+  expect_printed("compare a.json --baseline hip@gfx942", ">=0.00200");
   expect_clebsch("compare a.json b.json --baseline nobody", 2, "no such device");
   expect_clebsch("compare a.json b.json --baseline cpu", 2, "several files have it");
 }
@@ -141,8 +113,7 @@ static void prints_markdown(void **state) {
       "odd.json",
       "[{\"op\":\"a|b\",\"problem\":\"*p* "
       "<i>\",\"pass\":\"forward\",\"dtype\":\"f32\",\"device\":\"cpu\",\"rows\":1,\"seconds\":1}]");
-  expect_clebsch("compare odd.json --format markdown", 0, NULL);
-  char *out = get_text("out");
+  char *out = printed_by("compare odd.json --format markdown");
   has(out, "| a\\|b | \\*p\\* &lt;i> |");
   has(out, "|---|");
   lacks(out, "<i>");
@@ -157,24 +128,16 @@ static void keeps_rows_apart(void **state) {
   put_text("rows.json", "[{" SOME ",\"device\":\"x\",\"rows\":1000,\"seconds\":1},{" SOME
                         ",\"device\":\"x\",\"rows\":2000,\"seconds\":3},{" SOME
                         ",\"device\":\"y\",\"rows\":2000,\"seconds\":2}]");
-  expect_clebsch("compare rows.json --format csv", 0, NULL);
-  char *out = get_text("out");
-  has(out, "\nresult,o,p,,,forward,f32,1000,1,1000,");
-  has(out, "\nmean,,,,,,,,,,,,,,,,,,,,,,,,measured,1.5,,1\n");
-  free(out);
+  expect_printed("compare rows.json --format csv", "\nresult,o,p,,,forward,f32,1000,1,1000,",
+                 "\nmean,,,,,,,,,,,,,,,,,,,,,,,,measured,1.5,,1\n");
   put_text("rows.json",
            "[{" SOME ",\"device\":\"x\",\"rows\":50001,\"seconds\":4},{" SOME
            ",\"device\":\"x\",\"rows\":60000,\"seconds\":4},"
            "{" SOME ",\"device\":\"y\",\"rows\":6250,\"rows_halved\":3,\"seconds\":1}]");
-  expect_clebsch("compare rows.json --format csv", 0, NULL);
-  out = get_text("out");
-  has(out, ",measured,0.49999");
-  has(out, ",row,\n");
-  free(out);
+  expect_printed("compare rows.json --format csv", ",measured,0.49999", ",row,\n");
   put_text("twice.json", "[{" SOME ",\"device\":\"x\",\"rows\":10,\"seconds\":4},{" SOME
                          ",\"device\":\"x\",\"rows\":10,\"seconds\":3}]");
-  expect_clebsch("compare twice.json", 0, NULL);
-  out = get_text("out");
+  char *out = printed_by("compare twice.json");
   has(out, " 3000");
   lacks(out, " 4000");
   has(out, "1 result is replaced");
@@ -191,22 +154,16 @@ static void judges(void **state) {
                          ",\"device\":\"y\",\"rows\":10,\"seconds\":2},"
                          "{" OTHER ",\"device\":\"y\",\"rows\":10,\"seconds\":1,\"bound\":true,"
                          "\"bound_seconds\":0.5,\"copy_fraction\":0.5}]");
-  expect_clebsch("compare mixed.json --format csv", 0, NULL);
-  char *out = get_text("out");
-  has(out, ",0.5,10,,,,,bound,8,launch,");
-  has(out, "\nmean,,,,,,,,,,,,,,,,,,,,,,,,measured,2,,1\n");
-  free(out);
+  expect_printed("compare mixed.json --format csv", ",0.5,10,,,,,bound,8,launch,",
+                 "\nmean,,,,,,,,,,,,,,,,,,,,,,,,measured,2,,1\n");
   put_text("mixed.json",
            "[{" SOME ",\"device\":\"x\",\"rows\":10,\"seconds\":4,\"error\":2,\"tolerance\":1,"
            "\"correct\":true},{" OTHER
            ",\"device\":\"x\",\"rows\":10,\"seconds\":4,\"correct\":false},"
            "{" SOME ",\"device\":\"y\",\"rows\":10,\"seconds\":4,\"correct\":true},{" OTHER
            ",\"device\":\"y\",\"rows\":10,\"seconds\":4,\"correct\":true}]");
-  expect_clebsch("compare mixed.json", 0, NULL);
-  out = get_text("out");
-  has(out, "INCORRECT: 2 of 4 results");
-  has(out, "y has nothing that could be compared with x");
-  free(out);
+  expect_printed("compare mixed.json", "INCORRECT: 2 of 4 results",
+                 "y has nothing that could be compared with x");
 }
 
 /* ---- the page ---- */
@@ -326,15 +283,9 @@ static void chooses_a_baseline(void **state) {
 #define ROW_OF(device, seconds)                                                                    \
   "{" SOME ",\"device\":\"" device "\",\"rows\":10,\"seconds\":" seconds "}"
   put_text("slow.json", "[" ROW_OF("opencl:0:0", "4") "," ROW_OF("cpu", "2") "]");
-  expect_clebsch("compare slow.json", 0, NULL);
-  char *out = get_text("out");
-  has(out, "opencl:0:0 has 0.500 times the speed of cpu");
-  free(out);
+  expect_printed("compare slow.json", "opencl:0:0 has 0.500 times the speed of cpu");
   put_text("slow.json", "[" ROW_OF("opencl:0:0", "4") "," ROW_OF("cuda:0", "1") "]");
-  expect_clebsch("compare slow.json", 0, NULL);
-  out = get_text("out");
-  has(out, "opencl:0:0 has 0.250 times the speed of cuda:0");
-  free(out);
+  expect_printed("compare slow.json", "opencl:0:0 has 0.250 times the speed of cuda:0");
   put_text("results_of_a_machine_with_a_name_that_is_very_long_indeed.json",
            "[" ROW_OF("opencl:0:0", "4") "," ROW_OF("cuda:0", "1") "]");
   char *page = page_of("slow.json results_of_a_machine_with_a_name_that_is_very_long_indeed.json");
@@ -530,5 +481,5 @@ int main(void) {
       cmocka_unit_test(refuses_too_much),
       cmocka_unit_test(survives),
   };
-  return cmocka_run_group_tests(tests, make_folder, remove_work);
+  return cmocka_run_group_tests(tests, make_files, remove_folder);
 }

@@ -200,27 +200,24 @@ static void refuses_wrong_models(void **state) {
 
 /* ---- arguments and files ---- */
 
-static void expect_run(const char *first, const char *second, int status, const char *what) {
-  const converted c = run_convert(first, second);
-  if (c.status != status || !strstr(c.said, what))
-    fail_msg("status %d, not %d and '%s': %s", c.status, status, what, c.said);
-}
-
 static void minds_its_arguments(void **state) {
   (void)state;
-  expect_run("--help", NULL, 0, "");
-  expect_run(NULL, NULL, 2, "name the model and the file to write");
-  expect_run(convert_in, NULL, 2, "name the model and the file to write");
-  expect_run("/nowhere/at all", convert_out, 1, "/nowhere/at all: No such file or directory");
-  expect_run("/tmp", convert_out, 1, "/tmp: not a file");
+  static const refusal wrong[] = {
+      {"", 2, "name the model and the file to write"},
+      {"in", 2, "name the model and the file to write"},
+      {"/nowhere/at_all converted", 1, "/nowhere/at_all: No such file or directory"},
+      {"/tmp converted", 1, "/tmp: not a file"},
+  };
+  expect_clebsch("convert --help", 0, NULL);
+  expect_refusals("convert ", wrong, sizeof wrong / sizeof *wrong);
 }
 
 static int others_in_folder(void) {
-  DIR *folder = opendir(convert_folder);
+  DIR *folder = opendir(".");
   int n = 0;
   assert_non_null(folder);
   for (struct dirent *e; (e = readdir(folder));)
-    n += e->d_name[0] != '.' && strcmp(e->d_name, "in") != 0 && strcmp(e->d_name, "out") != 0;
+    n += e->d_name[0] != '.' && !strstr("in converted out err tmp", e->d_name);
   closedir(folder);
   return n;
 }
@@ -228,18 +225,12 @@ static int others_in_folder(void) {
 /* The disk is full after some bytes. */
 static void minds_a_full_disk(void **state) {
   (void)state;
-  struct rlimit before, small;
   make_small_model(small_header, SMALL_ARRAYS, -1, "");
   put_file(convert_in, made.bytes, made.n);
-  assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
-  small = (struct rlimit){200, before.rlim_max};
   signal(SIGXFSZ, SIG_IGN);
-  assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
-  const converted c = run_convert(convert_in, convert_out);
-  assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+  const pid_t pid = start_limited(RLIMIT_FSIZE, 200, "convert in converted");
   signal(SIGXFSZ, SIG_DFL);
-  if (c.status != 1 || !strstr(c.said, "could not be written"))
-    fail_msg("status %d: %s", c.status, c.said);
+  free(expect_end_of(pid, "convert", 1, "could not be written"));
   assert_true(access(convert_out, F_OK) != 0);
   assert_int_equal(others_in_folder(), 0);
 }
@@ -248,18 +239,18 @@ static void minds_its_files(void **state) {
   (void)state;
   make_small_model(small_header, SMALL_ARRAYS, -1, "");
   put_file(convert_in, made.bytes, made.n);
-  expect_run(convert_in, convert_in, 1, "is the file to convert");
-  expect_run(convert_in, "/tmp", 1, "/tmp: not a file");
-  expect_run(convert_in, "/dev/null", 1, "/dev/null: not a file");
-  expect_run(convert_in, "/nowhere/at all", 1, "/nowhere/at all: No such file or directory");
+  static const refusal wrong[] = {
+      {"in", 1, "is the file to convert"},
+      {"/tmp", 1, "/tmp: not a file"},
+      {"/dev/null", 1, "/dev/null: not a file"},
+      {"/nowhere/at_all", 1, "/nowhere/at_all: No such file or directory"},
+  };
+  expect_refusals("convert in ", wrong, sizeof wrong / sizeof *wrong);
   /* an existing file stays if the conversion fails, and is replaced if it succeeds */
   put_file(convert_out, "before", 6);
   put_file(convert_in, made.bytes, made.n / 2);
-  expect_run(convert_in, convert_out, 1, "cut short");
-  size_t n;
-  unsigned char *bytes = get_file(convert_out, &n);
-  assert_true(bytes && n == 6 && !memcmp(bytes, "before", 6));
-  free(bytes);
+  expect_clebsch("convert in converted", 1, "cut short");
+  expect_file(convert_out, "before");
   put_file(convert_in, made.bytes, made.n);
   const mode_t mask = umask(027);
   clb_safetensors *file = convert_file(convert_in);
@@ -370,5 +361,5 @@ int main(void) {
       cmocka_unit_test(minds_its_arguments),    cmocka_unit_test(minds_a_full_disk),
       cmocka_unit_test(minds_its_files),        cmocka_unit_test(converts_nequix_mp),
   };
-  return cmocka_run_group_tests(tests, make_folder, remove_folder);
+  return cmocka_run_group_tests(tests, make_folder, remove_converted);
 }

@@ -447,5 +447,5 @@ int main(void) {
       cmocka_unit_test(converts_water),           cmocka_unit_test(takes_part_of_a_storage),
       cmocka_unit_test(refuses_other_networks),
   };
-  return cmocka_run_group_tests(tests, make_folder, remove_folder);
+  return cmocka_run_group_tests(tests, make_folder, remove_converted);
 }

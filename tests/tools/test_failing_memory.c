@@ -5,7 +5,7 @@
      test_failing_memory whole           all of them
      test_failing_memory NAME [K | I/N]  all of one run, the K-th alone with what it said, or the
                                          N-th part from the I-th on */
-#include "tests/dynamics/energy_runner.h"
+#include "tests/dynamics/model_folder.h"
 
 #include <sys/mman.h>
 #include <time.h>
@@ -63,13 +63,13 @@ static const char *only;   /* the argument, or NULL */
 static long only_k, shard, shards = 1;
 
 typedef struct {
-  int status; /* as of waitpid */
-  char *out, *err, *file[4];
+  outcome is;
+  char *file[4];
   size_t bytes[4]; /* of the files */
-} outcome;
+} result;
 
-static void forget(outcome *o) {
-  free(o->out), free(o->err);
+static void forget_all(result *o) {
+  forget(&o->is);
   for (int i = 0; i < 4; i++) free(o->file[i]);
 }
 
@@ -119,28 +119,15 @@ static void become_command(const sweep *s) {
                               SIGILL}; /* not cmocka's, which would go on as the test does */
   for (size_t i = 0; i < sizeof fatal / sizeof *fatal; i++) signal(fatal[i], SIG_DFL);
   atexit(spare_the_rest);
-  if (!s->arguments) {
-    if (!freopen("out", "w", stdout) || !freopen("err", "w", stderr)) _exit(99);
-    failing_follow(plan);
-    exit(library());
-  }
-  char words[1024], *argv[48] = {"clebsch"}, *rest = words;
-  int argc = 1;
-  snprintf(words, sizeof words, "%s", s->arguments);
-  for (char *w; (w = strtok_r(rest, " ", &rest)); argv[argc++] = w) continue;
+  word_list w;
+  const int argc = split_words(&w, "clebsch", s->arguments ? s->arguments : "");
   if (!freopen("out", "w", stdout) || !freopen("err", "w", stderr)) _exit(99);
   failing_follow(plan);
-  exit(__real_main(argc, argv));
+  exit(s->arguments ? __real_main(argc, w.argv) : library());
 }
 
-static size_t file_bytes(const char *name) {
-  struct stat about;
-  assert_int_equal(stat(name, &about), 0);
-  return (size_t)about.st_size;
-}
-
-static outcome run(const sweep *s, long k, bool from_then_on, bool tells) {
-  outcome o = {0};
+static result run(const sweep *s, long k, bool from_then_on, bool tells) {
+  result o = {0};
   for (int i = 0; i < 4 && s->files[i]; i++) unlink(s->files[i]);
   *plan = (failing_plan){.k = k, .from_then_on = from_then_on, .tells = tells};
   plan->spares_loader =
@@ -152,11 +139,8 @@ static outcome run(const sweep *s, long k, bool from_then_on, bool tells) {
     alarm(400);
     become_command(s);
   }
-  assert_int_equal(waitpid(pid, &o.status, 0), pid);
-  o.out = get_text("out");
-  o.err = get_text("err");
-  for (int i = 0; i < 4 && s->files[i]; i++)
-    if ((o.file[i] = get_text(s->files[i]))) o.bytes[i] = file_bytes(s->files[i]);
+  o.is = end_of(pid);
+  for (int i = 0; i < 4 && s->files[i]; i++) o.file[i] = get_file(s->files[i], &o.bytes[i]);
   return o;
 }
 
@@ -176,7 +160,7 @@ static void blank_times(char *text) {
 
 static bool same(const char *a, const char *b) { return a && b ? !strcmp(a, b) : a == b; }
 
-static bool same_file(const outcome *a, const outcome *b, int i) {
+static bool same_file(const result *a, const result *b, int i) {
   return a->file[i] && b->file[i]
              ? a->bytes[i] == b->bytes[i] && !memcmp(a->file[i], b->file[i], a->bytes[i])
              : a->file[i] == b->file[i];
@@ -195,24 +179,24 @@ static bool lines_of(const char *some, const char *all) {
 }
 
 /* NULL: all is well. */
-static const char *trouble(const sweep *s, const outcome *o, const outcome *good) {
-  if (!WIFEXITED(o->status)) return "it was killed";
-  if (WEXITSTATUS(o->status) > 1) return "an exit status that is neither 0 nor 1";
-  if (strstr(o->err, "Sanitizer")) return "a sanitizer complains";
-  if (!WEXITSTATUS(o->status)) {
+static const char *trouble(const sweep *s, const result *o, const result *good) {
+  if (o->is.status < 0) return "it was killed";
+  if (o->is.status > 1) return "an exit status that is neither 0 nor 1";
+  if (strstr(o->is.err, "Sanitizer")) return "a sanitizer complains";
+  if (!o->is.status) {
     for (int i = 0; i < 4 && s->files[i]; i++)
       if (!same_file(o, good, i)) return "success, but another file";
-    return !same(o->out, good->out) ? "success, but another output"
-           : *o->err                ? "success, and a complaint"
-                                    : NULL;
+    return !same(o->is.out, good->is.out) ? "success, but another output"
+           : *o->is.err                   ? "success, and a complaint"
+                                          : NULL;
   }
   if (!s->arguments && !same(o->file[0], good->file[0]))
     return "a second attempt that gives something else";
   if (!strncmp(s->name, "convert", 7) && o->file[0]) return "failure, but a file";
-  if (strncmp(o->err, "clebsch: ", 9)) return "failure without a sentence";
-  if (!strcasestr(o->err, "memory") || strstr(o->err, "(null)"))
+  if (strncmp(o->is.err, "clebsch: ", 9)) return "failure without a sentence";
+  if (!strcasestr(o->is.err, "memory") || strstr(o->is.err, "(null)"))
     return "a sentence that does not tell why";
-  return lines_of(o->out, good->out) ? NULL : "another output before the failure";
+  return lines_of(o->is.out, good->is.out) ? NULL : "another output before the failure";
 }
 
 /* ---- sweeps ---- */
@@ -221,32 +205,32 @@ typedef struct {
   long tried, same, said, bad;
 } tally;
 
-static void try_one(const sweep *s, const outcome *good, long k, bool from_then_on, tally *t) {
-  outcome o = run(s, k, from_then_on, false);
-  blank_times(o.out);
+static void try_one(const sweep *s, const result *good, long k, bool from_then_on, tally *t) {
+  result o = run(s, k, from_then_on, false);
+  blank_times(o.is.out);
   const char *why = trouble(s, &o, good);
   t->tried++;
   if (why) t->bad++;
-  else if (WEXITSTATUS(o.status)) t->said++;
+  else if (o.is.status) t->said++;
   else t->same++;
   if (why && (only || t->bad <= 20)) {
-    outcome told = run(s, k, from_then_on, true);
-    fprintf(stderr, "%s %ld%s: %s (status %x): %.3000s\n", s->name, k,
-            from_then_on ? " and on" : "", why, (unsigned)o.status, told.err);
-    forget(&told);
+    result told = run(s, k, from_then_on, true);
+    fprintf(stderr, "%s %ld%s: %s (status %d): %.3000s\n", s->name, k,
+            from_then_on ? " and on" : "", why, o.is.status, told.is.err);
+    forget_all(&told);
   }
-  if (only_k) printf("%s%s", o.out, o.err);
-  forget(&o);
+  if (only_k) printf("%s%s", o.is.out, o.is.err);
+  forget_all(&o);
 }
 
 static void sweep_one(const sweep *s) {
   tally t[2] = {{0}};
-  outcome good = run(s, 0, false, false);
-  if (good.status || *good.err)
-    fail_msg("%s: status %x, with all memory: %s", s->name, (unsigned)good.status, good.err);
-  forget(&good);
+  result good = run(s, 0, false, false);
+  if (good.is.status || *good.is.err)
+    fail_msg("%s: status %d, with all memory: %s", s->name, good.is.status, good.is.err);
+  forget_all(&good);
   good = run(s, 0, false, false); /* with a cache that is full */
-  blank_times(good.out);
+  blank_times(good.is.out);
   const long n = plan->count,
              stride = only        ? shards
                       : n <= SOME ? 1
@@ -260,7 +244,7 @@ static void sweep_one(const sweep *s) {
     printf("; %ld %s: %ld same, %ld told, %ld bad", t[on].tried, on ? "and all after" : "alone",
            t[on].same, t[on].said, t[on].bad);
   printf("\n");
-  forget(&good);
+  forget_all(&good);
   assert_int_equal(t[0].bad + t[1].bad, 0);
 }
 
@@ -320,9 +304,7 @@ static int make_files(void **state) {
                                        {"../fuzz/corpus/torch/tiny.pth", "tiny.pth"}};
   if (make_work(state)) return -1;
   for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
-    char path[512];
-    snprintf(path, sizeof path, "%s/%s", getenv("CLB_TEST_DATA"), all[i][0]);
-    if (symlink(path, all[i][1])) return -1;
+    if (symlink(data_file(all[i][0]), all[i][1])) return -1;
   }
   expect_clebsch(
       "md --model model --structure atoms.xyz --device cpu --steps 1 --dt 0.1 --restart start", 0,
@@ -343,5 +325,5 @@ int __wrap_main(int argc, char **argv) {
       tests[n++] = (struct CMUnitTest){sweeps[i].name, sweeps_all, NULL, NULL, (void *)&sweeps[i]};
   if (!only || !strcmp(only, "whole") || !strcmp(only, "schedules"))
     tests[n++] = (struct CMUnitTest)cmocka_unit_test(schedules);
-  return _cmocka_run_group_tests("failing_memory", tests, n, make_files, remove_work);
+  return _cmocka_run_group_tests("failing_memory", tests, n, make_files, remove_folder);
 }

@@ -1,6 +1,6 @@
 /* tests/tools/test_notes.c - what the command says, in one line, where it will be slow: no
    compiler, nowhere to keep kernels, a compilation that takes long. */
-#include "tests/dynamics/energy_runner.h"
+#include "tests/dynamics/model_folder.h"
 
 #define ENERGY "energy -m model -s pair.xyz --repeat 1 --device cpu"
 
@@ -12,14 +12,12 @@ static int count(const char *text, const char *what) {
 
 /* The command ends well, and says this once. */
 static void expect_once(const char *arguments, const char *what) {
-  char err[4096];
+  size_t n;
   const int status = ended(start_clebsch(arguments));
-  FILE *f = fopen("err", "r");
-  assert_non_null(f);
-  err[fread(err, 1, sizeof err - 1, f)] = 0;
-  fclose(f);
+  char *err = get_file("err", &n);
   if (status || count(err, what) != 1 || count(err, "\n") != 1)
     fail_msg("clebsch %s: exit status %d, not once '%s': %s", arguments, status, what, err);
+  free(err);
 }
 
 /* Sets a variable (NULL: none) until `restore`. */
@@ -58,10 +56,6 @@ static void without_a_compiler(void **state) {
   expect_once("source spherical_harmonics --lmax 1 --device cpu", "cpu runs on the interpreter");
 }
 
-static void need_compiler(void) {
-  if (system("cc --version >out 2>&1")) skip_because("no C compiler");
-}
-
 static void without_a_home(void **state) {
   (void)state;
   need_compiler();
@@ -74,16 +68,14 @@ static void without_a_home(void **state) {
 }
 
 static void compiling_takes_long(void **state) {
-  char path[4096];
   (void)state;
   need_compiler();
   assert_int_equal(mkdir("slow", 0700), 0);
   put_text("slow/cc", "#!/bin/sh\nPATH=$REAL_PATH\ncase \"$*\" in *-shared*) "
                       "[ -e slow/done ] || { touch slow/done; sleep 4; };; esac\nexec cc \"$@\"\n");
   assert_int_equal(chmod("slow/cc", 0700), 0);
-  snprintf(path, sizeof path, "%s/slow:%s", work_folder, getenv("PATH"));
   set("REAL_PATH", getenv("PATH"));
-  set("PATH", path);
+  set("PATH", format("%s/slow:%s", work_folder, getenv("PATH")));
   put_text("slow/done", ""); /* the compiler is tried when the device is opened */
   expect_clebsch("source spherical_harmonics --lmax 1 --device cpu", 0, NULL);
   assert_int_equal(unlink("slow/done"), 0);
@@ -94,5 +86,5 @@ int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test_teardown(without_a_compiler, restore),
                                      cmocka_unit_test_teardown(without_a_home, restore),
                                      cmocka_unit_test_teardown(compiling_takes_long, restore)};
-  return cmocka_run_group_tests(tests, make_work, remove_work);
+  return cmocka_run_group_tests(tests, make_work, remove_folder);
 }

@@ -1,14 +1,8 @@
 /* tests/tools/test_options.c - the help of the command, the names of options, and what may be meant
    by unknown words. */
-#include "tests/dynamics/energy_runner.h"
+#include "tests/dynamics/model_folder.h"
 
 #include <clebsch/clebsch.h>
-
-/* What the command prints when all is well. */
-static char *said_by(const char *arguments) {
-  expect_clebsch(arguments, 0, NULL);
-  return get_text("out");
-}
 
 static void helps(void **state) {
   (void)state;
@@ -25,12 +19,10 @@ static void helps(void **state) {
                                         {"help bench launches", "bench launches --help"},
                                         {"help source convolution", "source convolution --help"}};
   for (size_t i = 0; i < sizeof asked / sizeof *asked; i++) {
-    char *out = said_by(asked[i][0]);
-    if (!strstr(out, asked[i][1])) fail_msg("%s: no %s", asked[i][0], asked[i][1]);
-    free(out);
+    expect_printed(asked[i][0], asked[i][1]);
   }
   for (size_t i = 0; i < sizeof same / sizeof *same; i++) {
-    char *a = said_by(same[i][0]), *b = said_by(same[i][1]);
+    char *a = printed_by(same[i][0]), *b = printed_by(same[i][1]);
     assert_string_equal(a, b);
     free(a);
     free(b);
@@ -70,7 +62,7 @@ static void meanings(void **state) {
    it. */
 static void commands(void **state) {
   (void)state;
-  char *all = said_by("--help"), *rest = strstr(all, "Commands:\n");
+  char *all = printed_by("--help"), *rest = strstr(all, "Commands:\n");
   int n = 0;
   expect_clebsch("sing", 2, "commands are");
   char *err = get_text("err"), *end = rest ? strstr(rest, "\n\n") : NULL;
@@ -78,11 +70,10 @@ static void commands(void **state) {
   *end = 0;
   strtok_r(rest, "\n", &rest);
   for (char *line; (line = strtok_r(rest, "\n", &rest)); n++) {
-    char name[32], arguments[48], usage[64];
+    char name[32];
     assert_int_equal(sscanf(line, " %31s", name), 1);
-    snprintf(arguments, sizeof arguments, "%s --help", name);
-    snprintf(usage, sizeof usage, "Usage: clebsch %s ", name);
-    char *own = said_by(arguments);
+    const char *usage = format("Usage: clebsch %s ", name);
+    char *own = printed_by(format("%s --help", name));
     assert_int_equal(strncmp(own, usage, strlen(usage)), 0);
     assert_non_null(strstr(strstr(err, "commands are"), name));
     free(own);
@@ -142,9 +133,8 @@ static void options_mean_one_thing(void **state) {
   static option all[MAX_OPTIONS];
   int n = 0;
   for (size_t i = 0; i < sizeof pages / sizeof *pages; i++) {
-    char arguments[64];
-    snprintf(arguments, sizeof arguments, "%s --help", pages[i]);
-    char *out = said_by(arguments), *rest = out;
+    const char *arguments = format("%s --help", pages[i]);
+    char *out = printed_by(arguments), *rest = out;
     for (char *line; (line = strtok_r(rest, "\n", &rest));)
       compare_option(all, &n, arguments, line);
     free(out);
@@ -164,15 +154,10 @@ static void fits_terminals(void **state) {
        "cpu:interpreter"),
       "tune spherical_harmonics --lmax 1 --device cpu:interpreter --pass forward",
       "compare a.json b.json"};
-  const char *data = getenv("CLB_TEST_DATA");
-  char path[512];
-  assert_non_null(data);
-  for (int i = 0; i < 2; i++) {
-    snprintf(path, sizeof path, "%s/compare_%c.json", data, "ab"[i]);
-    assert_int_equal(symlink(path, i ? "b.json" : "a.json"), 0);
-  }
+  assert_int_equal(symlink(data_file("compare_a.json"), "a.json"), 0);
+  assert_int_equal(symlink(data_file("compare_b.json"), "b.json"), 0);
   for (size_t i = 0; i < sizeof tables / sizeof *tables; i++) {
-    char *out = said_by(tables[i]), *rest = out;
+    char *out = printed_by(tables[i]), *rest = out;
     for (char *line; (line = strtok_r(rest, "\n", &rest));) {
       int columns = 0;
       for (const char *c = line; *c; c++) columns += (*c & 0xc0) != 0x80;
@@ -186,5 +171,5 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(helps), cmocka_unit_test(meanings), cmocka_unit_test(commands),
       cmocka_unit_test(options_mean_one_thing), cmocka_unit_test(fits_terminals)};
-  return cmocka_run_group_tests(tests, make_work, remove_work);
+  return cmocka_run_group_tests(tests, make_work, remove_folder);
 }

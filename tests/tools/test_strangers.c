@@ -1,31 +1,11 @@
 /* tests/tools/test_strangers.c - untrusted files, each of which once caused a wrong number, a
    crash, a hang or garbage: now each is read right, or refused with one message that names it. */
-#include "tests/dynamics/energy_runner.h"
-
-#include <sys/resource.h>
+#include "tests/dynamics/model_folder.h"
 
 #include "src/base/text.h"
 
-static const char *data_folder(void) {
-  const char *data = getenv("CLB_TEST_DATA");
-  assert_non_null(data);
-  return data;
-}
-
-/* One run of the command: its exit status, what it printed, and its memory. */
-typedef struct {
-  int status;
-  long kilobytes;
-  char *out, *err;
-} outcome;
-
-static outcome run_clebsch(const char *arguments) {
-  int status;
-  struct rusage usage;
-  const pid_t pid = start_clebsch(arguments);
-  assert_int_equal(wait4(pid, &status, 0, &usage), pid);
-  return (outcome){WIFEXITED(status) ? WEXITSTATUS(status) : -1, usage.ru_maxrss, get_text("out"),
-                   get_text("err")};
+static const char *stranger_file(const char *name) {
+  return data_file(format("strangers/%s", name));
 }
 
 /* It prints no control characters. */
@@ -62,11 +42,6 @@ static outcome expect_outcome(const char *arguments, const char *file, const cha
   return o;
 }
 
-static void forget(outcome *o) {
-  free(o->out);
-  free(o->err);
-}
-
 /* ---- structures ---- */
 
 typedef struct {
@@ -77,10 +52,8 @@ typedef struct {
 
 static void energy_of(const char *command, const char *model, const char *structure,
                       const stranger *s, const char *file) {
-  char arguments[1024];
-  assert_true(snprintf(arguments, sizeof arguments,
-                       "%s --device cpu:interpreter --model %s --structure %s", command, model,
-                       structure) < (int)sizeof arguments);
+  const char *arguments =
+      format("%s --device cpu:interpreter --model %s --structure %s", command, model, structure);
   outcome o = expect_outcome(arguments, file, s->said);
   if (!s->said) {
     const char *found = strstr(o.out, "energy     ");
@@ -116,12 +89,9 @@ static void structures(void **state) {
       {"neg.gro", "line 5: the box is -10 Angstrom along x", 0, NULL},
       {"el.gro", "line 4: atom 'CL' of residue 'CLA' does not tell its element", 0, NULL},
   };
-  char model[600], path[600];
-  snprintf(model, sizeof model, "%s/strangers/tiny.safetensors", data_folder());
-  for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
-    snprintf(path, sizeof path, "%s/strangers/%s", data_folder(), all[i].file);
-    energy_of("energy --repeat 1", model, path, &all[i], all[i].file);
-  }
+  for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+    energy_of("energy --repeat 1", stranger_file("tiny.safetensors"), stranger_file(all[i].file),
+              &all[i], all[i].file);
 }
 
 /* ---- models ---- */
@@ -138,19 +108,17 @@ static void models(void **state) {
       {"model_escape.safetensors", "'architecture' holds control characters", 0, NULL},
   };
   static const stranger nan = {"w3.xyz", "energy[0] comes out as ", 0, NULL};
-  char model[600], path[600];
-  snprintf(path, sizeof path, "%s/strangers/w3.xyz", data_folder());
-  for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
-    snprintf(model, sizeof model, "%s/strangers/%s", data_folder(), all[i].file);
-    energy_of("energy --repeat 1", model, path, &all[i], all[i].file);
+  static const char *const runs[] = {"energy --repeat 1", "energy --repeat 1 --json",
+                                     "energy --repeat 1 --out nan.xyz",
+                                     "md --steps 1 --dt 0.1 --trajectory nan.xyz"};
+  for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+    energy_of("energy --repeat 1", stranger_file(all[i].file), stranger_file("w3.xyz"), &all[i],
+              all[i].file);
+  for (size_t i = 0; i < sizeof runs / sizeof *runs; i++) {
+    energy_of(runs[i], stranger_file("model_nan.safetensors"), stranger_file("w3.xyz"), &nan,
+              "w3.xyz");
+    assert_int_not_equal(access("nan.xyz", F_OK), 0);
   }
-  snprintf(model, sizeof model, "%s/strangers/model_nan.safetensors", data_folder());
-  energy_of("energy --repeat 1", model, path, &nan, "w3.xyz");
-  energy_of("energy --repeat 1 --json", model, path, &nan, "w3.xyz");
-  energy_of("energy --repeat 1 --out nan.xyz", model, path, &nan, "w3.xyz");
-  assert_int_not_equal(access("nan.xyz", F_OK), 0);
-  energy_of("md --steps 1 --dt 0.1 --trajectory nan.xyz", model, path, &nan, "w3.xyz");
-  assert_int_not_equal(access("nan.xyz", F_OK), 0);
 }
 
 /* ---- models that declare more than their files contain ---- */
@@ -158,16 +126,13 @@ static void models(void **state) {
 /* The small model, whose first layer declares these numbers of scalars before and after a matrix;
    the matrix in the file is 2 by 3. */
 static void write_blown_up(const char *path, long long message, long long linear) {
-  static unsigned char bytes[1 << 16];
   uint64_t header;
-  snprintf((char *)bytes, sizeof bytes, "%s/strangers/tiny.safetensors", data_folder());
-  FILE *f = fopen((char *)bytes, "rb");
-  assert_non_null(f);
-  const size_t n = fread(bytes, 1, sizeof bytes, f);
-  fclose(f);
+  size_t n;
+  char *bytes = get_file(stranger_file("tiny.safetensors"), &n);
+  assert_true(bytes && n > 8);
   memcpy(&header, bytes, sizeof header);
-  assert_true(n < sizeof bytes && header < n);
-  json_t *all = json_loadb((const char *)bytes + 8, header, 0, NULL);
+  assert_true(header < n - 8);
+  json_t *all = json_loadb(bytes + 8, header, 0, NULL);
   json_t *metadata = json_object_get(all, "__metadata__");
   assert_non_null(metadata);
 #define SET(key, ...)                                                                              \
@@ -179,13 +144,13 @@ static void write_blown_up(const char *path, long long message, long long linear
   char *text = json_dumps(all, JSON_COMPACT);
   assert_non_null(text);
   const uint64_t length = (strlen(text) + 7) / 8 * 8;
-  f = fopen(path, "wb");
+  FILE *f = fopen(path, "wb");
   assert_non_null(f);
   fwrite(&length, sizeof length, 1, f);
   fprintf(f, "%-*s", (int)length, text);
   fwrite(bytes + 8 + header, 1, n - 8 - header, f);
   assert_int_equal(fclose(f), 0);
-  free(text);
+  free(text), free(bytes);
   json_decref(all);
 }
 
@@ -196,19 +161,17 @@ static void blown_up_models(void **state) {
       3, 15000, 1000000, 1 << 27, (1 << 30) - 1, INT32_MAX - 1, 1ll << 62};
   static const long long wraps[] = {0, 1, 4, 5, 1000, 46341, (1 << 30) - 2};
   static const stranger refused = {"blown_up", "layers.0.", 0, NULL};
-  char path[600];
-  snprintf(path, sizeof path, "%s/strangers/w3.xyz", data_folder());
   for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
     write_blown_up("blown_up", counts[i], counts[i] + 1);
-    energy_of("energy --repeat 1", "blown_up", path, &refused, "blown_up");
+    energy_of("energy --repeat 1", "blown_up", stranger_file("w3.xyz"), &refused, "blown_up");
   }
   for (size_t i = 0; i < sizeof wraps / sizeof *wraps; i++) {
     write_blown_up("blown_up", (1ll << 30) + wraps[i], (1ll << 30) - wraps[i]);
-    energy_of("energy --repeat 1", "blown_up", path, &refused, "blown_up");
+    energy_of("energy --repeat 1", "blown_up", stranger_file("w3.xyz"), &refused, "blown_up");
   }
   write_blown_up("blown_up", 2, 3); /* what it is */
   static const stranger read = {"blown_up", NULL, 8.097867, NULL};
-  energy_of("energy --repeat 1", "blown_up", path, &read, "blown_up");
+  energy_of("energy --repeat 1", "blown_up", stranger_file("w3.xyz"), &read, "blown_up");
 }
 
 /* ---- another program's model ---- */
@@ -218,20 +181,17 @@ static void blown_up_models(void **state) {
 static void another_programs_model(void **state) {
   (void)state;
   static const stranger read = {"w3.xyz", NULL, 1.167905, "3 atoms: 2 H 1 O"};
-  char structure[600], from[600], arguments[1300];
-  snprintf(structure, sizeof structure, "%s/strangers/w3.xyz", data_folder());
-  snprintf(from, sizeof from, "%s/../fuzz/corpus/nqx/tiny", data_folder());
-  snprintf(arguments, sizeof arguments, "convert %s converted", from);
-  outcome o = expect_outcome(arguments, "tiny", NULL);
-  forget(&o);
-  energy_of("energy --repeat 1", "converted", structure, &read, "w3.xyz");
+  const char *from = data_file("../fuzz/corpus/nqx/tiny");
   assert_int_equal(symlink(from, "strange.nqx"), 0);
-  energy_of("energy --repeat 1", "strange.nqx", structure, &read, "w3.xyz");
+  outcome o = expect_outcome(format("convert %s converted", from), "tiny", NULL);
+  forget(&o);
+  energy_of("energy --repeat 1", "converted", stranger_file("w3.xyz"), &read, "w3.xyz");
+  energy_of("energy --repeat 1", "strange.nqx", stranger_file("w3.xyz"), &read, "w3.xyz");
 }
 
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(structures), cmocka_unit_test(models),
                                      cmocka_unit_test(blown_up_models),
                                      cmocka_unit_test(another_programs_model)};
-  return cmocka_run_group_tests(tests, make_work, remove_work);
+  return cmocka_run_group_tests(tests, make_work, remove_folder);
 }

@@ -1,20 +1,13 @@
 /* tests/tools/test_suite.c - `clebsch bench --suite`: its file, how it continues after an
    interruption, what it refuses, what it does where memory is short. */
-#include "tests/dynamics/energy_runner.h"
+#include "tests/command_json.h"
+#include "tests/dynamics/model_folder.h"
 
 #include <clebsch/clebsch.h>
-#include <sys/resource.h>
 #include <time.h>
 
 #define QUICK "bench --suite quick --device cpu --out run.json --only spherical_harmonics"
 enum { QUICK_RESULTS = 6 };
-
-static json_t *load(const char *path) {
-  json_error_t error;
-  json_t *o = json_load_file(path, 0, &error);
-  if (!json_is_object(o)) fail_msg("%s: %s", path, error.text);
-  return o;
-}
 
 static size_t n_results(const json_t *run) {
   return json_array_size(json_object_get(run, "results"));
@@ -28,23 +21,7 @@ static void save(json_t *run, const char *path) { /* takes it */
   json_decref(run);
 }
 
-static double positive(const json_t *o, const char *key) {
-  const json_t *x = json_object_get(o, key);
-  if (!json_is_number(x) || !(json_number_value(x) > 0))
-    fail_msg("%s is not a number above 0 in %s", key, json_dumps(o, 0));
-  return json_number_value(x);
-}
-
-static void expect_text(const json_t *o, const char *key, const char *wanted) {
-  const json_t *x = json_object_get(o, key);
-  if (!x ||
-      (wanted ? !json_is_string(x) || strcmp(json_string_value(x), wanted) != 0 : !json_is_null(x)))
-    fail_msg("%s is not %s in %s", key, wanted ? wanted : "null", json_dumps(o, 0));
-}
-
-static void near_to(const char *what, double x, double y) {
-  if (!(x >= y * (1 - 1e-6) && x <= y * (1 + 1e-6))) fail_msg("%s is %.9g, not %.9g", what, x, y);
-}
+static void near_by(const char *what, double x, double y) { near_to(what, x, y, 1e-6 * y); }
 
 /* ---- one whole run, interrupted once: the others start from its file ---- */
 
@@ -67,28 +44,22 @@ static void goes_on(void **state) {
   pid_t pid = start_clebsch(QUICK);
   wait_for_result(pid);
   kill(pid, SIGINT);
-  int status = ended(pid);
-  char *err = get_text("err");
-  if (status != 1 || !strstr(err, "stopped by a signal"))
-    fail_msg("interrupted: exit status %d, %s", status, err);
-  free(err);
-  json_t *first = load("run.json");
+  free(expect_end_of(pid, "interrupted", 1, "stopped by a signal"));
+  json_t *first = read_json("run.json");
   size_t n = n_results(first);
   assert_in_range(n, 1, QUICK_RESULTS - 1);
   assert_true(json_is_false(json_object_get(first, "complete")));
-  char said[64];
-  snprintf(said, sizeof said, "%zu of %d results are there, going on", n, QUICK_RESULTS);
-  expect_clebsch(QUICK, 0, said);
-  json_t *second = load("run.json");
+  expect_clebsch(QUICK, 0, format("%zu of %d results are there, going on", n, QUICK_RESULTS));
+  json_t *second = read_json("run.json");
   assert_int_equal(n_results(second), QUICK_RESULTS);
-  assert_true(json_is_true(json_object_get(second, "complete")));
+  assert_true(is_true(second, "complete"));
   for (size_t i = 0; i < n; i++) assert_true(json_equal(result(first, i), result(second, i)));
   assert_true(json_equal(json_object_get(first, "devices"), json_object_get(second, "devices")));
   assert_true(json_equal(json_object_get(first, "started"), json_object_get(second, "started")));
   expect_clebsch(QUICK, 0, "6 of 6 results are there");
   assert_int_equal(rmdir("tmp"), 0); /* nothing is left there, not even of the interrupted run */
   assert_int_equal(mkdir("tmp", 0700), 0);
-  json_t *third = load("run.json");
+  json_t *third = read_json("run.json");
   assert_true(json_equal(second, third));
   json_decref(first), json_decref(second), json_decref(third);
 }
@@ -98,7 +69,7 @@ static void has_keys(void **state) {
   static const char *const passes[] = {"forward", "backward", "double_backward"};
   /* Elements of x, y and the rest in one row: 3 + D, 6 + D, 9 + 2 D + 3 - 3 of harmonics. */
   static const int d[] = {25, 81}, points[] = {100000, 20000};
-  json_t *run = load("run.json"), *device = json_array_get(json_object_get(run, "devices"), 0);
+  json_t *run = read_json("run.json"), *device = json_array_get(json_object_get(run, "devices"), 0);
   expect_text(run, "format", "clebsch run 1");
   expect_text(run, "clebsch", CLB_VERSION);
   expect_text(run, "suite", "quick");
@@ -110,8 +81,7 @@ static void has_keys(void **state) {
                peak = positive(device, "f32_per_second");
   assert_true(positive(device, "f64_per_second") > 0 && positive(device, "launch_seconds") < 1e-2 &&
               positive(device, "memory_bytes") > 1e8);
-  assert_true(json_is_true(json_object_get(device, "runs")) &&
-              json_is_true(json_object_get(device, "f64")));
+  assert_true(is_true(device, "runs") && is_true(device, "f64"));
   assert_int_equal(n_results(run), QUICK_RESULTS);
   for (size_t i = 0; i < QUICK_RESULTS; i++) {
     const json_t *r = result(run, i);
@@ -123,11 +93,10 @@ static void has_keys(void **state) {
     expect_text(r, "pass", passes[i % 3]);
     expect_text(r, "dtype", "f32");
     expect_text(r, "device", "cpu");
-    assert_int_equal(json_integer_value(json_object_get(r, "rows")), points[i / 3]);
-    assert_int_equal(json_integer_value(json_object_get(r, "rows_halved")), 0);
-    assert_int_equal(json_integer_value(json_object_get(r, "l_max")), i < 3 ? 4 : 8);
-    assert_true(json_is_true(json_object_get(r, "runs")) &&
-                json_is_true(json_object_get(r, "correct")));
+    assert_int_equal(integer_of(r, "rows"), points[i / 3]);
+    assert_int_equal(integer_of(r, "rows_halved"), 0);
+    assert_int_equal(integer_of(r, "l_max"), i < 3 ? 4 : 8);
+    assert_true(is_true(r, "runs") && is_true(r, "correct"));
     assert_true(positive(r, "error") <= positive(r, "tolerance") &&
                 positive(r, "tolerance") < 1e-5);
     assert_true(positive(r, "seconds_min") <= positive(r, "seconds") &&
@@ -135,9 +104,9 @@ static void has_keys(void **state) {
     assert_true(json_number_value(json_object_get(r, "spread")) >= 0);
     const double min = 4.0 * points[i / 3] * widths[i % 3], memory = positive(r, "memory_bytes");
     assert_true(memory >= min && memory < min + 4096); /* some lies behind the rows */
-    near_to("peak_fraction", positive(r, "peak_fraction"),
+    near_by("peak_fraction", positive(r, "peak_fraction"),
             positive(r, "flops") / positive(r, "seconds") / peak);
-    near_to("floor_seconds", positive(r, "floor_seconds"), positive(r, "bytes") / copy);
+    near_by("floor_seconds", positive(r, "floor_seconds"), positive(r, "bytes") / copy);
     assert_true(positive(r, "warm_seconds") <
                 positive(r, "compile_seconds")); /* which starts a C compiler */
   }
@@ -171,7 +140,7 @@ static void refuses(void **state) {
       {"bench tensor_product --suite quick --device cpu --out new.json", 2,
        "a suite brings its own ops"},
   };
-  json_t *run = load("run.json"), *changed = json_deep_copy(run);
+  json_t *run = read_json("run.json"), *changed = json_deep_copy(run);
   json_object_set_new(changed, "format", json_string("clebsch run 2"));
   save(json_incref(changed), "other.json");
   json_object_set_new(changed, "format", json_string("clebsch run 1"));
@@ -186,7 +155,7 @@ static void refuses(void **state) {
   put_text("list.json", "[]");
   expect_refusals("", wrong, sizeof wrong / sizeof *wrong);
   assert_int_equal(access("new.json", F_OK), -1);
-  json_t *after = load("run.json");
+  json_t *after = read_json("run.json");
   assert_true(json_equal(run, after));
   json_decref(run), json_decref(after);
 }
@@ -195,12 +164,12 @@ static void refuses(void **state) {
    rows is a different result. */
 static void minds_what_is_there(void **state) {
   (void)state;
-  json_t *run = load("run.json");
+  json_t *run = read_json("run.json");
   json_object_set_new(result(run, 1), "correct", json_false());
   save(json_incref(run), "bad.json");
   expect_clebsch("bench --suite quick --device cpu --only spherical_harmonics --out bad.json", 1,
                  "1 of its results is wrong");
-  json_t *again = load("bad.json");
+  json_t *again = read_json("bad.json");
   assert_true(json_equal(run, again));
   json_object_set_new(result(run, 1), "correct", json_null());
   json_object_set_new(result(run, 1), "seconds", json_null());
@@ -212,15 +181,14 @@ static void minds_what_is_there(void **state) {
   json_decref(again);
   expect_clebsch("bench --suite quick --device cpu --only spherical_harmonics --out bad.json", 0,
                  "4 of 6 results are there");
-  again = load("bad.json");
+  again = read_json("bad.json");
   assert_int_equal(n_results(again), QUICK_RESULTS + 1);
   const json_t *retried = result(again, QUICK_RESULTS - 1), *more = result(again, QUICK_RESULTS);
   expect_text(retried, "pass", "backward");
-  assert_true(positive(retried, "seconds") > 0 &&
-              json_is_true(json_object_get(retried, "correct")) &&
+  assert_true(positive(retried, "seconds") > 0 && is_true(retried, "correct") &&
               !json_object_get(retried, "failed"));
   expect_text(more, "pass", "double_backward");
-  assert_int_equal(json_integer_value(json_object_get(more, "rows")), 100000);
+  assert_int_equal(integer_of(more, "rows"), 100000);
   assert_true(positive(more, "compile_seconds") == 123 &&
               positive(more, "warm_seconds") == 45); /* the same kernel */
   json_decref(again);
@@ -232,7 +200,7 @@ static void times_graphs(void **state) {
   (void)state;
   expect_clebsch("bench --suite quick --device cpu --only nequip-water,forward --out graphs.json",
                  0, NULL);
-  json_t *run = load("graphs.json");
+  json_t *run = read_json("graphs.json");
   assert_int_equal(n_results(run), 2);
   for (size_t i = 0; i < 2; i++) {
     const json_t *r = result(run, i);
@@ -240,8 +208,8 @@ static void times_graphs(void **state) {
     expect_text(r, "problem", "nequip-water");
     expect_text(r, "graph", "carbon:2");
     expect_text(r, "options", i ? "table" : NULL);
-    assert_int_equal(json_integer_value(json_object_get(r, "rows")), 64 * 158);
-    assert_true(positive(r, "seconds") > 0 && json_is_true(json_object_get(r, "correct")));
+    assert_int_equal(integer_of(r, "rows"), 64 * 158);
+    assert_true(positive(r, "seconds") > 0 && is_true(r, "correct"));
   }
   json_decref(run);
   expect_clebsch("bench --suite quick --device cpu --only nequip-water,forward --out graphs.json",
@@ -253,9 +221,9 @@ static void adds_devices(void **state) {
   static const char once[] = "bench --suite quick --device cpu:interpreter --only "
                              "tensor_product,single-3-3-3,forward --out graphs.json";
   (void)state;
-  json_t *before = load("graphs.json");
+  json_t *before = read_json("graphs.json");
   expect_clebsch(once, 0, "0 of 1 results are there, going on");
-  json_t *run = load("graphs.json");
+  json_t *run = read_json("graphs.json");
   assert_int_equal(json_array_size(json_object_get(run, "devices")), 2);
   assert_int_equal(n_results(run), 3);
   assert_true(json_equal(result(before, 1), result(run, 1)));
@@ -269,54 +237,41 @@ static void halves_rows(void **state) {
 #ifdef __SANITIZE_ADDRESS__
   skip_because("the sanitizer takes all of the address space");
 #endif
-  struct rlimit was, less;
-  json_t *run = load("run.json");
+  json_t *run = read_json("run.json");
   json_object_set_new(run, "suite", json_string("standard"));
   json_array_clear(json_object_get(run, "results"));
   save(run, "short.json");
-  assert_int_equal(getrlimit(RLIMIT_AS, &was), 0);
-  less = (struct rlimit){(rlim_t)1 << 30, was.rlim_max};
-  setrlimit(RLIMIT_AS, &less);
-  pid_t pid = start_clebsch("bench --suite standard --device cpu --only "
-                            "tensor_product,single-7-7-7,forward,f64 --out short.json");
-  setrlimit(RLIMIT_AS, &was);
-  int status = ended(pid);
-  char *err = get_text("err");
-  if (status) fail_msg("with little memory: exit status %d, %s", status, err);
-  free(err);
-  run = load("short.json");
+  static const char short_of_memory[] = "bench --suite standard --device cpu --only "
+                                        "tensor_product,single-7-7-7,forward,f64 --out short.json";
+  free(expect_end_of(start_limited(RLIMIT_AS, (size_t)1 << 30, short_of_memory), short_of_memory, 0,
+                     "0 of 1 results are there, going on"));
+  run = read_json("short.json");
   const json_t *r = result(run, 0);
-  const long long halved = json_integer_value(json_object_get(r, "rows_halved")),
-                  rows = json_integer_value(json_object_get(r, "rows"));
+  const long long halved = integer_of(r, "rows_halved"), rows = integer_of(r, "rows");
   assert_in_range(halved, 3, 8); /* 200,000 rows of 32 kB */
   assert_int_equal(rows, 200000 >> halved);
-  assert_true(json_is_true(json_object_get(r, "correct")));
-  near_to("bytes", positive(r, "bytes"), 8.0 * (double)rows * (128 * 15 * 2 + 15 + 128));
+  assert_true(is_true(r, "correct"));
+  near_by("bytes", positive(r, "bytes"), 8.0 * (double)rows * (128 * 15 * 2 + 15 + 128));
   json_decref(run);
-  expect_clebsch("bench --suite standard --device cpu --only "
-                 "tensor_product,single-7-7-7,forward,f64 --out short.json",
-                 0, "1 of 1 results are there");
+  expect_clebsch(short_of_memory, 0, "1 of 1 results are there");
 }
 
 static void bounds_others(void **state) {
   (void)state;
-  expect_clebsch("devices --json", 0, NULL);
-  json_error_t error;
-  json_t *devices = json_load_file("out", 0, &error), *d;
+  json_t *devices = json_of("devices --json"), *d;
   assert_true(json_is_array(devices));
   int found = 0;
   size_t i;
   json_array_foreach(devices, i, d) {
-    char arguments[256];
-    if (json_is_true(json_object_get(d, "runs"))) continue;
-    snprintf(arguments, sizeof arguments,
-             "bench --suite quick --only single-3-3-3,forward --force --out bound.json --device %s",
-             json_string_value(json_object_get(d, "name")));
-    expect_clebsch(arguments, 0, NULL);
-    json_t *run = load("bound.json");
+    if (is_true(d, "runs")) continue;
+    expect_clebsch(
+        format(
+            "bench --suite quick --only single-3-3-3,forward --force --out bound.json --device %s",
+            json_string_value(json_object_get(d, "name"))),
+        0, NULL);
+    json_t *run = read_json("bound.json");
     const json_t *r = result(run, 0);
-    assert_true(json_is_false(json_object_get(r, "runs")) &&
-                json_is_true(json_object_get(r, "bound")));
+    assert_true(json_is_false(json_object_get(r, "runs")) && is_true(r, "bound"));
     expect_text(r, "seconds", NULL);
     expect_text(r, "correct", NULL);
     positive(r, "compile_seconds");
@@ -329,11 +284,8 @@ static void bounds_others(void **state) {
 
 static void lists(void **state) {
   (void)state;
-  expect_clebsch("bench --suite quick --device cpu --only tensor_product,backward --list", 0, NULL);
-  char *out = get_text("out");
-  assert_non_null(strstr(out, "cpu: tensor_product mace-large backward f32, 2000 rows\n"));
-  assert_non_null(strstr(out, "\n4 results\n"));
-  free(out);
+  expect_printed("bench --suite quick --device cpu --only tensor_product,backward --list",
+                 "cpu: tensor_product mace-large backward f32, 2000 rows\n", "\n4 results\n");
 }
 
 /* What `tune` left in the cache is used, and that is reported; a suite has a cache of its own and
@@ -346,8 +298,7 @@ static void wisdom_is_named(void **state) {
     if (tuned)
       expect_clebsch("tune spherical_harmonics --lmax 4 --pass forward --device cpu:interpreter", 0,
                      NULL);
-    expect_clebsch(bench, 0, NULL);
-    char *out = get_text("out");
+    char *out = printed_by(bench);
     if ((strstr(out, "from wisdom") != NULL) != tuned)
       fail_msg("%s: %s", tuned ? "tuned" : "not tuned", out);
     free(out);
@@ -362,5 +313,5 @@ int main(void) {
       cmocka_unit_test(halves_rows),  cmocka_unit_test(bounds_others),
       cmocka_unit_test(lists),        cmocka_unit_test(wisdom_is_named),
   };
-  return cmocka_run_group_tests(tests, make_work, remove_work);
+  return cmocka_run_group_tests(tests, make_work, remove_folder);
 }
