@@ -1,27 +1,13 @@
 /* tests/backends/test_cuda_hip_failures.c - the CUDA and HIP backends on fake drivers and
    compilers: results are right, every call fails once with a message, nothing is leaked, and the
    caller's current context or device stays. */
-#include <dlfcn.h>
-
+#define _GNU_SOURCE
 #include "backends/cuda_hip/gpu.h"
-#include "tests/fakes/fake_gpu.h"
+#include "tests/backends/every_call.h"
 #include "tests/build_kernel.h"
-#include "tests/test.h"
 
-static struct {
-  fake_gpu_state state;
-  void *library[8];
-  int n;
-} here; /* filled once, by main */
-
-typedef struct {
-  const clb_backend *backend;
-  const char *name;
-  clb_error_sink error;
-  clb_native native;
-  bool adopt;
-  int local; /* f32 elements of local memory that every value passes through; 0: none */
-} trial;
+static fake_driver fake;
+static void *cuda; /* the library that stands in for the driver; NULL: none does */
 
 enum { N = 100, GROUPS = 4 };
 
@@ -136,107 +122,74 @@ static clb_status use(trial *t, clb_device *d, const ir_kernel *k) {
   return s;
 }
 
-static void ignore(const clb_device_info *info, void *user) {
-  assert_non_null(info->description);
-  ++*(int *)user;
-}
-
 static clb_status attempt(trial *t) {
   ir_kernel k;
-  clb_device *d = NULL;
+  clb_device *d;
   int listed = 0;
-  void *context = here.state.context;
-  int device = here.state.device;
-  t->backend->list(ignore, &listed);
-  clb_status s = t->backend->open(t->name, t->name + strlen(t->backend->name),
-                                  t->adopt ? &t->native : NULL, &t->error, &d);
-  assert_true(!s == (d != NULL));
+  void *context = fake.context;
+  int device = fake.device;
+  t->backend->list(count_devices, &listed);
+  clb_status s = open_trial(t, t->adopt ? &t->native : NULL, &d);
   make_kernel(&k, d ? d->limits.lanes[CLB_F32] : 32, t->local);
-  here.state.user = &k;
+  fake.user = &k;
   if (!s) s = use(t, d, &k);
   if (d) t->backend->close(d);
   ir_free(&k);
-  if (here.state.mistake[0]) fail_msg("%s: %s", t->name, here.state.mistake);
-  if (strcmp(here.state.failed, "cuCtxPopCurrent_v2") &&
-      strcmp(here.state.failed, "hipSetDevice")) {
-    assert_ptr_equal(here.state.context, context);
-    assert_int_equal(here.state.device, device);
+  if (fake.mistake[0]) fail_msg("%s: %s", t->name, fake.mistake);
+  const char *failed = fake.failed ? fake.failed : "";
+  if (strcmp(failed, "cuCtxPopCurrent_v2") && strcmp(failed, "hipSetDevice")) {
+    assert_ptr_equal(fake.context, context);
+    assert_int_equal(fake.device, device);
   }
-  here.state.context = context;
-  here.state.device = device;
+  fake.context = context;
+  fake.device = device;
   return s;
 }
 
-static void reset(int left, const char *only, int code) {
-  here.state.left = left;
-  here.state.only = only;
-  here.state.code = code;
-  here.state.failed[0] = here.state.mistake[0] = 0;
-  here.state.refuse = false;
-  here.state.devices = 2;
-  here.state.launch = interpret;
-  here.state.parameters = 4;
-  here.state.graphs = here.state.updates = 0;
+static void reset(void) {
+  fake.left = -1;
+  fake.only = fake.failed = NULL;
+  fake.refuse = false;
+  fake.devices = 2;
+  fake.launch = interpret;
+  fake.parameters = 4;
+  fake.graphs = fake.updates = 0;
 }
 
-/* Only the first call fails, then only the second, and so on until no call is left. */
-static void sweep(trial *t, int min) {
-  int alive = here.state.alive, told = 0, n = 0;
-  for (;; n++) {
-    reset(n, NULL, 999);
-    clb_status s = attempt(t);
-    if (here.state.alive != alive)
-      fail_msg("%s: after call %d (%s) failed, %d objects are left over", t->name, n,
-               here.state.failed, here.state.alive - alive);
-    if (!here.state.failed[0] && s) fail_msg("%s: %s", t->name, t->error.text.s);
-    if (!here.state.failed[0]) break;
-    if (s && !strstr(t->error.text.s, t->backend->name))
-      fail_msg("%s: call %d (%s) failed: %s", t->name, n, here.state.failed, t->error.text.s);
-    told += s != CLB_OK;
-  }
-  reset(-1, NULL, 0);
-  clb_text_free(&t->error.text);
-  if (told < min) fail_msg("%s: of %d calls only %d are missed when they fail", t->name, n, told);
+static trial trial_of(bool hip) {
+  if (!cuda) skip_because("CLB_TEST_FAKE_GPU does not name the fake drivers");
+  reset();
+  return (trial){.backend = hip ? &clb_backend_hip : &clb_backend_cuda,
+                 .name = hip ? "hip:1" : "cuda:1",
+                 .fake = &fake,
+                 .code = 999,
+                 .word = hip ? "hip" : "cuda"};
 }
 
 static void every_call(void **state) {
   (void)state;
-  if (!here.n) skip_because("CLB_TEST_FAKE_GPU does not name the fake drivers");
-  trial cuda = {.backend = &clb_backend_cuda, .name = "cuda:1"},
-        hip = {.backend = &clb_backend_hip, .name = "hip:1"};
-  sweep(&cuda, 35);
-  sweep(&hip, 40);
-  cuda.local = 16384;
-  sweep(&cuda, 36);
-}
-
-static int call(const char *name, void *argument) {
-  for (int i = 0; i < here.n; i++) {
-    int (*f)(void *) = NULL;
-    void *address = dlsym(here.library[i], name);
-    memcpy(&f, &address, sizeof address);
-    if (f && i == 0) return f(argument);
-  }
-  fail_msg("no %s", name);
-  return 0;
+  trial c = trial_of(false), h = trial_of(true);
+  fail_each_call(&c, attempt, 35);
+  fail_each_call(&h, attempt, 40);
+  c.local = 16384;
+  fail_each_call(&c, attempt, 36);
 }
 
 /* The caller's stream, while the caller's thread works elsewhere. */
 static void adopted(void **state) {
   (void)state;
-  if (!here.n) skip_because("CLB_TEST_FAKE_GPU does not name the fake drivers");
-  reset(-1, NULL, 0);
-  int (*retain)(void **, int) = NULL, (*stream)(void **, unsigned) = NULL;
-  void *address = dlsym(here.library[0], "cuDevicePrimaryCtxRetain"), *first = NULL, *second = NULL;
-  memcpy(&retain, &address, sizeof address);
-  address = dlsym(here.library[0], "cuStreamCreate");
-  memcpy(&stream, &address, sizeof address);
+  trial t = trial_of(false);
+  int (*retain)(void **, int), (*stream)(void **, unsigned), (*destroy)(void *);
+  void *first = NULL, *second = NULL;
+  fake_function(cuda, "cuDevicePrimaryCtxRetain", &retain);
+  fake_function(cuda, "cuStreamCreate", &stream);
+  fake_function(cuda, "cuStreamDestroy_v2", &destroy);
   assert_int_equal(retain(&first, 0) | retain(&second, 1), 0);
-  trial t = {.backend = &clb_backend_cuda, .name = "cuda:1", .adopt = true};
-  here.state.context = second;
+  t.adopt = true;
+  fake.context = second;
   assert_int_equal(stream(&t.native.queue, 0), 0);
-  here.state.context = first;
-  sweep(&t, 30);
+  fake.context = first;
+  fail_each_call(&t, attempt, 30);
   /* the stream of another device */
   t.name = "cuda";
   assert_int_equal(attempt(&t), CLB_ERROR_DEVICE);
@@ -245,11 +198,11 @@ static void adopted(void **state) {
   /* no stream: the thread's context */
   t.native.queue = NULL;
   assert_int_equal(attempt(&t), CLB_OK);
-  here.state.context = second;
+  fake.context = second;
   void *queue = NULL;
   assert_int_equal(stream(&queue, 0), 0);
-  call("cuStreamDestroy_v2", queue);
-  here.state.context = NULL;
+  destroy(queue);
+  fake.context = NULL;
 }
 
 /* CUDA's launches provide the local memory that the text does not declare: all above 48 KB. */
@@ -266,27 +219,24 @@ static void local_memory(void **state) {
                {"cuda:1", 58113, 0, CLB_ERROR_UNSUPPORTED},
                {"hip:1", 16384, 0, CLB_OK}};
   (void)state;
-  if (!here.n) skip_because("CLB_TEST_FAKE_GPU does not name the fake drivers");
   for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
-    trial t = {.backend = table[i].name[0] == 'c' ? &clb_backend_cuda : &clb_backend_hip,
-               .name = table[i].name,
-               .local = table[i].local};
-    reset(-1, NULL, 0);
-    here.state.local = 0;
+    trial t = trial_of(table[i].name[0] == 'h');
+    t.local = table[i].local;
+    fake.local = 0;
     clb_status s = attempt(&t);
-    if (s != table[i].status || here.state.local != table[i].launched)
-      fail_msg("%s, %d elements: %d, %u bytes, %s", t.name, t.local, (int)s, here.state.local,
+    if (s != table[i].status || fake.local != table[i].launched)
+      fail_msg("%s, %d elements: %d, %u bytes, %s", t.name, t.local, (int)s, fake.local,
                t.error.text.s ? t.error.text.s : "");
     if (s)
       assert_string_equal(t.error.text.s, "cuda:1: scale_rows wants 232464 bytes of local memory; "
                                           "the device has at most 232448 for a group");
     clb_text_free(&t.error.text);
   }
-  trial t = {.backend = &clb_backend_cuda, .name = "cuda:1", .local = 16384};
-  reset(0, "cuFuncSetAttribute", 1);
-  assert_int_equal(attempt(&t), CLB_ERROR_DRIVER);
-  assert_non_null(strstr(t.error.text.s, "cuda:1: cuFuncSetAttribute: FAKE_ERROR (1)"));
-  clb_text_free(&t.error.text);
+  trial t = trial_of(false);
+  t.local = 16384;
+  expect_failure(&t, attempt,
+                 &(coded_failure){"cuFuncSetAttribute", 1, CLB_ERROR_DRIVER,
+                                  "cuda:1: cuFuncSetAttribute: FAKE_ERROR (1)"});
 }
 
 /* A recording is one graph, updated where the driver can; if any call refuses, the launches are
@@ -302,78 +252,62 @@ static void graphs(void **state) {
                {{"cuGraphInstantiateWithFlags", "hipGraphInstantiateWithFlags"}, 0, 0},
                {{"cuGraphUpload", "hipGraphUpload"}, 2, 1}};
   (void)state;
-  if (!here.n) skip_because("CLB_TEST_FAKE_GPU does not name the fake drivers");
   for (int i = 0; i < 2 * (int)(sizeof table / sizeof *table); i++) {
-    trial t = {.backend = i % 2 ? &clb_backend_hip : &clb_backend_cuda,
-               .name = i % 2 ? "hip:1" : "cuda:1"};
+    trial t = trial_of(i % 2);
     const char *refuses = table[i / 2].refuses[i % 2];
-    reset(refuses ? 0 : -1, refuses, 900);
-    int alive = here.state.alive;
+    fake.left = refuses ? 0 : -1, fake.only = refuses, fake.code = 900;
+    int alive = fake.alive;
     if (attempt(&t)) fail_msg("%s, %s: %s", t.name, refuses, t.error.text.s);
-    if (here.state.graphs != table[i / 2].graphs || here.state.updates != table[i / 2].updates)
-      fail_msg("%s, %s: %d graphs, %d updates", t.name, refuses, here.state.graphs,
-               here.state.updates);
-    assert_int_equal(here.state.alive, alive);
-    reset(0, i % 2 ? "hipGraphLaunch" : "cuGraphLaunch", 719);
-    assert_int_equal(attempt(&t), CLB_ERROR_DRIVER);
-    assert_non_null(strstr(t.error.text.s, i % 2 ? "hip:1: hipGraphLaunch: FAKE_ERROR (719)"
-                                                 : "cuda:1: cuGraphLaunch: FAKE_ERROR (719)"));
-    clb_text_free(&t.error.text);
+    if (fake.graphs != table[i / 2].graphs || fake.updates != table[i / 2].updates)
+      fail_msg("%s, %s: %d graphs, %d updates", t.name, refuses, fake.graphs, fake.updates);
+    assert_int_equal(fake.alive, alive);
+    reset();
+    expect_failure(&t, attempt,
+                   i % 2 ? &(coded_failure){"hipGraphLaunch", 719, CLB_ERROR_DRIVER,
+                                            "hip:1: hipGraphLaunch: FAKE_ERROR (719)"}
+                         : &(coded_failure){"cuGraphLaunch", 719, CLB_ERROR_DRIVER,
+                                            "cuda:1: cuGraphLaunch: FAKE_ERROR (719)"});
   }
-  reset(-1, NULL, 0);
 }
 
 /* Some codes have a status of their own, some also by situation. */
 static void sentences(void **state) {
-  static const struct {
-    int backend;
-    const char *function;
-    int code;
-    clb_status status;
-    const char *word;
-  } table[] = {
-      {0, "cuInit", 100, CLB_ERROR_DEVICE,
+  static const coded_failure table[] = {
+      {"cuInit", 100, CLB_ERROR_DEVICE,
        "the driver finds no NVIDIA GPU here (cuda: cuInit: FAKE_ERROR (100)"},
-      {1, "hipInit", 100, CLB_ERROR_DEVICE, "the driver finds no AMD GPU here"},
-      {0, "cuMemAlloc_v2", 2, CLB_ERROR_MEMORY,
+      {"hipInit", 100, CLB_ERROR_DEVICE, "the driver finds no AMD GPU here"},
+      {"cuMemAlloc_v2", 2, CLB_ERROR_MEMORY,
        "cuda:1: cuMemAlloc_v2: FAKE_OUT_OF_MEMORY (2): told to fail (400 bytes)"},
-      {1, "hipMalloc", 2, CLB_ERROR_MEMORY, "hip:1: hipMalloc: FAKE_OUT_OF_MEMORY (2)"},
-      {0, "cuPointerGetAttribute", 1, CLB_ERROR_ARGUMENT, "is not memory of this driver"},
-      {0, "nvrtcCompileProgram", 6, CLB_ERROR_COMPILE,
+      {"hipMalloc", 2, CLB_ERROR_MEMORY, "hip:1: hipMalloc: FAKE_OUT_OF_MEMORY (2)"},
+      {"cuPointerGetAttribute", 1, CLB_ERROR_ARGUMENT, "is not memory of this driver"},
+      {"nvrtcCompileProgram", 6, CLB_ERROR_COMPILE,
        "nvrtcCompileProgram: FAKE_COMPILATION (6), compiling scale_rows"},
-      {1, "hiprtcCompileProgram", 6, CLB_ERROR_COMPILE,
-       "hiprtcCompileProgram: FAKE_COMPILATION (6)"},
-      {0, "cuModuleLoadData", 200, CLB_ERROR_DRIVER,
+      {"hiprtcCompileProgram", 6, CLB_ERROR_COMPILE, "hiprtcCompileProgram: FAKE_COMPILATION (6)"},
+      {"cuModuleLoadData", 200, CLB_ERROR_DRIVER,
        "cuda:1: cuModuleLoadData: FAKE_ERROR (200): told to fail, loading the binary of scale_rows "
        "("},
-      {1, "hipModuleLoadData", 200, CLB_ERROR_DRIVER,
+      {"hipModuleLoadData", 200, CLB_ERROR_DRIVER,
        "hip:1: hipModuleLoadData: FAKE_ERROR (200): told to fail, loading the binary of scale_rows "
        "("},
-      {0, "cuLaunchKernel", 719, CLB_ERROR_DRIVER,
+      {"cuLaunchKernel", 719, CLB_ERROR_DRIVER,
        "cuda:1: cuLaunchKernel: FAKE_ERROR (719): told to fail"},
-      {1, "hipStreamSynchronize", 719, CLB_ERROR_DRIVER,
+      {"hipStreamSynchronize", 719, CLB_ERROR_DRIVER,
        "hip:1: hipStreamSynchronize: FAKE_ERROR (719)"},
   };
   (void)state;
-  if (!here.n) skip_because("CLB_TEST_FAKE_GPU does not name the fake drivers");
   for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
-    trial t = {.backend = table[i].backend ? &clb_backend_hip : &clb_backend_cuda,
-               .name = table[i].backend ? "hip:1" : "cuda:1"};
-    reset(0, table[i].function, table[i].code);
-    clb_status s = attempt(&t);
-    if (s != table[i].status || !strstr(t.error.text.s, table[i].word))
-      fail_msg("%s: %d, %s", table[i].function, (int)s, t.error.text.s);
-    clb_text_free(&t.error.text);
+    trial t = trial_of(table[i].function[0] == 'h');
+    expect_failure(&t, attempt, &table[i]);
   }
-  trial t = {.backend = &clb_backend_cuda, .name = "cuda:7"};
-  reset(-1, NULL, 0);
+  trial t = trial_of(false);
+  t.name = "cuda:7";
   assert_int_equal(attempt(&t), CLB_ERROR_DEVICE);
   assert_string_equal(t.error.text.s, "cuda:7: there are 2 NVIDIA GPUs here, counted from 0");
   t.name = "cuda:1";
-  here.state.refuse = true;
+  fake.refuse = true;
   assert_int_equal(attempt(&t), CLB_ERROR_COMPILE);
   assert_non_null(strstr(t.error.text.s, "line 1: refused by the fake compiler"));
-  here.state.devices = 0;
+  fake.devices = 0;
   assert_int_equal(attempt(&t), CLB_ERROR_DEVICE);
   clb_text_free(&t.error.text);
 }
@@ -381,13 +315,11 @@ static void sentences(void **state) {
 /* Mistakes that a careless caller of the backend could make. */
 static void misuse(void **state) {
   (void)state;
-  if (!here.n) skip_because("CLB_TEST_FAKE_GPU does not name the fake drivers");
-  trial t = {.backend = &clb_backend_cuda, .name = "cuda"};
+  trial t = trial_of(false);
   clb_device *d = NULL;
   clb_module *module = NULL;
   clb_text binary = {0};
   ir_kernel k;
-  reset(-1, NULL, 0);
   make_kernel(&k, 32, 0);
   assert_int_equal(t.backend->open("cuda", "", NULL, &t.error, &d), CLB_OK);
   assert_int_equal(d->info.runs, 1);
@@ -409,31 +341,10 @@ static void misuse(void **state) {
   ir_free(&k);
 }
 
-/* Opens the fakes under the names of the real libraries; CLB_TEST_FAKE_GPU: their paths, separated
-   by ':'. */
-static void take_their_place(void) {
-  const char *paths = getenv("CLB_TEST_FAKE_GPU");
-  for (char path[4096]; paths && *paths && here.n < 8; paths += *paths == ':') {
-    int length = (int)strcspn(paths, ":");
-    snprintf(path, sizeof path, "%.*s", length, paths);
-    paths += length;
-    void *library = here.library[here.n] = dlopen(path, RTLD_NOW | RTLD_LOCAL),
-         *address = library ? dlsym(library, "fake_gpu_use") : NULL;
-    void (*connect)(fake_gpu_state *) = NULL;
-    memcpy(&connect, &address, sizeof address);
-    if (!connect) {
-      here.n = 0;
-      return;
-    }
-    connect(&here.state);
-    here.n++;
-  }
-}
-
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(every_call),   cmocka_unit_test(adopted),
                                      cmocka_unit_test(local_memory), cmocka_unit_test(graphs),
                                      cmocka_unit_test(sentences),    cmocka_unit_test(misuse)};
-  take_their_place();
+  cuda = find_fake_gpus(&fake);
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

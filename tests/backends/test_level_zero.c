@@ -1,10 +1,11 @@
 /* tests/backends/test_level_zero.c - the Level Zero backend on the test-only driver, through the
    real loader: numbers, order, devices, failures. */
-#include <dlfcn.h>
+#define _GNU_SOURCE
 #include <pthread.h>
 #include <unistd.h>
 
 #include "backends/level_zero/level_zero.h"
+#include "tests/backends/every_call.h"
 #include "tests/backends/opencl_cases.h"
 #include "tests/backends/opencl_runner.h"
 #include "tests/ir/random_kernel.h"
@@ -14,9 +15,7 @@ static const clb_backend *const level_zero = &clb_backend_level_zero;
 static struct {
   bool runs;      /* the driver opens and has a CPU to run on */
   bool subgroups; /* which has sub-groups */
-  int (*violations)(const char **first);
-  int (*live)(void);
-  int (*failed)(void);
+  fake_driver *driver;
   lz_api ze;
 } fake; /* filled once, by main */
 
@@ -32,13 +31,11 @@ static clb_device *open_device(const char *name, clb_error_sink *error) {
 
 /* After each test: no rule of Level Zero was broken, no object is left. */
 static int obeyed(void **state) {
-  const char *first = "";
   (void)state;
   if (!fake.runs) return 0;
-  int broken = fake.violations(&first), live = fake.live();
-  if (broken) fprintf(stderr, "%d rules broken: %s\n", broken, first);
-  if (live) fprintf(stderr, "%d objects left\n", live);
-  return broken || live;
+  if (*fake.driver->mistake) fprintf(stderr, "rules broken: %s\n", fake.driver->mistake);
+  if (fake.driver->alive) fprintf(stderr, "%d objects left\n", fake.driver->alive);
+  return *fake.driver->mistake || fake.driver->alive;
 }
 
 /* ---- numbers ---- */
@@ -459,8 +456,6 @@ static void refused(void **state) {
   clb_text_free(&error.text);
 }
 
-static void ignore(const clb_device_info *info, void *user) { (void)info, (void)user; }
-
 static bool fell_back; /* a recording was not made, which is no failure */
 
 /* y becomes 5.  After a failure the next replay is well. */
@@ -484,12 +479,13 @@ static clb_status replay_scenario(clb_device *d, affine *a) {
 }
 
 /* Calls everything once. */
-static clb_status scenario(clb_error_sink *error) {
+static clb_status scenario(trial *t) {
   clb_device *d;
   affine a = {.module = NULL};
   clb_report report;
   float y[ROWS] = {0};
-  clb_status s = level_zero->open("level_zero:0.1", ":0.1", NULL, error, &d);
+  fell_back = false;
+  clb_status s = open_trial(t, NULL, &d);
   if (s) return s;
   s = affine_load(d, &a, sizeof y);
   if (!s) s = level_zero->wrap(d, &a.y);
@@ -508,53 +504,32 @@ static clb_status scenario(clb_error_sink *error) {
   return s;
 }
 
-/* Calls that may fail without harm to the rest. */
-static bool may_fail(const char *function) {
-  return strstr(function, "Destroy") || !strcmp(function, "zeMemFree") ||
+static clb_status list(trial *t) {
+  int n = 0;
+  (void)t;
+  level_zero->list(count_devices, &n);
+  return CLB_OK;
+}
+
+static bool harmless(const char *function) {
+  return fell_back || strstr(function, "Destroy") || !strcmp(function, "zeMemFree") ||
          !strcmp(function, "zeModuleBuildLogGetString") ||
          !strcmp(function, "zeDevicePciGetPropertiesExt");
 }
 
-/* The k-th call of the function fails: a message names it, no object is left, no rule is broken.
-   false: there was no such call. */
-static bool fail_once(const char *function, int k) {
-  char wish[80];
-  clb_error_sink error = {0};
-  snprintf(wish, sizeof wish, "%s:%d", function, k);
-  setenv("CLB_TEST_FAIL", wish, 1);
-  fell_back = false;
-  clb_status s = scenario(&error);
-  bool failed = fake.failed();
-  unsetenv("CLB_TEST_FAIL");
-  if (failed && !s && !may_fail(function) && !fell_back) fail_msg("%s was not noticed", wish);
-  if (s && !(failed && strstr(error.text.s, function) &&
-             strstr(error.text.s, "ZE_RESULT_ERROR_UNKNOWN")))
-    fail_msg("%s: %s", wish, error.text.s);
-  clb_text_free(&error.text);
-  if (obeyed(NULL)) fail_msg("%s", wish);
-  return failed;
-}
-
 static void failures(void **state) {
-  static const char *const functions[] = {
-#define X(name) "ze" #name,
-      LZ_FUNCTIONS(X)
-#undef X
-  };
   clb_error_sink error = {0};
-  int tried = 0;
   (void)state;
   level_zero->close(open_device("level_zero", &error));
-  for (size_t i = 0; i < sizeof functions / sizeof *functions; i++)
-    for (int k = 1; fail_once(functions[i], k); k++) tried++;
-  assert_true(tried > 50);
-  for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) {
-    char wish[80];
-    snprintf(wish, sizeof wish, "%s:1", functions[i]);
-    setenv("CLB_TEST_FAIL", wish, 1);
-    level_zero->list(ignore, NULL);
-    unsetenv("CLB_TEST_FAIL");
-  }
+  trial t = {.backend = level_zero,
+             .name = "level_zero:0.1",
+             .fake = fake.driver,
+             .code = ZE_RESULT_ERROR_UNKNOWN,
+             .word = "ZE_RESULT_ERROR_UNKNOWN",
+             .harmless = harmless};
+  fail_each_call(&t, scenario, 50);
+  t.harmless = NULL;
+  fail_each_call(&t, list, 0);
 }
 
 /* ---- under Debian's validation layer, which must be there before the process starts ---- */
@@ -580,24 +555,18 @@ static void validated(void **state) {
 }
 
 static bool find_fake(void) {
-  const char *path = getenv("CLB_TEST_FAKE_LEVEL_ZERO");
   opencl_runner runner;
+  void *loader;
   dlopen("libOpenCL.so.1", RTLD_NOW); /* stays: closed, it would leak */
   fake.subgroups = runner_open(&runner, "Intel(R) OpenCL", "");
-  if (!path || !(fake.subgroups || runner_open(&runner, "Portable Computing Language", "")))
-    return false;
+  if (!fake.subgroups && !runner_open(&runner, "Portable Computing Language", "")) return false;
   runner_close(&runner);
   if (!fake.subgroups && system("command -v llvm-spirv-15 >/dev/null 2>&1")) return false;
-  setenv("ZE_ENABLE_ALT_DRIVERS", path, 1);
-  void *library = dlopen(path, RTLD_NOW), *loader = dlopen("libze_loader.so.1", RTLD_NOW);
-  if (!library || !loader) return false;
-  *(void **)&fake.violations = dlsym(library, "fake_level_zero_violations");
-  *(void **)&fake.live = dlsym(library, "fake_level_zero_live");
-  *(void **)&fake.failed = dlsym(library, "fake_level_zero_failed");
-#define X(name) *(void **)&fake.ze.name = dlsym(loader, "ze" #name);
+  if (!(fake.driver = find_fake_level_zero(&loader))) return false;
+#define X(name) fake_function(loader, "ze" #name, &fake.ze.name);
   LZ_FUNCTIONS(X)
 #undef X
-  return fake.violations && fake.live && fake.failed;
+  return true;
 }
 
 int main(int argc, char **argv) {

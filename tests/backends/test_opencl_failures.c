@@ -1,54 +1,30 @@
 /* tests/backends/test_opencl_failures.c - every call of the OpenCL backend fails once: a message
    each time, no leak, no crash. */
 #define _GNU_SOURCE
-#include <dlfcn.h>
-#include <link.h>
-
-#include "tests/fakes/fake_opencl.h"
+#include "tests/backends/every_call.h"
 #include "tests/backends/opencl_devices.h"
 
-static struct {
-  fake_opencl_state *fake; /* NULL: no fake, or no OpenCL */
-  void *genuine;           /* library */
-} here;                    /* filled once, by main */
+static fake_driver *fake; /* NULL: no fake, or no OpenCL */
+static void *genuine;     /* library */
 
-static void count(const clb_device_info *info, void *user) {
-  assert_non_null(info->description);
-  ++*(int *)user;
-}
-
-static void genuine_call(const char *name, void *call) {
-  void *address = dlsym(here.genuine, name);
-  assert_non_null(address);
-  memcpy(call, &address, sizeof address);
-}
+static void genuine_call(const char *name, void *call) { fake_function(genuine, name, call); }
 
 /* ---- what is tried ---- */
 
-typedef struct {
-  const char *name;
-  clb_error_sink error;
-  clb_device *device; /* open while the calls that fail are others' */
-  clb_native native;
-  void *pointer; /* shared memory, or NULL */
-} trial;
-
 static clb_status open_and_close(trial *t) {
   int n = 0;
-  clb_device *d = NULL;
-  opencl->list(count, &n);
+  clb_device *d;
+  opencl->list(count_devices, &n);
   assert_true(n <= found.n);
-  clb_status s = opencl->open(t->name, t->name + 6, NULL, &t->error, &d);
-  assert_true(!s == (d != NULL));
-  if (d) opencl->close(d);
+  const clb_status s = open_trial(t, NULL, &d);
+  opencl->close(d);
   return s;
 }
 
 static clb_status adopt_and_close(trial *t) {
-  clb_device *d = NULL;
-  clb_status s = opencl->open("opencl", "", &t->native, &t->error, &d);
-  assert_true(!s == (d != NULL));
-  if (d) opencl->close(d);
+  clb_device *d;
+  const clb_status s = open_trial(t, &t->native, &d);
+  opencl->close(d);
   return s;
 }
 
@@ -121,8 +97,7 @@ static clb_status use_recorded(trial *t) {
           (clb_work){.name = k.name, .module = module, .groups = 1, .args = args[i], .n_args = 2};
     }
     opencl->record(d, work, 2, &r);
-    if (((clb_opencl *)d)->commands.create && here.fake->left != -1 && !here.fake->failed)
-      assert_non_null(r);
+    if (((clb_opencl *)d)->commands.create && fake->left != -1 && !fake->failed) assert_non_null(r);
     for (int turn = 0; turn < 2 && !s; turn++) {
       if (r) s = opencl->replay(d, r);
       for (int i = 0; i < 2 && !r && !s; i++) s = opencl->launch(d, module, 1, args[i], 2);
@@ -138,25 +113,9 @@ static clb_status use_recorded(trial *t) {
   return s;
 }
 
-/* Only the first call fails, then only the second, and so on until no call is left. */
-static void sweep(trial *t, clb_status (*attempt)(trial *), int min) {
-  fake_opencl_state *f = here.fake;
-  int alive = f->alive, n = 0, told = 0;
-  for (;; n++) {
-    *f = (fake_opencl_state){.left = n, .code = CL_OUT_OF_RESOURCES, .alive = alive};
-    clb_status s = attempt(t);
-    f->left = -1;
-    if (f->alive != alive)
-      fail_msg("%s: after call %d (%s) failed, %d objects are left over", t->name, n, f->failed,
-               f->alive - alive);
-    if (!f->failed && s) fail_msg("%s: %s", t->name, t->error.text.s);
-    if (!f->failed) break;
-    if (s &&
-        (!strstr(t->error.text.s, f->failed) || !strstr(t->error.text.s, "CL_OUT_OF_RESOURCES")))
-      fail_msg("%s: call %d (%s) failed: %s", t->name, n, f->failed, t->error.text.s);
-    told += s != CLB_OK;
-  }
-  if (told < min) fail_msg("%s: of %d calls only %d are missed when they fail", t->name, n, told);
+static void need_fake(void) {
+  if (!fake || !found.n)
+    skip_because("no OpenCL device, or CLB_TEST_FAKE_OPENCL does not name the fake loader");
 }
 
 static void every_call(void **state) {
@@ -167,8 +126,7 @@ static void every_call(void **state) {
   __typeof__(&clSVMAlloc) svm_alloc;
   __typeof__(&clSVMFree) svm_free;
   (void)state;
-  if (!here.fake || !found.n)
-    skip_because("no OpenCL device, or CLB_TEST_FAKE_OPENCL does not name the fake loader");
+  need_fake();
   genuine_call("clCreateContext", &make_context);
   genuine_call("clCreateCommandQueue", &make_queue);
   genuine_call("clReleaseContext", &drop_context);
@@ -176,22 +134,28 @@ static void every_call(void **state) {
   genuine_call("clSVMAlloc", &svm_alloc);
   genuine_call("clSVMFree", &svm_free);
   for (int i = 0; i < found.n; i++) {
-    trial t = {.name = found.name[i]};
+    trial t = {.backend = opencl,
+               .name = found.name[i],
+               .fake = fake,
+               .code = CL_OUT_OF_RESOURCES,
+               .word = "CL_OUT_OF_RESOURCES"};
     cl_int code;
-    sweep(&t, open_and_close, 20);
+    fail_each_call(&t, open_and_close, 20);
     assert_int_equal(opencl->open(t.name, t.name + 6, NULL, &t.error, &t.device), CLB_OK);
     clb_opencl *o = (clb_opencl *)t.device;
-    sweep(&t, use, 25);
-    sweep(&t, use_recorded, 16);
+    fail_each_call(&t, use, 25);
+    fail_each_call(&t, use_recorded, 16);
     t.pointer = o->pointers.set ? svm_alloc(o->context, CL_MEM_READ_WRITE, 64, 0) : NULL;
     if (t.pointer)
-      sweep(&t, use_pointer,
-            o->keeps_text ? 11 : 12); /* no binary is asked for, so there is one call fewer */
+      fail_each_call(&t, use_pointer,
+                     o->keeps_text ? 11
+                                   : 12); /* no binary is asked for, so there is one call fewer */
     if (t.pointer) svm_free(o->context, t.pointer);
     t.native = (clb_native){.context = make_context(NULL, 1, &o->device, NULL, NULL, &code),
                             .device = o->device};
     t.native.queue = make_queue(t.native.context, o->device, 0, &code);
-    sweep(&t, adopt_and_close, 20);
+    t.name = "opencl";
+    fail_each_call(&t, adopt_and_close, 20);
     drop_queue(t.native.queue);
     drop_context(t.native.context);
     opencl->close(t.device);
@@ -199,14 +163,20 @@ static void every_call(void **state) {
   }
 }
 
+/* Lists, opens, uses. */
+static clb_status use_all(trial *t) {
+  int listed = 0;
+  clb_status s = open_trial(t, NULL, &t->device);
+  opencl->list(count_devices, &listed);
+  if (!s) s = use(t);
+  opencl->close(t->device);
+  assert_int_equal(listed, !strncmp(fake->only, "clGet", 5) ? 0 : found.n);
+  return s;
+}
+
 /* Some codes have a status of their own. */
 static void codes(void **state) {
-  static const struct {
-    const char *function;
-    cl_int code;
-    clb_status status;
-    const char *word;
-  } table[] = {
+  static const coded_failure table[] = {
       {"clGetPlatformIDs", CL_PLATFORM_NOT_FOUND_KHR, CLB_ERROR_DEVICE,
        "clGetPlatformIDs: CL_PLATFORM_NOT_FOUND_KHR (-1001)"},
       {"clGetDeviceIDs", CL_DEVICE_NOT_FOUND, CLB_ERROR_DEVICE, "no such device among the 0"},
@@ -218,43 +188,14 @@ static void codes(void **state) {
       {"clEnqueueNDRangeKernel", -12345, CLB_ERROR_DRIVER, "(-12345)"},
   };
   (void)state;
-  if (!here.fake || !found.n)
-    skip_because("no OpenCL device, or CLB_TEST_FAKE_OPENCL does not name the fake loader");
-  for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
-    trial t = {.name = found.name[0]};
-    int listed = 0, alive = here.fake->alive;
-    *here.fake =
-        (fake_opencl_state){.only = table[i].function, .code = table[i].code, .alive = alive};
-    clb_status s = opencl->open(t.name, t.name + 6, NULL, &t.error, &t.device);
-    opencl->list(count, &listed);
-    if (!s) s = use(&t);
-    opencl->close(t.device);
-    if (s != table[i].status || !strstr(t.error.text.s, table[i].word))
-      fail_msg("%s: %d, %s", table[i].function, (int)s, t.error.text.s);
-    assert_int_equal(listed, i < 2 ? 0 : found.n);
-    assert_int_equal(here.fake->alive, alive);
-    *here.fake = (fake_opencl_state){.left = -1, .alive = alive};
-    clb_text_free(&t.error.text);
-  }
-}
-
-/* Opens the fake under the name of the real loader, and tells it the real one's path. */
-static void take_its_place(void) {
-  const char *path = getenv("CLB_TEST_FAKE_OPENCL");
-  struct link_map *map = NULL;
-  void *genuine = dlopen("libOpenCL.so.1", RTLD_NOW | RTLD_LOCAL);
-  if (!path || !genuine || dlinfo(genuine, RTLD_DI_LINKMAP, &map)) return;
-  setenv("FAKE_OPENCL_GENUINE", map->l_name, 1);
-  dlclose(genuine);
-  void *fake = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-  if (!fake) return;
-  here.genuine = dlopen(getenv("FAKE_OPENCL_GENUINE"), RTLD_NOW | RTLD_LOCAL);
-  here.fake = dlsym(fake, "fake_opencl");
+  need_fake();
+  trial t = {.backend = opencl, .name = found.name[0], .fake = fake};
+  for (size_t i = 0; i < sizeof table / sizeof *table; i++) expect_failure(&t, use_all, &table[i]);
 }
 
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(every_call), cmocka_unit_test(codes)};
-  take_its_place();
-  if (here.fake) opencl->list(remember, NULL);
+  fake = find_fake_opencl(&genuine);
+  if (fake) opencl->list(remember, NULL);
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,7 +2,7 @@
    memory is the host's, machine code is the text itself, a launch calls the test. Strict about
    arguments, contexts and lifetimes; a test says which call fails. Built once per library name;
    once a program has opened it, the loader finds it under that name. */
-#include "tests/fakes/fake_gpu.h"
+#include "tests/fakes/fake_driver.h"
 
 #include <stdarg.h>
 #include <stdint.h>
@@ -25,26 +25,13 @@ enum {
 enum { COMPILATION = 6 };
 enum { DECLARED_LOCAL = 49152, MAX_LOCAL = 232448 };
 
-EXPORT fake_gpu_state *fake_gpu; /* the test's */
-EXPORT void fake_gpu_use(fake_gpu_state *state);
-void fake_gpu_use(fake_gpu_state *state) { fake_gpu = state; }
+EXPORT fake_driver *fake_gpu; /* the test's */
+EXPORT void fake_gpu_use(fake_driver *state);
+void fake_gpu_use(fake_driver *state) { fake_gpu = state; }
 
-static int fails(const char *name) {
-  fake_gpu_state *f = fake_gpu;
-  if (f->only && strcmp(f->only, name)) return OK;
-  if (f->left < 0 || f->left-- > 0) return OK;
-  snprintf(f->failed, sizeof f->failed, "%s", name);
-  if (f->only) f->left = 0; /* again and again */
-  return f->code;
-}
+static int fails(const char *name) { return fake_fails(fake_gpu, name) ? fake_gpu->code : OK; }
 
-static int mistake(int code, const char *format, ...) {
-  va_list args;
-  va_start(args, format);
-  if (!fake_gpu->mistake[0]) vsnprintf(fake_gpu->mistake, sizeof fake_gpu->mistake, format, args);
-  va_end(args);
-  return code;
-}
+#define mistake(...) fake_mistake(fake_gpu, __VA_ARGS__)
 
 /* ---- live objects ---- */
 

@@ -2,8 +2,8 @@
    of two tiles, strict about every argument.
 
    Nothing runs until the host waits; then commands that no barrier separates run in reverse order.
-   ZE_FLAT_DEVICE_HIERARCHY=FLAT shows the tiles as devices. CLB_TEST_FAIL=zeFunction:k makes the
-   k-th call of it fail. CLB_TEST_UNSUPPORTED=zeFunction makes the driver lack it. */
+   ZE_FLAT_DEVICE_HIERARCHY=FLAT shows the tiles as devices.
+   CLB_TEST_UNSUPPORTED=zeFunction makes the driver lack it. */
 #include "tests/fakes/fake_level_zero.h"
 
 #include <pthread.h>
@@ -18,10 +18,7 @@ static const char *const kind_names[] = {"context",      "event pool",    "event
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 object *fake_objects;
-fake_level_zero_wish fake_level_zero = {.left = -1};
-static int violations;
-static bool failed_as_wished;
-static char first_violation[300];
+fake_driver fake_level_zero = {.left = -1};
 static int driver, card, tiles[2]; /* their addresses are the handles */
 
 /* ---- rules ---- */
@@ -29,51 +26,24 @@ static int driver, card, tiles[2]; /* their addresses are the handles */
 ze_result_t fake_broken(ze_result_t r, const char *format, ...) {
   va_list args;
   va_start(args, format);
-  if (!violations++) vsnprintf(first_violation, sizeof first_violation, format, args);
+  if (!fake_level_zero.mistake[0])
+    vsnprintf(fake_level_zero.mistake, sizeof fake_level_zero.mistake, format, args);
   va_end(args);
   return r;
 }
 
-int fake_level_zero_violations(const char **first) {
-  *first = first_violation;
-  return violations;
-}
-
-int fake_level_zero_failed(void) { return failed_as_wished; }
-
-int fake_level_zero_live(void) {
-  int n = 0;
-  pthread_mutex_lock(&lock);
-  for (const object *o = fake_objects; o; o = o->next) n++;
-  pthread_mutex_unlock(&lock);
-  return n;
-}
-
 /* Enters a function; returns its injected failure, or success. fake_end() leaves it. */
 ze_result_t fake_begin(const char *function) {
-  static char wish[80];
-  static int calls;
-  const char *now = getenv("CLB_TEST_FAIL"), *never = getenv("CLB_TEST_UNSUPPORTED"), *colon;
+  const char *never = getenv("CLB_TEST_UNSUPPORTED");
   pthread_mutex_lock(&lock);
   if (never && !strcmp(never, function)) return ZE_RESULT_ERROR_UNSUPPORTED_FEATURE;
-  if (fake_level_zero.left >= 0 && fake_level_zero.left-- == 0) {
-    fake_level_zero.failed = function;
-    return (ze_result_t)fake_level_zero.code;
-  }
-  if (strcmp(wish, now ? now : "") != 0) {
-    snprintf(wish, sizeof wish, "%s", now ? now : "");
-    calls = 0;
-    failed_as_wished = false;
-  }
-  if (!(colon = strchr(wish, ':')) || strlen(function) != (size_t)(colon - wish) ||
-      strncmp(wish, function, strlen(function)))
-    return ZE_RESULT_SUCCESS;
-  if (++calls != atoi(colon + 1)) return ZE_RESULT_SUCCESS;
-  failed_as_wished = true;
-  return ZE_RESULT_ERROR_UNKNOWN;
+  return fake_fails(&fake_level_zero, function) ? (ze_result_t)fake_level_zero.code
+                                                : ZE_RESULT_SUCCESS;
 }
 
 ze_result_t fake_end(ze_result_t r) {
+  fake_level_zero.alive = 0;
+  for (const object *o = fake_objects; o; o = o->next) fake_level_zero.alive++;
   pthread_mutex_unlock(&lock);
   return r;
 }

@@ -10,14 +10,9 @@
 #include <level_zero/ze_api.h>
 #include <level_zero/ze_ddi.h>
 
-#include "tests/fakes/fake_level_zero_state.h"
+#include "tests/fakes/fake_driver.h"
 
-/* For the test: how often the rules of Level Zero were broken (and how, the first time), how many
-   objects are alive, and whether the call that CLB_TEST_FAIL names was made. */
-__attribute__((visibility("default"))) int fake_level_zero_violations(const char **first);
-__attribute__((visibility("default"))) int fake_level_zero_live(void);
-__attribute__((visibility("default"))) int fake_level_zero_failed(void);
-extern __attribute__((visibility("default"))) fake_level_zero_wish fake_level_zero;
+extern __attribute__((visibility("default"))) fake_driver fake_level_zero;
 
 /* ---- what runs kernels: fake_level_zero_run.c, on a CPU through OpenCL; tests/intel/level_zero.c,
    as machine code in an emulator ---- */

@@ -9,7 +9,7 @@
 
 #define EXPORT __attribute__((visibility("default")))
 
-EXPORT fake_opencl_state fake_opencl = {.left = -1};
+EXPORT fake_driver fake_opencl = {.left = -1};
 
 /* The real function; FAKE_OPENCL_GENUINE is its library. */
 static void *genuine(const char *name) {
@@ -20,14 +20,7 @@ static void *genuine(const char *name) {
   return address;
 }
 
-static bool fails(const char *name) {
-  fake_opencl_state *f = &fake_opencl;
-  if (f->only && strcmp(f->only, name)) return false;
-  if (f->left < 0 || f->left-- > 0) return false;
-  f->failed = name;
-  if (f->only) f->left = 0; /* again and again */
-  return true;
-}
+static bool fails(const char *name) { return fake_fails(&fake_opencl, name); }
 
 #define REAL(name)                                                                                 \
   static __typeof__(&name) real;                                                                   \

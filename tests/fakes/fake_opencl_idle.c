@@ -29,14 +29,7 @@ typedef struct thing {
 
 static thing *things;
 
-static cl_int mistake(cl_int code, const char *format, ...) {
-  va_list args;
-  va_start(args, format);
-  if (!fake_opencl.mistake[0])
-    vsnprintf(fake_opencl.mistake, sizeof fake_opencl.mistake, format, args);
-  va_end(args);
-  return code;
-}
+#define mistake(...) fake_mistake(&fake_opencl, __VA_ARGS__)
 
 static thing *make(sort kind, const void *data, size_t bytes, cl_int *code) {
   thing *t = calloc(1, sizeof *t);

@@ -5,8 +5,6 @@
 
 #include "tests/fakes/fake_opencl.h"
 
-extern fake_opencl_state fake_opencl;
-
 #define IDLE(name) extern __typeof__(name) idle_##name;
 IDLE(clCreateBuffer)
 IDLE(clReleaseMemObject)

@@ -5,14 +5,10 @@
    libraries. CLB_TEST_CALLS: how many calls of each part of a step fail, spread evenly (0: every
    one). */
 #define _GNU_SOURCE
-#include <dlfcn.h>
 #include <limits.h>
-#include <link.h>
 #include <sys/wait.h>
 
-#include "tests/fakes/fake_gpu.h"
-#include "tests/fakes/fake_level_zero_state.h"
-#include "tests/fakes/fake_opencl.h"
+#include "tests/fakes/find_fakes.h"
 #include "tests/models/model_places.h"
 
 static const made_model small = {
@@ -37,11 +33,8 @@ typedef struct {
   const char *name;
   int opens,
       steps; /* calls that fail of an opening and of a step, unless CLB_TEST_CALLS says otherwise */
-  bool (*find)(void);
-  void (*arm)(long call, bool memory); /* 0: none */
-  long (*calls)(const char **failed);  /* since */
-  int (*alive)(void);
-  const char *(*mistake)(void);
+  fake_driver *(*find)(void);
+  int codes[2];         /* with which calls fail: any, for lack of memory */
   const char *words;    /* that a message contains */
   const char *missed;   /* functions, separated by spaces, that may fail unnoticed: the results are
                            right without them */
@@ -49,8 +42,6 @@ typedef struct {
 } driver;
 
 enum { NEVER = INT_MAX };
-
-static fake_gpu_state gpu;
 
 /* The kernel that looks for bad edges finds none, and that of sums says that n atoms have 12 n n
    neighbours; no other does anything. */
@@ -66,116 +57,63 @@ static void idle(void *user, const char *text, unsigned groups, unsigned threads
     found[i] = checks ? INT32_MAX : i ? 0 : 12 * (int32_t)(atoms * atoms);
 }
 
-static bool find_gpu(void) {
-  const char *paths = getenv("CLB_TEST_FAKE_GPU");
-  int n = 0;
-  for (char path[4096]; paths && *paths; paths += *paths == ':') {
-    const int length = (int)strcspn(paths, ":");
-    snprintf(path, sizeof path, "%.*s", length, paths);
-    paths += length;
-    void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL),
-         *address = library ? dlsym(library, "fake_gpu_use") : NULL;
-    void (*connect)(fake_gpu_state *) = NULL;
-    memcpy(&connect, &address, sizeof address);
-    if (!connect) return false;
-    connect(&gpu);
-    n++;
-  }
-  gpu = (fake_gpu_state){.devices = 1, .left = -1, .launch = idle};
-  return n == 4;
+static fake_driver *find_gpu(void) {
+  static fake_driver gpu = {.devices = 1};
+  return find_fake_gpus(&gpu) ? &gpu : NULL;
 }
-static void fail_gpu(long call, bool memory) {
-  gpu.left = call ? (int)call - 1 : NEVER;
-  gpu.code = memory ? 2 : 999;
-  gpu.failed[0] = 0;
-}
-static long calls_gpu(const char **failed) {
-  *failed = gpu.failed[0] ? gpu.failed : NULL;
-  return (long)NEVER - gpu.left;
-}
-static int alive_gpu(void) { return gpu.alive; }
-static const char *mistake_gpu(void) { return gpu.mistake; }
 
 /* OpenCL: platforms, devices, contexts and queues are those of a real driver. */
-static fake_opencl_state *cl;
-
-static bool find_opencl(void) {
-  const char *path = getenv("CLB_TEST_FAKE_OPENCL");
-  struct link_map *map = NULL;
-  void *genuine = dlopen("libOpenCL.so.1", RTLD_NOW | RTLD_LOCAL);
-  if (!path || !genuine || dlinfo(genuine, RTLD_DI_LINKMAP, &map)) return false;
-  setenv("FAKE_OPENCL_GENUINE", map->l_name, 1);
-  dlclose(genuine);
-  void *fake = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-  cl = fake ? dlsym(fake, "fake_opencl") : NULL;
-  if (!cl || !dlopen(getenv("FAKE_OPENCL_GENUINE"), RTLD_NOW | RTLD_LOCAL)) return false;
-  *cl = (fake_opencl_state){.left = -1, .idle = true, .launch = idle};
+static fake_driver *find_opencl(void) {
+  void *genuine;
+  fake_driver *fake = find_fake_opencl(&genuine);
   clb_context *ctx = NULL;
-  const bool opens = !clb_context_create("opencl:0:0", &ctx);
+  if (fake) fake->idle = true;
+  const bool opens = fake && !clb_context_create("opencl:0:0", &ctx);
   clb_context_destroy(&ctx);
-  return opens;
+  return opens ? fake : NULL;
 }
-static void fail_opencl(long call, bool memory) {
-  cl->left = call ? (int)call - 1 : NEVER;
-  cl->code = memory ? CL_OUT_OF_HOST_MEMORY : CL_OUT_OF_RESOURCES;
-  cl->failed = NULL;
-}
-static long calls_opencl(const char **failed) {
-  *failed = cl->failed;
-  return (long)NEVER - cl->left;
-}
-static int alive_opencl(void) { return cl->alive; }
-static const char *mistake_opencl(void) { return cl->mistake; }
 
-static struct {
-  fake_level_zero_wish *wish;
-  int (*violations)(const char **first);
-  int (*live)(void);
-} ze;
-
-static bool find_level_zero(void) {
-  const char *path = getenv("CLB_TEST_FAKE_LEVEL_ZERO");
-  if (!path) return false;
-  setenv("ZE_ENABLE_ALT_DRIVERS", path, 1);
-  void *library = dlopen(path, RTLD_NOW);
-  if (!library || !dlopen("libze_loader.so.1", RTLD_NOW)) return false;
-  void *violations = dlsym(library, "fake_level_zero_violations"),
-       *live = dlsym(library, "fake_level_zero_live");
-  memcpy(&ze.violations, &violations, sizeof violations);
-  memcpy(&ze.live, &live, sizeof live);
-  if (!(ze.wish = dlsym(library, "fake_level_zero")) || !violations || !live) return false;
-  *ze.wish = (fake_level_zero_wish){.left = -1, .idle = true, .launch = idle};
-  return true;
-}
-static void fail_level_zero(long call, bool memory) {
-  ze.wish->left = call ? call - 1 : NEVER;
-  ze.wish->code = memory ? 0x70000003 /* ZE_RESULT_ERROR_OUT_OF_DEVICE_MEMORY */
-                         : 0x7ffffffe /* ZE_RESULT_ERROR_UNKNOWN */;
-  ze.wish->failed = NULL;
-}
-static long calls_level_zero(const char **failed) {
-  *failed = ze.wish->failed;
-  return (long)NEVER - ze.wish->left;
-}
-static int alive_level_zero(void) { return ze.live(); }
-static const char *mistake_level_zero(void) {
-  const char *first = "";
-  return ze.violations(&first) ? first : "";
+static fake_driver *find_level_zero(void) {
+  void *loader;
+  fake_driver *fake = find_fake_level_zero(&loader);
+  if (fake) fake->idle = true;
+  return fake;
 }
 
 static const driver drivers[] = {
-    {"cuda:0", 80, 60, find_gpu, fail_gpu, calls_gpu, alive_gpu, mistake_gpu, "FAKE_",
+    {"cuda:0",
+     80,
+     60,
+     find_gpu,
+     {999, 2},
+     "FAKE_",
      "cuDriverGetVersion cuDeviceGetAttribute cuCtxGetCurrent cuCtxPushCurrent_v2 "
      "cuCtxPopCurrent_v2 cuMemFree_v2 nvrtcGetProgramLogSize nvrtcDestroyProgram",
      true},
-    {"hip:0", 80, 60, find_gpu, fail_gpu, calls_gpu, alive_gpu, mistake_gpu, "FAKE_",
+    {"hip:0",
+     80,
+     60,
+     find_gpu,
+     {999, 2},
+     "FAKE_",
      "hipRuntimeGetVersion hipDeviceGetAttribute hipGetDevice hipFree hiprtcGetProgramLogSize "
      "hiprtcDestroyProgram",
      true},
-    {"opencl:0:0", 20, 40, find_opencl, fail_opencl, calls_opencl, alive_opencl, mistake_opencl,
-     "CL_OUT_OF_", "clGetExtensionFunctionAddressForPlatform", false},
-    {"level_zero:0", 20, 40, find_level_zero, fail_level_zero, calls_level_zero, alive_level_zero,
-     mistake_level_zero, "ZE_RESULT_ERROR_",
+    {"opencl:0:0",
+     20,
+     40,
+     find_opencl,
+     {-5 /* CL_OUT_OF_RESOURCES */, -6 /* CL_OUT_OF_HOST_MEMORY */},
+     "CL_OUT_OF_",
+     "clGetExtensionFunctionAddressForPlatform",
+     false},
+    {"level_zero:0",
+     20,
+     40,
+     find_level_zero,
+     {0x7ffffffe /* ZE_RESULT_ERROR_UNKNOWN */,
+      0x70000003 /* ZE_RESULT_ERROR_OUT_OF_DEVICE_MEMORY */},
+     "ZE_RESULT_ERROR_",
      "zeModuleBuildLogDestroy zeMemFree zeModuleDestroy zeKernelDestroy "
      "zeDevicePciGetPropertiesExt zeCommandListAppendBarrier "
      "zeEventHostSynchronize zeEventHostReset",
@@ -185,10 +123,21 @@ static const driver drivers[] = {
 
 static struct {
   const driver *d;
+  fake_driver *fake;
   char path[64];
   atom_set atoms[2]; /* the second has other neighbours, and more */
   computed right[2];
 } here;
+
+/* The k-th call from now on fails, for lack of memory or not; 0: none. */
+static void arm(long k, bool memory) {
+  here.fake->left = k ? (int)k - 1 : NEVER;
+  here.fake->code = here.d->codes[memory];
+  here.fake->failed = NULL;
+}
+
+/* How many calls there were since, if none failed. */
+static long calls(void) { return (long)NEVER - here.fake->left; }
 
 static clb_status compute_set(opened *o, int which, computed *c) {
   const atom_set *a = &here.atoms[which];
@@ -223,8 +172,7 @@ static bool is_compilers(const char *name) {
 /* An injected failure, of memory or not: reported with the call's name, the driver's error and the
    right status, or one that does no harm. */
 static void must_be_told(const opened *o, clb_status s, const char *part, long k, bool memory) {
-  const char *failed, *said = clb_error(o->ctx);
-  here.d->calls(&failed);
+  const char *failed = here.fake->failed, *said = clb_error(o->ctx);
   if (!s && (!failed || among(here.d->missed, failed))) return;
   if (!s) fail_msg("%s: %s, call %ld: %s failed unseen", here.d->name, part, k, failed);
   if (!failed) fail_msg("%s: %s fails with no call failing: %s", here.d->name, part, said);
@@ -242,24 +190,22 @@ static void must_be_told(const opened *o, clb_status s, const char *part, long k
 }
 
 static void must_obey(const char *part, long k, int alive) {
-  const char *failed;
-  here.d->calls(&failed);
-  if (here.d->mistake()[0])
+  const char *failed = here.fake->failed;
+  if (here.fake->mistake[0])
     fail_msg("%s: %s, call %ld (%s): %s", here.d->name, part, k, failed ? failed : "none",
-             here.d->mistake());
-  if (here.d->alive() != alive)
+             here.fake->mistake);
+  if (here.fake->alive != alive)
     fail_msg("%s: %s, call %ld (%s): %d objects are left over", here.d->name, part, k,
-             failed ? failed : "none", here.d->alive() - alive);
+             failed ? failed : "none", here.fake->alive - alive);
 }
 
 /* Opens a context, runs, destroys it; the k-th call fails (0: none). Returns the number of calls.
  */
 static long whole_step(long k, bool check) {
-  const int alive = here.d->alive();
-  const char *failed;
+  const int alive = here.fake->alive;
   opened o;
   computed c[2] = {{0}};
-  here.d->arm(k, k % 2);
+  arm(k, k % 2);
   clb_status s = open_model(&o);
   for (int i = 0; i < 2 && !s; i++) {
     s = compute_set(&o, i, &c[i]);
@@ -268,9 +214,9 @@ static long whole_step(long k, bool check) {
   }
   must_be_told(&o, s, "a whole step", k, k % 2);
   close_model(&o);
-  const long n = here.d->calls(&failed);
+  const long n = calls();
   must_obey("a whole step", k, alive);
-  here.d->arm(0, false);
+  arm(0, false);
   return n;
 }
 
@@ -298,22 +244,21 @@ static void steps_of_one_model(void **state) {
   computed c;
   long n = 1, tried = 0, told = 0;
   (void)state;
-  const int alive = here.d->alive();
+  const int alive = here.fake->alive;
   if (open_model(&o)) fail_msg("%s", clb_error(o.ctx));
   for (int i = 1; i >= 0; i--) assert_int_equal(compute_set(&o, i, &c), CLB_OK);
   for (long k = 0; k <= n; k = k ? next_call(k, n, here.d->steps) : 1) {
-    const char *failed;
-    here.d->arm(k, k / 2 % 2);
+    arm(k, k / 2 % 2);
     clb_status s = CLB_OK;
     for (int i = 1; i >= 0 && !s; i--) {
       c = (computed){0};
       s = compute_set(&o, i, &c);
       if (!s) must_be_right(&c, i);
     }
-    if (!k) n = here.d->calls(&failed);
+    if (!k) n = calls();
     must_be_told(&o, s, "a step", k, k / 2 % 2);
     tried += k > 0, told += s != CLB_OK;
-    here.d->arm(0, false);
+    arm(0, false);
     for (int i = 1; i >= 0; i--) {
       c = (computed){0};
       if (compute_set(&o, i, &c))
@@ -334,20 +279,19 @@ static void recorded_steps(void **state) {
   computed c;
   long n = 1, good = 0;
   (void)state;
-  const int alive = here.d->alive();
+  const int alive = here.fake->alive;
   if (open_model(&o)) fail_msg("%s", clb_error(o.ctx));
   for (long k = 0; k <= n; k = k ? next_call(k, n, here.d->steps) : 1) {
-    const char *failed;
     assert_int_equal(compute_set(&o, 1, &c), CLB_OK);
     clb_status s = compute_set(&o, 0, &c);
-    here.d->arm(k, k / 2 % 2);
+    arm(k, k / 2 % 2);
     for (int i = 0; i < 2 && !s; i++) {
       c = (computed){0};
       s = compute_set(&o, 0, &c);
       if (!s) must_be_right(&c, 0), good++;
     }
-    if (!k) n = here.d->calls(&failed);
-    here.d->arm(0, false);
+    if (!k) n = calls();
+    arm(0, false);
     for (int i = 0; i < 3; i++) {
       c = (computed){0};
       assert_int_equal(compute_set(&o, 0, &c), CLB_OK);
@@ -372,8 +316,8 @@ static void little_memory(void **state) {
   clb_buffer *b;
   long long atoms = 0, edges = 0;
   (void)state;
-  const int alive = here.d->alive();
-  gpu.memory = 16 * MiB;
+  const int alive = here.fake->alive;
+  here.fake->memory = 16 * MiB;
   if (open_model(&o)) fail_msg("%s", clb_error(o.ctx));
   assert_int_equal(clb_buffer_create(o.ctx, 17 * MiB, &b), CLB_ERROR_MEMORY);
   must_say(o.ctx, "FAKE_OUT_OF_MEMORY");
@@ -384,7 +328,7 @@ static void little_memory(void **state) {
   /* a little less memory than the larger system needs */
   assert_int_equal(compute_set(&o, 0, &c), CLB_OK);
   clb_model_destroy(&o.model);
-  gpu.memory = 16 * MiB;
+  here.fake->memory = 16 * MiB;
   assert_int_equal(clb_model_open(o.ctx, here.path, NULL, &o.model), CLB_OK);
   assert_int_equal(compute_set(&o, 1, &c), CLB_ERROR_MEMORY);
   must_say(o.ctx, "FAKE_OUT_OF_MEMORY");
@@ -394,7 +338,7 @@ static void little_memory(void **state) {
     fail_msg("%s", clb_error(o.ctx));
   if (atoms < 1 || atoms >= 100 || edges < 1) fail_msg("%s", clb_error(o.ctx));
   printf("%s: %s\n", here.d->name, clb_error(o.ctx));
-  gpu.memory = 0;
+  here.fake->memory = 0;
   assert_int_equal(compute_set(&o, 1, &c), CLB_OK);
   close_model(&o);
   must_obey("too little memory", 0, alive);
@@ -444,8 +388,9 @@ int main(int argc, char **argv) {
                                  .initial_state = (void *)(uintptr_t)&drivers[i]};
     if (argc < 2 || strcmp(argv[1], drivers[i].name)) continue;
     here.d = &drivers[i];
-    if (!here.d->find()) return SKIPPED;
-    here.d->arm(0, false);
+    if (!(here.fake = here.d->find())) return SKIPPED;
+    here.fake->launch = idle;
+    arm(0, false);
     return _cmocka_run_group_tests(here.d->name, parts, here.d->has_memory_size ? 4 : 3, make_right,
                                    remove_made);
   }

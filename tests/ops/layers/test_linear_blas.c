@@ -1,20 +1,19 @@
 /* tests/ops/layers/test_linear_blas.c - cuBLAS and rocBLAS behind matrix products, on fake drivers
    and libraries. */
-#include <dlfcn.h>
-
+#define _GNU_SOURCE /* link.h */
 #include "backends/cuda_hip/gpu.h"
 #include "tests/fakes/fake_blas.h"
-#include "tests/fakes/fake_gpu.h"
+#include "tests/fakes/find_fakes.h"
 #include "tests/ops/layers/linear_products.h"
 
 static struct {
-  fake_gpu_state gpu;
+  fake_driver gpu;
   fake_blas_state blas;
-  int gpus, libraries;
+  void *gpus, *libraries;
 } here; /* filled once, by main */
 
 static void reset(void) {
-  here.gpu = (fake_gpu_state){.devices = 1, .left = -1};
+  here.gpu = (fake_driver){.devices = 1, .left = -1};
   here.blas = (fake_blas_state){0};
 }
 
@@ -114,24 +113,6 @@ static void failures(void **state) {
   close_context(ctx);
 }
 
-/* Opens the fakes under the names of the real libraries; returns how many took `state`. */
-static int take_their_place(const char *paths, const char *symbol, void *state) {
-  int n = 0;
-  for (char path[4096]; paths && *paths; paths += *paths == ':') {
-    int length = (int)strcspn(paths, ":");
-    snprintf(path, sizeof path, "%.*s", length, paths);
-    paths += length;
-    void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL),
-         *address = library ? dlsym(library, symbol) : NULL;
-    void (*connect)(void *) = NULL;
-    memcpy(&connect, &address, sizeof address);
-    if (!connect) return 0;
-    connect(state);
-    n++;
-  }
-  return n;
-}
-
 int main(void) {
   static char cuda[] = "cuda", hip[] = "hip";
   const struct CMUnitTest tests[] = {{"linear_cublas", products, NULL, NULL, cuda},
@@ -141,7 +122,7 @@ int main(void) {
                                      {"linear_cublas_failures", failures, NULL, NULL, cuda},
                                      {"linear_rocblas_failures", failures, NULL, NULL, hip}};
   reset();
-  here.gpus = take_their_place(getenv("CLB_TEST_FAKE_GPU"), "fake_gpu_use", &here.gpu);
-  here.libraries = take_their_place(getenv("CLB_TEST_FAKE_BLAS"), "fake_blas_use", &here.blas);
+  here.gpus = find_fake_gpus(&here.gpu);
+  here.libraries = connect_fakes("CLB_TEST_FAKE_BLAS", "fake_blas_use", &here.blas);
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
