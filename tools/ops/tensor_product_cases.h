@@ -112,6 +112,8 @@ static const tool_case cases[] = {
      {{65, LAYOUT_DENSE, 0}},
      USUAL_PASSES},
     {{CHANNEL_WISE("16x0e+8x1o", SH2, SH2, CLB_IR_MUL), BF16, 1}, {{33, LAYOUT_PADDED, 0}}, FIRST},
+    {{CHANNEL_WISE("7x0e+5x1o", SH1, SH1, CLB_IR_MUL), F16, 0}, {{19, LAYOUT_PADDED, 0}}, 0},
+    {{CHANNEL_WISE("6x0e+3x1o", SH1, SH1, CLB_MUL_IR), BF16, 0}, {{19, LAYOUT_DENSE, 0}}, 0},
     {{CHANNEL_WISE("33x2e", "1o", "1x3o", CLB_IR_MUL), F32, 0},
      {{33, LAYOUT_DENSE, 0}},
      USUAL_PASSES},
