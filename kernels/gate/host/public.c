@@ -4,43 +4,38 @@
 #include <string.h>
 
 #include "kernels/gate/host/gate.h"
-#include "src/base/sizes.h"
+#include "kernels/host/description.h"
 #include "src/problem/irreps.h"
 #include "src/tuning/autotune.h"
 
-/* Reads a description; parts and problem, both zeroed, are to be freed. */
-static clb_status read_description(clb_context *ctx, const char *call, const clb_gate_desc *given,
-                                   size_t size, const void *result, const char *name,
-                                   clb_gate_desc *desc, clb_gate_parts **parts, clb_problem **p) {
-  clb_status s = clb_context_check(ctx, call);
+/* Parts and problem are to be freed. */
+static clb_status read_description(const clb_description *d, unsigned *passes,
+                                   clb_gate_parts **parts, clb_problem **p) {
+  clb_gate_desc desc;
+  *parts = NULL;
+  clb_status s = clb_description_take(d, &desc, sizeof desc, CLB_GATE, p);
   if (s) return s;
-  if (!given || !result)
-    return clb_fail(&ctx->error, CLB_ERROR_ARGUMENT, "%s: %s is NULL", call, given ? name : "desc");
-  s = clb_take_struct(&ctx->error, "clb_gate_desc", desc, sizeof *desc, given, size);
-  if (s) return s;
-  *parts = calloc(1, sizeof **parts);
-  *p = calloc(1, sizeof **p);
-  if (!*parts || !*p) return clb_fail(&ctx->error, CLB_ERROR_MEMORY, "%s: no memory", call);
-  s = clb_gate_read(desc, *parts, &ctx->error);
-  return s ? s : clb_gate_plan(*parts, &(*p)->gate, &ctx->error);
+  if (!(*parts = calloc(1, sizeof **parts)))
+    return clb_fail(&d->ctx->error, CLB_ERROR_MEMORY, "%s: no memory", d->call);
+  clb_problem_set_types(*p, desc.storage, desc.arithmetic, desc.accumulate);
+  *passes = desc.passes;
+  s = clb_gate_read(&desc, *parts, &d->ctx->error);
+  return s ? s : clb_gate_plan(*parts, &(*p)->gate, &d->ctx->error);
 }
 
 clb_status clb_gate_create_sized(clb_context *ctx, const clb_gate_desc *given, clb_op **op,
                                  size_t size) {
   clb_tuner tuner;
-  clb_gate_desc desc;
-  clb_gate_parts *parts = NULL;
-  clb_problem *p = NULL;
+  clb_gate_parts *parts;
+  clb_problem *p;
+  unsigned passes = 0;
   if (op) *op = NULL;
-  clb_status s = read_description(ctx, "clb_gate_create", given, size, op, "op", &desc, &parts, &p);
-  if (!s) {
-    p->kind = CLB_GATE;
-    p->storage = (int32_t)desc.storage;
-    p->arithmetic = (int32_t)desc.arithmetic;
-    p->accumulate = desc.accumulate != 0;
-    s = clb_op_create(ctx, p, desc.passes & ~CLB_MEASURE,
-                      clb_tuner_for(ctx, desc.passes, &clb_test_run_of_rows, &tuner), op);
-  }
+  clb_status s = read_description(
+      &(clb_description){ctx, "clb_gate_create", "clb_gate_desc", given, size, op, "op"}, &passes,
+      &parts, &p);
+  if (!s)
+    s = clb_op_create(ctx, p, passes & ~CLB_MEASURE,
+                      clb_tuner_for(ctx, passes, &clb_test_run_of_rows, &tuner), op);
   free(parts);
   free(p);
   return s;
@@ -53,13 +48,14 @@ static void print(const clb_irreps *irreps, char out[CLB_IRREPS_BYTES], clb_text
 
 clb_status clb_gate_measure_sized(clb_context *ctx, const clb_gate_desc *given,
                                   clb_gate_sizes *sizes, size_t size) {
-  clb_gate_desc desc;
-  clb_gate_parts *parts = NULL;
-  clb_problem *p = NULL;
+  clb_gate_parts *parts;
+  clb_problem *p;
+  unsigned passes;
   clb_text text[2] = {{0}};
   if (sizes) memset(sizes, 0, sizeof *sizes);
-  clb_status s =
-      read_description(ctx, "clb_gate_measure", given, size, sizes, "sizes", &desc, &parts, &p);
+  clb_status s = read_description(
+      &(clb_description){ctx, "clb_gate_measure", "clb_gate_desc", given, size, sizes, "sizes"},
+      &passes, &parts, &p);
   if (!s) {
     print(&parts->in, sizes->irreps_x, &text[0]);
     print(&parts->out, sizes->irreps_y, &text[1]);

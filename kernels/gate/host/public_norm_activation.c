@@ -2,7 +2,7 @@
 #include <stdlib.h>
 
 #include "kernels/host/operand_lists.h"
-#include "src/base/sizes.h"
+#include "kernels/host/description.h"
 #include "src/problem/activation.h"
 #include "src/problem/irreps.h"
 #include "src/tuning/autotune.h"
@@ -13,10 +13,7 @@ static clb_status read_description(const clb_norm_activation_desc *d, clb_proble
   clb_scaled_activation act = {0};
   clb_status s = clb_irreps_read(d->irreps, "irreps", &a->irreps, error);
   if (!s) s = clb_activations_read(d->act, "act", 1, 0, &act, error);
-  p->kind = CLB_NORM_ACTIVATION;
-  p->storage = (int32_t)d->storage;
-  p->arithmetic = (int32_t)d->arithmetic;
-  p->accumulate = d->accumulate != 0;
+  clb_problem_set_types(p, d->storage, d->arithmetic, d->accumulate);
   a->layout = (int32_t)d->layout;
   a->normalize = d->normalize != 0;
   a->bias = d->bias != 0;
@@ -30,17 +27,13 @@ clb_status clb_norm_activation_create_sized(clb_context *ctx, const clb_norm_act
                                             clb_op **op, size_t size) {
   clb_tuner tuner;
   clb_norm_activation_desc desc;
-  clb_status s = clb_context_check(ctx, "clb_norm_activation_create");
+  clb_problem *p;
   if (op) *op = NULL;
-  if (s) return s;
-  if (!given || !op)
-    return clb_fail(&ctx->error, CLB_ERROR_ARGUMENT, "clb_norm_activation_create: %s is NULL",
-                    given ? "op" : "desc");
-  s = clb_take_struct(&ctx->error, "clb_norm_activation_desc", &desc, sizeof desc, given, size);
-  if (s) return s;
-  clb_problem *p = calloc(1, sizeof *p);
-  if (!p) return clb_fail(&ctx->error, CLB_ERROR_MEMORY, "clb_norm_activation_create: no memory");
-  s = read_description(&desc, p, &ctx->error);
+  clb_status s =
+      clb_description_take(&(clb_description){ctx, "clb_norm_activation_create",
+                                              "clb_norm_activation_desc", given, size, op, "op"},
+                           &desc, sizeof desc, CLB_NORM_ACTIVATION, &p);
+  if (!s) s = read_description(&desc, p, &ctx->error);
   if (!s)
     s = clb_op_create(ctx, p, desc.passes & ~CLB_MEASURE,
                       clb_tuner_for(ctx, desc.passes, &clb_test_run_of_rows, &tuner), op);

@@ -3,42 +3,26 @@
 
 #include <stdlib.h>
 
-#include "src/base/sizes.h"
+#include "kernels/host/description.h"
 
-/* The problem of a description, to be freed; NULL: *s says why. */
-static clb_problem *read_description(clb_context *ctx, const char *call,
-                                     const clb_linear_desc *given, size_t size, const void *result,
-                                     const char *name, unsigned *passes, clb_status *s) {
+static clb_status read_description(const clb_description *d, unsigned *passes, clb_problem **p) {
   clb_linear_desc desc;
-  *s = clb_context_check(ctx, call);
-  if (*s) return NULL;
-  if (!given || !result) {
-    *s = clb_fail(&ctx->error, CLB_ERROR_ARGUMENT, "%s: %s is NULL", call, given ? name : "desc");
-    return NULL;
-  }
-  *s = clb_take_struct(&ctx->error, "clb_linear_desc", &desc, sizeof desc, given, size);
-  if (*s) return NULL;
-  clb_problem *p = calloc(1, sizeof *p);
-  if (!p) {
-    *s = clb_fail(&ctx->error, CLB_ERROR_MEMORY, "%s: no memory", call);
-    return NULL;
-  }
-  p->kind = CLB_LINEAR;
-  p->storage = (int32_t)desc.storage;
-  p->arithmetic = (int32_t)desc.arithmetic;
-  p->accumulate = desc.accumulate != 0;
-  *passes = desc.passes & ~CLB_MEASURE;
-  *s = clb_linear_read(&desc, &p->linear, &ctx->error);
-  return p;
+  const clb_status s = clb_description_take(d, &desc, sizeof desc, CLB_LINEAR, p);
+  if (s) return s;
+  clb_problem_set_types(*p, desc.storage, desc.arithmetic, desc.accumulate);
+  *passes = desc.passes;
+  return clb_linear_read(&desc, &(*p)->linear, &d->ctx->error);
 }
 
 clb_status clb_linear_create_sized(clb_context *ctx, const clb_linear_desc *desc, clb_op **op,
                                    size_t size) {
   unsigned passes = 0;
-  clb_status s;
+  clb_problem *p;
   if (op) *op = NULL;
-  clb_problem *p = read_description(ctx, "clb_linear_create", desc, size, op, "op", &passes, &s);
-  if (!s) s = clb_linear_make(ctx, p, passes, op);
+  clb_status s = read_description(
+      &(clb_description){ctx, "clb_linear_create", "clb_linear_desc", desc, size, op, "op"},
+      &passes, &p);
+  if (!s) s = clb_linear_make(ctx, p, passes & ~CLB_MEASURE, op);
   free(p);
   return s;
 }
@@ -46,9 +30,10 @@ clb_status clb_linear_create_sized(clb_context *ctx, const clb_linear_desc *desc
 clb_status clb_linear_measure_sized(clb_context *ctx, const clb_linear_desc *desc,
                                     clb_linear_sizes *sizes, size_t size) {
   unsigned passes;
-  clb_status s;
-  clb_problem *p =
-      read_description(ctx, "clb_linear_measure", desc, size, sizes, "sizes", &passes, &s);
+  clb_problem *p;
+  clb_status s = read_description(
+      &(clb_description){ctx, "clb_linear_measure", "clb_linear_desc", desc, size, sizes, "sizes"},
+      &passes, &p);
   if (sizes) *sizes = (clb_linear_sizes){0, 0, 0};
   if (!s) *sizes = (clb_linear_sizes){p->linear.in.dim, p->linear.out.dim, p->linear.n_weights};
   free(p);

@@ -3,44 +3,27 @@
 
 #include <stdlib.h>
 
-#include "src/base/sizes.h"
+#include "kernels/host/description.h"
 #include "src/tuning/autotune.h"
 
-/* The problem of a description, to be freed; NULL: *s says why. */
-static clb_problem *read_description(clb_context *ctx, const char *call,
-                                     const clb_rms_norm_desc *given, size_t size,
-                                     const void *result, const char *name, unsigned *passes,
-                                     clb_status *s) {
+static clb_status read_description(const clb_description *d, unsigned *passes, clb_problem **p) {
   clb_rms_norm_desc desc;
-  *s = clb_context_check(ctx, call);
-  if (*s) return NULL;
-  if (!given || !result) {
-    *s = clb_fail(&ctx->error, CLB_ERROR_ARGUMENT, "%s: %s is NULL", call, given ? name : "desc");
-    return NULL;
-  }
-  *s = clb_take_struct(&ctx->error, "clb_rms_norm_desc", &desc, sizeof desc, given, size);
-  if (*s) return NULL;
-  clb_problem *p = calloc(1, sizeof *p);
-  if (!p) {
-    *s = clb_fail(&ctx->error, CLB_ERROR_MEMORY, "%s: no memory", call);
-    return NULL;
-  }
-  p->kind = CLB_RMS_NORM;
-  p->storage = (int32_t)desc.storage;
-  p->arithmetic = (int32_t)desc.arithmetic;
-  p->accumulate = desc.accumulate != 0;
+  const clb_status s = clb_description_take(d, &desc, sizeof desc, CLB_RMS_NORM, p);
+  if (s) return s;
+  clb_problem_set_types(*p, desc.storage, desc.arithmetic, desc.accumulate);
   *passes = desc.passes;
-  *s = clb_rms_norm_read(&desc, &p->rms_norm, &ctx->error);
-  return p;
+  return clb_rms_norm_read(&desc, &(*p)->rms_norm, &d->ctx->error);
 }
 
 clb_status clb_rms_norm_create_sized(clb_context *ctx, const clb_rms_norm_desc *desc, clb_op **op,
                                      size_t size) {
   clb_tuner tuner;
   unsigned passes = 0;
-  clb_status s;
+  clb_problem *p;
   if (op) *op = NULL;
-  clb_problem *p = read_description(ctx, "clb_rms_norm_create", desc, size, op, "op", &passes, &s);
+  clb_status s = read_description(
+      &(clb_description){ctx, "clb_rms_norm_create", "clb_rms_norm_desc", desc, size, op, "op"},
+      &passes, &p);
   if (!s)
     s = clb_rms_norm_make(ctx, p, passes & ~CLB_MEASURE,
                           clb_tuner_for(ctx, passes, &clb_test_run_of_norm, &tuner), op);
@@ -51,9 +34,11 @@ clb_status clb_rms_norm_create_sized(clb_context *ctx, const clb_rms_norm_desc *
 clb_status clb_rms_norm_measure_sized(clb_context *ctx, const clb_rms_norm_desc *desc,
                                       clb_rms_norm_sizes *sizes, size_t size) {
   unsigned passes;
-  clb_status s;
-  clb_problem *p =
-      read_description(ctx, "clb_rms_norm_measure", desc, size, sizes, "sizes", &passes, &s);
+  clb_problem *p;
+  clb_status s =
+      read_description(&(clb_description){ctx, "clb_rms_norm_measure", "clb_rms_norm_desc", desc,
+                                          size, sizes, "sizes"},
+                       &passes, &p);
   if (sizes) *sizes = (clb_rms_norm_sizes){0, 0};
   if (!s) *sizes = (clb_rms_norm_sizes){p->rms_norm.irreps.dim, clb_rms_norm_weights(&p->rms_norm)};
   free(p);

@@ -2,7 +2,7 @@
    are checked and made canonical. */
 #include <stdlib.h>
 
-#include "src/base/sizes.h"
+#include "kernels/host/description.h"
 #include "kernels/host/operand_lists.h"
 #include "src/tuning/autotune.h"
 
@@ -11,24 +11,19 @@ clb_status clb_spherical_harmonics_create_sized(clb_context *ctx,
                                                 clb_op **op, size_t size) {
   clb_tuner tuner;
   clb_spherical_harmonics_desc desc;
-  clb_status s = clb_context_check(ctx, __func__);
+  clb_problem *p;
   if (op) *op = NULL;
+  clb_status s = clb_description_take(&(clb_description){ctx, "clb_spherical_harmonics_create",
+                                                         "clb_spherical_harmonics_desc", given,
+                                                         size, op, "op"},
+                                      &desc, sizeof desc, CLB_SPHERICAL_HARMONICS, &p);
   if (s) return s;
-  if (!given || !op)
-    return clb_fail(&ctx->error, CLB_ERROR_ARGUMENT, "clb_spherical_harmonics_create: %s is NULL",
-                    given ? "op" : "desc");
-  s = clb_take_struct(&ctx->error, "clb_spherical_harmonics_desc", &desc, sizeof desc, given, size);
-  if (s) return s;
-  if (!desc.degrees)
+  if (!desc.degrees) {
+    free(p);
     return clb_fail(&ctx->error, CLB_ERROR_ARGUMENT,
                     "clb_spherical_harmonics_create: degrees is NULL");
-  clb_problem *p = calloc(1, sizeof *p);
-  if (!p)
-    return clb_fail(&ctx->error, CLB_ERROR_MEMORY, "clb_spherical_harmonics_create: no memory");
-  p->kind = CLB_SPHERICAL_HARMONICS;
-  p->storage = (int32_t)desc.storage;
-  p->arithmetic = (int32_t)desc.arithmetic;
-  p->accumulate = desc.accumulate != 0;
+  }
+  clb_problem_set_types(p, desc.storage, desc.arithmetic, desc.accumulate);
   clb_spherical_harmonics_problem *sh = &p->spherical_harmonics;
   sh->n_degrees = desc.n_degrees;
   sh->normalization = (int32_t)desc.normalization;

@@ -3,57 +3,52 @@
 
 #include <stdlib.h>
 
-#include "src/base/sizes.h"
+#include "kernels/host/description.h"
 #include "src/problem/symmetric_basis.h"
 #include "src/tuning/autotune.h"
 
-static clb_status take(clb_context *ctx, const clb_symmetric_contraction_desc *given, size_t size,
-                       clb_symmetric_contraction_desc *desc) {
-  return clb_take_struct(&ctx->error, "clb_symmetric_contraction_desc", desc, sizeof *desc, given,
-                         size);
+static clb_status read_description(const clb_description *d, unsigned *passes, clb_problem **p) {
+  clb_symmetric_contraction_desc desc;
+  const clb_status s = clb_description_take(d, &desc, sizeof desc, CLB_SYMMETRIC_CONTRACTION, p);
+  if (s) return s;
+  clb_problem_set_types(*p, desc.storage, desc.arithmetic, desc.accumulate);
+  *passes = desc.passes;
+  return clb_symmetric_contraction_read(&desc, &(*p)->symmetric_contraction, &d->ctx->error);
 }
 
 clb_status clb_symmetric_contraction_create_sized(clb_context *ctx,
                                                   const clb_symmetric_contraction_desc *given,
                                                   clb_op **op, size_t size) {
   clb_tuner tuner;
-  clb_symmetric_contraction_desc desc;
-  clb_status s = clb_context_check(ctx, __func__);
+  unsigned passes = 0;
+  clb_problem *p;
   if (op) *op = NULL;
-  if (s) return s;
-  if (!given || !op)
-    return clb_fail(&ctx->error, CLB_ERROR_ARGUMENT, "clb_symmetric_contraction_create: %s is NULL",
-                    given ? "op" : "desc");
-  if ((s = take(ctx, given, size, &desc))) return s;
-  clb_problem *p = calloc(1, sizeof *p);
-  if (!p)
-    return clb_fail(&ctx->error, CLB_ERROR_MEMORY, "clb_symmetric_contraction_create: no memory");
-  p->kind = CLB_SYMMETRIC_CONTRACTION;
-  p->storage = (int32_t)desc.storage;
-  p->arithmetic = (int32_t)desc.arithmetic;
-  p->accumulate = desc.accumulate != 0;
-  s = clb_symmetric_contraction_read(&desc, &p->symmetric_contraction, &ctx->error);
+  clb_status s =
+      read_description(&(clb_description){ctx, "clb_symmetric_contraction_create",
+                                          "clb_symmetric_contraction_desc", given, size, op, "op"},
+                       &passes, &p);
   if (!s)
     s = clb_symmetric_contraction_make(
-        ctx, p, desc.passes & ~CLB_MEASURE,
-        clb_tuner_for(ctx, desc.passes, &clb_test_run_of_contraction, &tuner), op);
+        ctx, p, passes & ~CLB_MEASURE,
+        clb_tuner_for(ctx, passes, &clb_test_run_of_contraction, &tuner), op);
   free(p);
   return s;
 }
 
 /* ---- properties of a description ---- */
 
-static clb_status read_description(clb_context *ctx, const char *call,
-                                   const clb_symmetric_contraction_desc *given, size_t size,
-                                   const void *result, const char *name,
-                                   clb_symmetric_contraction_problem *p) {
-  clb_symmetric_contraction_desc desc;
-  clb_status s = clb_context_check(ctx, call);
-  if (s) return s;
-  if (!given || !result)
-    return clb_fail(&ctx->error, CLB_ERROR_ARGUMENT, "%s: %s is NULL", call, given ? name : "desc");
-  s = take(ctx, given, size, &desc);
-  return s ? s : clb_symmetric_contraction_read(&desc, p, &ctx->error);
+static clb_status read_problem(clb_context *ctx, const char *call,
+                               const clb_symmetric_contraction_desc *given, size_t size,
+                               const void *result, const char *name,
+                               clb_symmetric_contraction_problem *problem) {
+  unsigned passes;
+  clb_problem *p;
+  const clb_status s = read_description(
+      &(clb_description){ctx, call, "clb_symmetric_contraction_desc", given, size, result, name},
+      &passes, &p);
+  if (!s) *problem = p->symmetric_contraction;
+  free(p);
+  return s;
 }
 
 clb_status clb_symmetric_contraction_paths_sized(clb_context *ctx,
@@ -62,7 +57,7 @@ clb_status clb_symmetric_contraction_paths_sized(clb_context *ctx,
                                                  size_t size) {
   clb_symmetric_contraction_problem p;
   clb_status s =
-      read_description(ctx, "clb_symmetric_contraction_paths", desc, size, paths, "paths", &p);
+      read_problem(ctx, "clb_symmetric_contraction_paths", desc, size, paths, "paths", &p);
   bool found = false;
   if (paths) *paths = (clb_symmetric_paths){0};
   if (s) return s;
@@ -88,8 +83,7 @@ clb_status clb_symmetric_contraction_basis_sized(clb_context *ctx,
                                                  size_t desc_size) {
   clb_symmetric_contraction_problem p;
   clb_symmetric_basis basis = {0};
-  clb_status s =
-      read_description(ctx, "clb_symmetric_contraction_basis", desc, desc_size, u, "u", &p);
+  clb_status s = read_problem(ctx, "clb_symmetric_contraction_basis", desc, desc_size, u, "u", &p);
   if (s) return s;
   if (path < 0 || path >= p.n_paths)
     return clb_fail(&ctx->error, CLB_ERROR_ARGUMENT,
