@@ -88,16 +88,12 @@ static void print(const void *problem, char *out, size_t size) {
 
 static int arrays(const void *problem, clb_pass pass, tool_array *a) {
   const reference_gate_sizes sizes = reference_gate_measure(problem);
-  clb_signature_operand o[CLB_SIGNATURE_OPERANDS];
-  const int n = clb_signature_operands(&clb_signature_gate, (int)pass, o);
-  for (int i = 0; i < n; i++) {
-    const bool output = clb_role_is_written(o[i].role);
-    a[i] = (tool_array){.name = o[i].name,
-                        .width = o[i].of == CLB_OPERAND_X ? sizes.x : sizes.y,
-                        .output = output,
-                        .repeats = !output};
-  }
-  return n;
+  return operand_arrays(
+      &(tool_operands){
+          .signature = &clb_signature_gate,
+          .width =
+              {[CLB_OPERAND_X] = sizes.x, [CLB_OPERAND_Y] = sizes.y, [CLB_OPERAND_Z] = sizes.y}},
+      pass, a);
 }
 
 /* Hard: zeros, at which some activations have a kink, and very small and large numbers. */

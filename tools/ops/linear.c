@@ -77,21 +77,15 @@ static void print(const void *problem, char *out, size_t size) {
 static int arrays(const void *problem, clb_pass pass, tool_array *a) {
   const clb_linear_desc *d = problem;
   const reference_linear_sizes sizes = reference_linear_measure(d);
-  clb_signature_operand o[CLB_SIGNATURE_OPERANDS];
-  const int n = clb_signature_operands(&clb_signature_linear, (int)pass, o),
-            all = d->n_species ? d->n_species : 1;
-  for (int i = 0; i < n; i++) {
-    const bool output = clb_role_is_written(o[i].role), weights = o[i].of == CLB_OPERAND_W,
-               one_row = weights && !d->weights_per_row;
-    a[i] = (tool_array){.name = o[i].name,
-                        .width = weights                    ? sizes.w * all
-                                 : o[i].of == CLB_OPERAND_X ? sizes.x
-                                                            : sizes.z,
-                        .output = output,
-                        .repeats = !output && !one_row,
-                        .one_row = one_row};
-    leave_out(&a[i], o[i], pass, d->gradients, d->incoming);
-  }
+  const int n = operand_arrays(
+      &(tool_operands){.signature = &clb_signature_linear,
+                       .width = {[CLB_OPERAND_X] = sizes.x,
+                                 [CLB_OPERAND_W] = sizes.w * (d->n_species ? d->n_species : 1),
+                                 [CLB_OPERAND_Z] = sizes.z},
+                       .one_row = d->weights_per_row ? 0 : CLB_OPERAND_W,
+                       .gradients = d->gradients,
+                       .incoming = d->incoming},
+      pass, a);
   a[1].kinds = d->n_species;
   return n;
 }

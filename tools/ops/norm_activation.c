@@ -68,16 +68,12 @@ static void print(const void *problem, char *out, size_t size) {
 
 static int arrays(const void *problem, clb_pass pass, tool_array *a) {
   const reference_norm_activation_sizes sizes = reference_norm_activation_measure(problem);
-  clb_signature_operand o[CLB_SIGNATURE_OPERANDS];
-  const int n = clb_signature_operands(&clb_signature_norm_activation, (int)pass, o);
-  for (int i = 0; i < n; i++) {
-    const bool output = clb_role_is_written(o[i].role);
-    a[i] = (tool_array){.name = o[i].name,
-                        .width = o[i].of == CLB_OPERAND_W ? sizes.w : sizes.x,
-                        .output = output,
-                        .repeats = !output};
-  }
-  return n;
+  return operand_arrays(
+      &(tool_operands){
+          .signature = &clb_signature_norm_activation,
+          .width =
+              {[CLB_OPERAND_X] = sizes.x, [CLB_OPERAND_W] = sizes.w, [CLB_OPERAND_Z] = sizes.x}},
+      pass, a);
 }
 
 /* Hard: rows of zeros, and of small and large numbers. */

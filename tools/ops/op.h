@@ -60,10 +60,14 @@ typedef struct {
   const int32_t *compared;
 } tool_array;
 
-/* Leaves out an operand that the pass does not have: a gradient that is not among `gradients`, an
-   incoming one that is not among `incoming` (0: all). */
-void leave_out(tool_array *a, clb_signature_operand of, clb_pass pass, unsigned gradients,
-               unsigned incoming);
+/* The arrays of a pass, as they follow from the op's signature; returns how many. */
+typedef struct {
+  const clb_signature *signature;
+  int width[CLB_OPERAND_Z + 1]; /* of CLB_OPERAND_X, _Y, _W, _Z */
+  unsigned one_row;             /* the operands that are one row for all, as are their gradients */
+  unsigned gradients, incoming; /* those that derivative passes have; 0: all */
+} tool_operands;
+int operand_arrays(const tool_operands *o, clb_pass pass, tool_array *arrays);
 
 /* The kind, 0 ... kinds - 1, of a row among the distinct ones. */
 int32_t kind_of_row(int64_t row, int kinds);

@@ -32,13 +32,28 @@ const tool_op *wanted_op(const struct argp_state *state, const char *name) {
   return NULL;
 }
 
-void leave_out(tool_array *a, clb_signature_operand of, clb_pass pass, unsigned gradients,
-               unsigned incoming) {
+/* Whether the pass leaves out this operand. */
+static bool left_out(const tool_operands *o, clb_pass pass, clb_signature_operand of) {
   const bool written = clb_role_is_written(of.role) && pass != CLB_FORWARD;
-  const unsigned set = written ? gradients : of.role == CLB_ROLE_INCOMING ? incoming : 0;
-  if (!set || set & (unsigned)of.of) return;
-  a->left_out = a->width;
-  a->width = 0;
+  const unsigned set = written ? o->gradients : of.role == CLB_ROLE_INCOMING ? o->incoming : 0;
+  return set && !(set & (unsigned)of.of);
+}
+
+int operand_arrays(const tool_operands *o, clb_pass pass, tool_array *arrays) {
+  clb_signature_operand list[CLB_SIGNATURE_OPERANDS];
+  const int n = clb_signature_operands(o->signature, (int)pass, list);
+  for (int i = 0; i < n; i++) {
+    const bool output = clb_role_is_written(list[i].role), out = left_out(o, pass, list[i]),
+               one_row = o->one_row & (unsigned)list[i].of;
+    const int width = o->width[list[i].of];
+    arrays[i] = (tool_array){.name = list[i].name,
+                             .width = out ? 0 : width,
+                             .left_out = out ? width : 0,
+                             .output = output,
+                             .repeats = !output && !one_row,
+                             .one_row = one_row};
+  }
+  return n;
 }
 
 /* Equal ones are adjacent, a few at a time. */

@@ -91,20 +91,17 @@ static void print(const void *problem, char *out, size_t size) {
 /* ---- data ---- */
 
 static int arrays(const void *problem, clb_pass pass, tool_array *a) {
+  const clb_rms_norm_desc *d = problem;
   const reference_norm_sizes sizes = reference_norm_measure(problem);
-  clb_signature_operand o[CLB_SIGNATURE_OPERANDS];
-  const int n = clb_signature_operands(&clb_signature_rms_norm, (int)pass, o);
-  for (int i = 0; i < n; i++) {
-    const bool output = clb_role_is_written(o[i].role), weights = o[i].of == CLB_OPERAND_W;
-    a[i] = (tool_array){.name = o[i].name,
-                        .width = weights ? sizes.w : sizes.x,
-                        .output = output,
-                        .repeats = !output && !weights,
-                        .one_row = weights};
-    leave_out(&a[i], o[i], pass, ((const clb_rms_norm_desc *)problem)->gradients,
-              ((const clb_rms_norm_desc *)problem)->incoming);
-  }
-  return n;
+  return operand_arrays(
+      &(tool_operands){
+          .signature = &clb_signature_rms_norm,
+          .width =
+              {[CLB_OPERAND_X] = sizes.x, [CLB_OPERAND_W] = sizes.w, [CLB_OPERAND_Z] = sizes.x},
+          .one_row = CLB_OPERAND_W,
+          .gradients = d->gradients,
+          .incoming = d->incoming},
+      pass, a);
 }
 
 /* Hard: rows of zeros, and rows of very small and large numbers. */

@@ -102,13 +102,11 @@ static int width_of(const clb_spherical_harmonics_desc *d) {
 }
 
 static int arrays(const void *problem, clb_pass pass, tool_array *a) {
-  clb_signature_operand o[CLB_SIGNATURE_OPERANDS];
-  const int n = clb_signature_operands(&clb_signature_spherical_harmonics, (int)pass, o);
-  for (int i = 0; i < n; i++)
-    a[i] = (tool_array){.name = o[i].name,
-                        .width = o[i].of == CLB_OPERAND_Y ? width_of(problem) : 3,
-                        .output = clb_role_is_written(o[i].role),
-                        .repeats = i && !clb_role_is_written(o[i].role)};
+  const int n = operand_arrays(
+      &(tool_operands){.signature = &clb_signature_spherical_harmonics,
+                       .width = {[CLB_OPERAND_X] = 3, [CLB_OPERAND_Y] = width_of(problem)}},
+      pass, a);
+  a[0].repeats = false;
   return n;
 }
 

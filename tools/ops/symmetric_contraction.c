@@ -166,22 +166,15 @@ static int n_paths(const clb_symmetric_contraction_desc *d) {
 
 static int arrays(const void *problem, clb_pass pass, tool_array *a) {
   const clb_symmetric_contraction_desc *d = problem;
-  clb_signature_operand o[CLB_SIGNATURE_OPERANDS];
-  const int n = clb_signature_operands(&clb_signature_symmetric_contraction, (int)pass, o);
-  int widths[] = {[CLB_OPERAND_X] = (d->ell + 1) * (d->ell + 1) * d->channels,
-                  [CLB_OPERAND_W] = n_paths(d) * d->channels * d->n_species,
-                  [CLB_OPERAND_Z] = 0};
+  tool_operands o = {.signature = &clb_signature_symmetric_contraction,
+                     .width = {[CLB_OPERAND_X] = (d->ell + 1) * (d->ell + 1) * d->channels,
+                               [CLB_OPERAND_W] = n_paths(d) * d->channels * d->n_species},
+                     .one_row = CLB_OPERAND_W,
+                     .gradients = d->gradients,
+                     .incoming = d->incoming};
   for (int i = 0; i < d->n_degrees; i++)
-    widths[CLB_OPERAND_Z] += (2 * d->degrees[i] + 1) * d->channels;
-  for (int i = 0; i < n; i++) {
-    const bool output = clb_role_is_written(o[i].role), weights = o[i].of == CLB_OPERAND_W;
-    a[i] = (tool_array){.name = o[i].name,
-                        .width = widths[o[i].of],
-                        .output = output,
-                        .repeats = !output && !weights,
-                        .one_row = weights};
-    leave_out(&a[i], o[i], pass, d->gradients, d->incoming);
-  }
+    o.width[CLB_OPERAND_Z] += (2 * d->degrees[i] + 1) * d->channels;
+  const int n = operand_arrays(&o, pass, a);
   a[1].kinds = d->n_species;
   return n;
 }
