@@ -130,6 +130,10 @@ typedef struct {
   uint64_t *of_token;       /* sets */
   uint64_t *written, *read; /* a set for each instruction that begins a block */
   uint64_t *now_written, *now_read;
+  /* Of a join, on the thread's path: what may stand open where the thread arrives without active
+     channels; and what may where it then goes on with those that wait there: what stood open where
+     they left, and what was sent on the way from there. */
+  uint64_t *idle_written, *idle_read, *left_written, *left_read;
   /* Along the path that the thread takes, for instructions that do not heed the mask; else along
      the path of each channel: what others do in their own branch meets other bytes. */
   bool physical;
@@ -215,13 +219,17 @@ static bool wait_and_check(messages *m, int now) {
   return true;
 }
 
-static bool join(messages *m, int at) {
-  uint64_t *written = set(m, m->written, at), *read = set(m, m->read, at);
+/* Adds what stands open now, of `only` (NULL: all), to the sets of an instruction. */
+static bool merge(messages *m, int at, uint64_t *written, uint64_t *read,
+                  const uint64_t *only_written, const uint64_t *only_read) {
+  uint64_t *w_set = set(m, written, at), *r_set = set(m, read, at);
   bool more = false;
   for (int w = 0; w < m->words; w++) {
-    more |= (m->now_written[w] & ~written[w]) || (m->now_read[w] & ~read[w]);
-    written[w] |= m->now_written[w];
-    read[w] |= m->now_read[w];
+    const uint64_t new_written = m->now_written[w] & (only_written ? only_written[w] : ~0ull),
+                   new_read = m->now_read[w] & (only_read ? only_read[w] : ~0ull);
+    more |= (new_written & ~w_set[w]) || (new_read & ~r_set[w]);
+    w_set[w] |= new_written;
+    r_set[w] |= new_read;
   }
   return more;
 }
@@ -239,6 +247,53 @@ static int followers(const messages *m, int at, int *to) {
   return n;
 }
 
+/* The thread goes from one instruction to another; falls: to the next one. Where it jumps to a join
+   at which its own channels do not wait, none is active. */
+static bool arrive(messages *m, int at, int to, bool falls) {
+  const intel_ins *i = &m->k->ins[at];
+  const bool idle = m->physical && !falls && to == i->jip && m->k->ins[to].run == intel_run_join &&
+                    (i->run == intel_run_join || (i->run == intel_run_goto && i->uip != to));
+  if (!idle) return merge(m, to, m->written, m->read, NULL, NULL);
+  const bool more = merge(m, to, m->idle_written, m->idle_read, NULL, NULL);
+  return merge(m, to, m->written, m->read, set(m, m->left_written, to), set(m, m->left_read, to)) ||
+         more;
+}
+
+static void add_idle(messages *m, int at) {
+  for (int w = 0; w < m->words; w++) {
+    m->now_written[w] |= set(m, m->idle_written, at)[w];
+    m->now_read[w] |= set(m, m->idle_read, at)[w];
+  }
+}
+
+/* Adds the messages on the thread's ways from a goto to the join where its channels wait. */
+static bool add_between(messages *m, int from, int to) {
+  int next[3], n = 0, *todo = malloc((size_t)m->k->n_ins * sizeof *todo);
+  bool *seen = calloc((size_t)m->k->n_ins, sizeof *seen);
+  const bool good = todo && seen;
+  if (good) todo[n++] = from;
+  while (n) {
+    const int at = todo[--n];
+    for (int f = followers(m, at, next) - 1; f >= 0; f--) {
+      if (next[f] == to || seen[next[f]]) continue;
+      const int number = m->number[next[f]];
+      seen[todo[n++] = next[f]] = true;
+      if (number < 0) continue;
+      set(m, m->left_written, to)[number / 32] |= 3ull << 2 * (number % 32);
+      set(m, m->left_read, to)[number / 32] |= 3ull << 2 * (number % 32);
+    }
+  }
+  free(todo);
+  free(seen);
+  return good || (snprintf(m->error, m->size, "%s: no memory for its joins", m->k->name), false);
+}
+
+static bool find_between(messages *m) {
+  for (int at = 0; at < m->k->n_ins; at++)
+    if (m->k->ins[at].run == intel_run_goto && !add_between(m, at, m->k->ins[at].uip)) return false;
+  return true;
+}
+
 /* One pass over all blocks. */
 static bool pass(messages *m, bool *changed) {
   int to[3];
@@ -249,9 +304,15 @@ static bool pass(messages *m, bool *changed) {
       memcpy(m->now_read, set(m, m->read, at), (size_t)m->words * 8);
     }
     if (!wait_and_check(m, at)) return false;
+    const intel_ins *i = &m->k->ins[at];
+    if (m->physical && i->run == intel_run_goto)
+      merge(m, i->uip, m->left_written, m->left_read, NULL, NULL);
     int n = followers(m, at, to);
-    for (int f = 0; f < n; f++)
-      if (m->begins[to[f]] && join(m, to[f])) *changed |= to[f] <= at;
+    for (int f = 0; f < n; f++) {
+      const bool falls = !f && to[f] == at + 1 && !ends_here(i);
+      if (m->physical && i->run == intel_run_join && !falls) add_idle(m, at);
+      if (m->begins[to[f]] && arrive(m, at, to[f], falls)) *changed |= to[f] <= at;
+    }
   }
   return true;
 }
@@ -274,8 +335,13 @@ static bool number_messages(messages *m) {
   m->read = calloc(all, row);
   m->now_written = calloc(1, row);
   m->now_read = calloc(1, row);
+  m->idle_written = calloc(all, row);
+  m->idle_read = calloc(all, row);
+  m->left_written = calloc(all, row);
+  m->left_read = calloc(all, row);
   bool good = m->number && m->message && m->block && m->of_token && m->written && m->read &&
-              m->now_written && m->now_read;
+              m->now_written && m->now_read && m->idle_written && m->idle_read && m->left_written &&
+              m->left_read;
   for (int n = 0; good && n < m->n; n++)
     set(m, m->of_token, k->ins[m->message[n]].wait.token)[n / 32] |= 3ull << 2 * (n % 32);
   return good || (snprintf(m->error, m->size, "%s: no memory for its scoreboard", k->name), false);
@@ -285,7 +351,7 @@ static bool check_messages(const intel_kernel *k, const uses *all, const bool *b
                            bool physical, char *error, size_t size) {
   messages m = {
       .k = k, .all = all, .begins = begins, .physical = physical, .error = error, .size = size};
-  bool good = number_messages(&m), changed = true;
+  bool good = number_messages(&m) && (!physical || find_between(&m)), changed = true;
   while (good && changed) good = pass(&m, &changed);
   free(m.number);
   free(m.message);
@@ -295,6 +361,10 @@ static bool check_messages(const intel_kernel *k, const uses *all, const bool *b
   free(m.read);
   free(m.now_written);
   free(m.now_read);
+  free(m.idle_written);
+  free(m.idle_read);
+  free(m.left_written);
+  free(m.left_read);
   return good;
 }
 
