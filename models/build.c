@@ -55,7 +55,7 @@ static void set_info(clb_model *m) {
                        .table_slope_error = n->table_slope_error};
   for (int l = 0; l < n->n_layers; l++)
     if (n->layer[l]->kind == &clb_convolution_kind)
-      m->info.weights += ((const clb_convolution *)n->layer[l]->parameters)->n_weights;
+      m->info.weights += ((const clb_convolution_layer *)n->layer[l]->parameters)->n_weights;
   for (int l = 0; l < n->n_layers; l++)
     if (n->layer[l]->kind == &clb_exchange_kind) {
       const int64_t columns = n->array[n->layer[l]->in[0]]->irreps.dim;

@@ -347,11 +347,11 @@ static void set_dialect(clb_opencl *o, const facts *f, const clb_text *extension
   o->intel_gpu = intel && f->type & CL_DEVICE_TYPE_GPU;
   /* Intel's driver 2026.22.10 for CPUs: it derives lane < 9 from lane < 5, and then executes some
      loads and stores in all lanes. */
-  o->head.dialect.hides_mask_implication = intel && f->type & CL_DEVICE_TYPE_CPU;
+  o->head.dialect.quirk_mask_implication = intel && f->type & CL_DEVICE_TYPE_CPU;
   /* The same driver: after a barrier all lanes of a group hold the negated float of the sub-group
      that ran last (tests/drivers/negation.c). */
-  o->head.dialect.widens_halves = o->head.dialect.hides_mask_implication;
-  o->head.dialect.hides_negations = o->head.dialect.hides_mask_implication;
+  o->head.dialect.quirk_half_load = o->head.dialect.quirk_mask_implication;
+  o->head.dialect.quirk_negation = o->head.dialect.quirk_mask_implication;
 }
 
 clb_status clb_opencl_describe(clb_opencl *o) {

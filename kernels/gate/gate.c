@@ -14,7 +14,7 @@ typedef struct {
 } array;
 
 typedef struct {
-  clb_layer l;
+  clb_row_kernel l;
   const clb_problem *p;
   const clb_gate_segment *g;
   array x, y, a;  /* y: g of the derivatives' passes */

@@ -24,7 +24,7 @@ typedef struct {
 } scaling;
 
 typedef struct {
-  clb_layer l;
+  clb_row_kernel l;
   const clb_problem *p;
   const clb_norm_activation_problem *act;
   array x, w, g, a, c, y, d_x, d_w;

@@ -12,7 +12,7 @@ static ir_val same(ir_kernel *k, ir_val a, ir_val b) { return ir_2(k, IR_EQ, a, 
 
 /* What all steps have. */
 typedef struct {
-  clb_layer b;
+  clb_row_kernel b;
   ir_kernel *k;
   ir_val n, positions, grid;                              /* n: i64 */
   ir_val real[CLB_CELL_NUMBERS], whole[CLB_CELL_NUMBERS]; /* of the grid; whole: as i32 */

@@ -21,7 +21,7 @@
              its neighbours, or CLB_CELL_REFUSED
      FILL    the same without counts; edges before each atom in its row of CLB_CELL_ROW atoms, and
              before each such row, out senders, out receivers, out shifts (clb_edge_shift)
-   Buffers hold int32 unless said otherwise. Units are lots of lanes, in COUNT and FILL places. */
+   Buffers hold int32 unless said otherwise. Units are chunks of lanes, in COUNT and FILL places. */
 typedef enum {
   CLB_CELL_SLOTS,
   CLB_CELL_SORTED,

@@ -12,7 +12,7 @@ enum {
   SUBGROUPS = 4,
   GPU_WIDTH = 2,
   CPU_WIDTH = 8
-}; /* width: lots of columns, one of each per lane, that a sub-group adds up together */
+}; /* width: chunks of columns, one of each per lane, that a sub-group adds up together */
 
 typedef struct {
   ir_kernel *k;
@@ -45,14 +45,14 @@ static clb_status check(const clb_problem *p, const clb_limits *limits, clb_erro
 
 static void schedule(const clb_problem *p, const clb_limits *limits, clb_schedule *s) {
   int lanes = limits->lanes[p->arithmetic], subgroups = limits->simd ? 1 : SUBGROUPS;
-  int64_t lots = parts_of(p->row_sum.columns, lanes),
-          blocks = parts_of(lots, limits->simd ? CPU_WIDTH : GPU_WIDTH);
-  if (!blocks) lots = blocks = 1;
+  int64_t chunks = parts_of(p->row_sum.columns, lanes),
+          blocks = parts_of(chunks, limits->simd ? CPU_WIDTH : GPU_WIDTH);
+  if (!blocks) chunks = blocks = 1;
   *s = (clb_schedule){.lanes = lanes,
                       .subgroups =
                           subgroups < limits->max_subgroups ? subgroups : limits->max_subgroups,
                       .row_sum = {.subgroups_per_row = limits->simd ? 0 : (int32_t)blocks,
-                                  .columns_per_lane = (int32_t)parts_of(lots, blocks)}};
+                                  .columns_per_lane = (int32_t)parts_of(chunks, blocks)}};
 }
 
 static ir_val pairwise(ir_kernel *k, const ir_val *v, int n) {

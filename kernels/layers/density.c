@@ -25,7 +25,7 @@ static void saturate(ir_kernel *k, ir_type t, const clb_problem *p, ir_val q, ir
 }
 
 static void forward(const clb_problem *p, const clb_schedule *s, ir_kernel *k) {
-  clb_layer b;
+  clb_row_kernel b;
   ir_val edge, sender, mask, value, slope;
   clb_layer_begin(&b, k, "density", s, p->arithmetic);
   const clb_received list = clb_received_begin(k);

@@ -13,7 +13,7 @@ static void schedule(const clb_problem *p, const clb_limits *limits, clb_schedul
 }
 
 /* x[number] */
-static void position(clb_layer *b, const clb_row_array *positions, ir_val number, ir_val mask,
+static void position(clb_row_kernel *b, const clb_row_array *positions, ir_val number, ir_val mask,
                      ir_val *x) {
   ir_val row = clb_layer_row(b, positions, ir_cast(b->k, IR_I64, number));
   if (b->s->layer.wide_vectors) ir_load_wide(b->k, positions->buffer, row, mask, 3, x);
@@ -32,7 +32,7 @@ static void unpack(ir_kernel *k, ir_val packed, ir_val *shift) {
 }
 
 static void lower(const clb_problem *p, const clb_schedule *s, ir_kernel *k) {
-  clb_layer b;
+  clb_row_kernel b;
   ir_val end[2], cell[9], x[2][3], shift[3], v[3];
   clb_layer_begin(&b, k, "edge_vectors", s, p->arithmetic);
   ir_val edges = ir_scalar(k, IR_I64);

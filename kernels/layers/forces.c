@@ -26,7 +26,7 @@ static direction declare(ir_kernel *k) {
 }
 
 /* Opens a loop over the unit's edges, if it has any: end both. */
-static ir_val begin_edges(clb_layer *b, const direction *d, ir_val *mask) {
+static ir_val begin_edges(clb_row_kernel *b, const direction *d, ir_val *mask) {
   ir_kernel *k = b->k;
   ir_val lanes = clb_i32(k, b->s->lanes);
   ir_if(k, ir_2(k, IR_LT, b->unit, d->n));
@@ -44,7 +44,7 @@ static void end_edges(ir_kernel *k) {
   ir_end(k);
 }
 
-static void add_edges(clb_layer *b, const direction *d, const clb_row_array *g, bool minus,
+static void add_edges(clb_row_kernel *b, const direction *d, const clb_row_array *g, bool minus,
                       const ir_val *sum) {
   ir_kernel *k = b->k;
   ir_val mask, edge = begin_edges(b, d, &mask), value[3];
@@ -55,7 +55,7 @@ static void add_edges(clb_layer *b, const direction *d, const clb_row_array *g, 
 }
 
 /* Sums over the lanes. */
-static void store_sums(clb_layer *b, const clb_row_array *out, int n, const ir_val *sum) {
+static void store_sums(clb_row_kernel *b, const clb_row_array *out, int n, const ir_val *sum) {
   ir_val row = clb_layer_row(b, out, b->unit);
   for (int i = 0; i < n; i++)
     clb_layer_store(b, out, row, clb_i64(b->k, i), IR_NONE,
@@ -63,7 +63,7 @@ static void store_sums(clb_layer *b, const clb_row_array *out, int n, const ir_v
 }
 
 static void lower_forces(const clb_problem *p, const clb_schedule *s, ir_kernel *k) {
-  clb_layer b;
+  clb_row_kernel b;
   direction d[2];
   ir_val sum[3];
   clb_layer_begin(&b, k, "forces", s, p->arithmetic);
@@ -78,7 +78,7 @@ static void lower_forces(const clb_problem *p, const clb_schedule *s, ir_kernel 
 }
 
 static void lower_virials(const clb_problem *p, const clb_schedule *s, ir_kernel *k) {
-  clb_layer b;
+  clb_row_kernel b;
   ir_val sum[9], v[3], g_v[3], mask;
   clb_layer_begin(&b, k, "atom_virials", s, p->arithmetic);
   direction d = declare(k);

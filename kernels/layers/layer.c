@@ -22,14 +22,14 @@ clb_status clb_layer_check(const clb_problem *p, const clb_limits *limits, clb_e
 ir_val clb_i64(ir_kernel *k, int64_t x) { return ir_int(k, IR_I64, x); }
 ir_val clb_i32(ir_kernel *k, int64_t x) { return ir_int(k, IR_I32, x); }
 
-void clb_layer_begin(clb_layer *b, ir_kernel *k, const char *name, const clb_schedule *s,
+void clb_layer_begin(clb_row_kernel *b, ir_kernel *k, const char *name, const clb_schedule *s,
                      int32_t arithmetic) {
   ir_begin(k, name, s->lanes, s->subgroups, s->subgroups);
-  *b = (clb_layer){
+  *b = (clb_row_kernel){
       .k = k, .s = s, .t = clb_ir_type((clb_dtype)arithmetic), .n = ir_scalar(k, IR_I64)};
 }
 
-clb_row_array clb_layer_array(clb_layer *b, int32_t type, bool written) {
+clb_row_array clb_layer_array(clb_row_kernel *b, int32_t type, bool written) {
   clb_row_array a = {.element = clb_ir_type((clb_dtype)type)};
   a.buffer = ir_buffer(b->k, a.element, written);
   a.offset = ir_scalar(b->k, IR_I64);
@@ -37,7 +37,7 @@ clb_row_array clb_layer_array(clb_layer *b, int32_t type, bool written) {
   return a;
 }
 
-void clb_layer_start(clb_layer *b) {
+void clb_layer_start(clb_row_kernel *b) {
   ir_kernel *k = b->k;
   b->unit = ir_cast(k, IR_I64, ir_group(k));
   if (b->s->subgroups > 1)
@@ -46,27 +46,28 @@ void clb_layer_start(clb_layer *b) {
   ir_if(k, ir_2(k, IR_LT, b->unit, b->n));
 }
 
-void clb_layer_finish(clb_layer *b) {
+void clb_layer_finish(clb_row_kernel *b) {
   ir_end(b->k);
   ir_finish(b->k);
 }
 
-ir_val clb_layer_row(clb_layer *b, const clb_row_array *a, ir_val row) {
+ir_val clb_layer_row(clb_row_kernel *b, const clb_row_array *a, ir_val row) {
   return ir_add(b->k, ir_mul(b->k, row, a->stride), a->offset);
 }
 
-ir_val clb_layer_load(clb_layer *b, const clb_row_array *a, ir_val row_start, ir_val at,
+ir_val clb_layer_load(clb_row_kernel *b, const clb_row_array *a, ir_val row_start, ir_val at,
                       ir_val mask) {
   return ir_cast(b->k, b->t, ir_load(b->k, a->buffer, ir_add(b->k, row_start, at), mask));
 }
 
-void clb_layer_store(clb_layer *b, const clb_row_array *a, ir_val row_start, ir_val at, ir_val mask,
-                     ir_val value) {
+void clb_layer_store(clb_row_kernel *b, const clb_row_array *a, ir_val row_start, ir_val at,
+                     ir_val mask, ir_val value) {
   ir_store(b->k, a->buffer, ir_add(b->k, row_start, at), mask,
            ir_cast(b->k, ir_register_type(a->element), value));
 }
 
-void clb_layer_vector(clb_layer *b, const clb_row_array *a, ir_val row, ir_val mask, ir_val *v) {
+void clb_layer_vector(clb_row_kernel *b, const clb_row_array *a, ir_val row, ir_val mask,
+                      ir_val *v) {
   ir_val start = clb_layer_row(b, a, row);
   if (b->s->layer.wide_vectors) ir_load_wide(b->k, a->buffer, start, mask, 3, v);
   for (int i = 0; i < 3; i++)
@@ -106,7 +107,7 @@ clb_received clb_received_begin(ir_kernel *k) {
   return list;
 }
 
-void clb_received_start(clb_layer *b, const clb_received *list, ir_val *edge, ir_val *sender,
+void clb_received_start(clb_row_kernel *b, const clb_received *list, ir_val *edge, ir_val *sender,
                         ir_val *mask) {
   ir_kernel *k = b->k;
   ir_val begin = ir_load(k, list->row_start, b->unit, IR_NONE),
@@ -119,7 +120,7 @@ void clb_received_start(clb_layer *b, const clb_received *list, ir_val *edge, ir
   *sender = ir_cast(k, IR_I64, ir_load(k, list->other, slot, *mask));
 }
 
-void clb_layer_channels(clb_layer *b, int64_t mul,
+void clb_layer_channels(clb_row_kernel *b, int64_t mul,
                         void (*each)(void *user, ir_val channel, ir_val mask), void *user) {
   ir_kernel *k = b->k;
   int64_t lanes = b->s->lanes, whole = mul / lanes, looped = whole > UNROLLED ? whole : 0;

@@ -18,24 +18,25 @@ typedef struct {
   const clb_schedule *s;
   ir_type t;      /* arithmetic */
   ir_val n, unit; /* i64 */
-} clb_layer;
-void clb_layer_begin(clb_layer *b, ir_kernel *k, const char *name, const clb_schedule *s,
+} clb_row_kernel;
+void clb_layer_begin(clb_row_kernel *b, ir_kernel *k, const char *name, const clb_schedule *s,
                      int32_t arithmetic);
-clb_row_array clb_layer_array(clb_layer *b, int32_t type,
+clb_row_array clb_layer_array(clb_row_kernel *b, int32_t type,
                               bool written); /* parameters: buffer, offset, stride */
-void clb_layer_start(clb_layer *b);
-void clb_layer_finish(clb_layer *b);
+void clb_layer_start(clb_row_kernel *b);
+void clb_layer_finish(clb_row_kernel *b);
 
 /* The start of row `row` of an array; loads and stores element `at` (i64) from there, in arithmetic
    precision. */
-ir_val clb_layer_row(clb_layer *b, const clb_row_array *a, ir_val row);
-ir_val clb_layer_load(clb_layer *b, const clb_row_array *a, ir_val row_start, ir_val at,
+ir_val clb_layer_row(clb_row_kernel *b, const clb_row_array *a, ir_val row);
+ir_val clb_layer_load(clb_row_kernel *b, const clb_row_array *a, ir_val row_start, ir_val at,
                       ir_val mask);
-void clb_layer_store(clb_layer *b, const clb_row_array *a, ir_val row_start, ir_val at, ir_val mask,
-                     ir_val value);
+void clb_layer_store(clb_row_kernel *b, const clb_row_array *a, ir_val row_start, ir_val at,
+                     ir_val mask, ir_val value);
 
 /* The three numbers of a row. */
-void clb_layer_vector(clb_layer *b, const clb_row_array *a, ir_val row, ir_val mask, ir_val *v);
+void clb_layer_vector(clb_row_kernel *b, const clb_row_array *a, ir_val row, ir_val mask,
+                      ir_val *v);
 
 ir_val clb_i64(ir_kernel *k, int64_t x);
 ir_val clb_i32(ir_kernel *k, int64_t x);
@@ -54,18 +55,18 @@ ir_val clb_species_of(ir_kernel *k, const clb_ends *e, ir_val atom, ir_val mask)
 ir_val clb_end_species(ir_kernel *k, const clb_ends *e, int end, ir_val edge, ir_val mask);
 
 /* The edges that an atom receives, a lane each: parameters are where the slots of each atom start,
-   and the edge and the sender of a slot. start: opens a loop over lots of the unit's edges; end
+   and the edge and the sender of a slot. start: opens a loop over chunks of the unit's edges; end
    it. */
 typedef struct {
   ir_val row_start, edge, other;
 } clb_received;
 clb_received clb_received_begin(ir_kernel *k);
-void clb_received_start(clb_layer *b, const clb_received *list, ir_val *edge, ir_val *sender,
+void clb_received_start(clb_row_kernel *b, const clb_received *list, ir_val *edge, ir_val *sender,
                         ir_val *mask); /* edge, sender: i64 */
 
 /* Calls each(user, channel, mask) for every block of `mul` channels: channel is this lane's (i64),
    mask the lanes that have one, or IR_NONE. */
-void clb_layer_channels(clb_layer *b, int64_t mul,
+void clb_layer_channels(clb_row_kernel *b, int64_t mul,
                         void (*each)(void *user, ir_val channel, ir_val mask), void *user);
 
 #endif

@@ -9,7 +9,7 @@
 enum { PASSES = 2 }; /* CLB_FORWARD, CLB_BACKWARD */
 
 typedef struct {
-  clb_layer l;
+  clb_row_kernel l;
   clb_form_builder f;
   clb_spline spline;
   clb_row_array rows; /* w, or g_w */

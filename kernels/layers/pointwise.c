@@ -5,7 +5,7 @@
 enum { LOTS = 4 }; /* columns of a block, in multiples of the lanes */
 
 typedef struct {
-  clb_layer l;
+  clb_row_kernel l;
   const clb_pointwise_problem *p;
   clb_row_array in[2], out;
   ir_val start[3], factor[2]; /* rows of in[0], in[1], out; of COMBINE */

@@ -83,7 +83,7 @@ static ir_val square(ir_kernel *k, const ir_val v[3]) {
 }
 
 static void forward(const clb_problem *p, const clb_schedule *s, ir_kernel *k) {
-  clb_layer b;
+  clb_row_kernel b;
   clb_layer_begin(&b, k, "repulsion", s, p->arithmetic);
   pair a = {.k = k, .t = b.t, .p = &p->repulsion};
   const clb_received list = clb_received_begin(k);

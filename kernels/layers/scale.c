@@ -6,7 +6,7 @@
 enum { FORWARD, BACKWARD, PASSES };
 
 typedef struct {
-  clb_layer l;
+  clb_row_kernel l;
   bool backward;
   clb_row_array x, t, g, out;                    /* g: backward only */
   ir_val x_row, g_row, out_row, scale, products; /* products: a VAR, g_y x */

@@ -8,7 +8,7 @@
 enum { TOGETHER = 4, MAX_COMPONENTS = 25 }; /* channels of x loaded together */
 
 typedef struct {
-  clb_layer l;
+  clb_row_kernel l;
   const clb_term *x, *out;      /* x NULL: x has no such irrep */
   int64_t n_species, weight_at; /* of the current block */
   clb_row_array from, to;

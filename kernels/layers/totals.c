@@ -34,7 +34,7 @@ typedef struct {
   ir_val species, offset, scale, shift; /* i32 numbers, starting at `offset`; tables */
 } species;
 
-static species declare_species(clb_layer *b) {
+static species declare_species(clb_row_kernel *b) {
   species s = {.species = ir_buffer(b->k, IR_I32, false)};
   s.offset = ir_scalar(b->k, IR_I64);
   s.scale = ir_buffer(b->k, b->t, false);
@@ -42,11 +42,11 @@ static species declare_species(clb_layer *b) {
   return s;
 }
 
-static ir_val species_of(clb_layer *b, const species *s, ir_val row, ir_val mask) {
+static ir_val species_of(clb_row_kernel *b, const species *s, ir_val row, ir_val mask) {
   return ir_cast(b->k, IR_I64, ir_load(b->k, s->species, ir_add(b->k, s->offset, row), mask));
 }
 
-static ir_val add_energy(clb_layer *b, const species *s, const clb_row_array *x,
+static ir_val add_energy(clb_row_kernel *b, const species *s, const clb_row_array *x,
                          const clb_row_array *e, ir_val row, ir_val mask, ir_val wanted) {
   ir_kernel *k = b->k;
   ir_val number = species_of(b, s, row, mask), zero = clb_i64(k, 0);
@@ -59,7 +59,7 @@ static ir_val add_energy(clb_layer *b, const species *s, const clb_row_array *x,
 }
 
 static void energy_backward(const clb_problem *p, const clb_schedule *s, ir_kernel *k) {
-  clb_layer b;
+  clb_row_kernel b;
   clb_layer_begin(&b, k, "energy_backward", s, p->arithmetic);
   clb_row_array g = clb_layer_array(&b, p->storage, true);
   species sp = declare_species(&b);
@@ -80,7 +80,7 @@ static void energy_backward(const clb_problem *p, const clb_schedule *s, ir_kern
 static void parts(const clb_problem *p, const clb_schedule *s, ir_kernel *k) {
   bool energy = p->totals.what == CLB_TOTAL_ENERGY;
   int columns = columns_of(p);
-  clb_layer b;
+  clb_row_kernel b;
   clb_layer_begin(&b, k, energy ? "energies" : "virials", s, p->arithmetic);
   clb_row_array x = clb_layer_array(&b, p->storage, false),
                 y = clb_layer_array(&b, energy ? p->arithmetic : p->storage,
@@ -118,7 +118,7 @@ static void parts(const clb_problem *p, const clb_schedule *s, ir_kernel *k) {
 
 static void sum_parts(const clb_problem *p, const clb_schedule *s, ir_kernel *k) {
   int columns = columns_of(p);
-  clb_layer b;
+  clb_row_kernel b;
   clb_layer_begin(&b, k, "total", s, p->arithmetic);
   ir_val parts = ir_buffer(k, b.t, false), sum[TOGETHER];
   clb_row_array out = clb_layer_array(&b, p->arithmetic, true);

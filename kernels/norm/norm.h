@@ -43,7 +43,7 @@ typedef struct {
 } clb_norm_chunk;
 
 typedef struct {
-  clb_layer l;
+  clb_row_kernel l;
   const clb_problem *p;
   const clb_rms_norm_problem *norm;
   clb_norm_plan plan;

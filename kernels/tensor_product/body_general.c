@@ -217,8 +217,8 @@ static void one_term(builder *b, int o, int term) {
   int slot = b->f.form->output[o].slot;
   bool across = goes_across(b, slot, term);
   ir_val sum[MAX_M], v[MAX_M], channel, mask;
-  clb_block block = clb_block_open(k, b->f.s, across ? 1 : b->f.s->product.lanes_per_row,
-                                   number(b, t->mul), b->row_mask, &channel, &mask);
+  clb_mode_block block = clb_mode_block_open(k, b->f.s, across ? 1 : b->f.s->product.lanes_per_row,
+                                             number(b, t->mul), b->row_mask, &channel, &mask);
   start(b, clb_width(t), sum);
   for (int q = 0; q < b->f.tp->n_paths; q++)
     if (clb_path_term(&b->f.tp->path[q], slot) == term)
@@ -228,7 +228,7 @@ static void one_term(builder *b, int o, int term) {
     v[i] = across ? clb_sum_of_span(k, b->f.s, ir_get(k, sum[i])) : ir_get(k, sum[i]);
   if (across) mask = clb_first_of_span(k, b->f.s, b->row_mask);
   clb_form_store(&b->f, a, term, ir_cast(k, IR_I64, channel), mask, v);
-  clb_block_close(k, block);
+  clb_mode_block_close(k, block);
 }
 
 /* Pair by pair, with lanes over w: the index of the pair and the product of x and y are the same in
@@ -238,18 +238,18 @@ static void weights_by_pairs(builder *b, int o, const clb_path *p) {
   ir_val sum[MAX_M], q, w, mask;
   clb_extents n = turn_to(b, p);
   int64_t mul = b->f.tp->z.term[p->out].mul;
-  clb_block pairs = clb_block_open(k, b->f.s, 1, number(b, clb_path_weights(b->f.tp, p) / mul),
-                                   b->row_mask, &q, &mask);
-  clb_block block =
-      clb_block_open(k, b->f.s, b->f.s->product.lanes_per_row, n.mul_z, b->row_mask, &w, &mask);
+  clb_mode_block pairs = clb_mode_block_open(
+      k, b->f.s, 1, number(b, clb_path_weights(b->f.tp, p) / mul), b->row_mask, &q, &mask);
+  clb_mode_block block = clb_mode_block_open(k, b->f.s, b->f.s->product.lanes_per_row, n.mul_z,
+                                             b->row_mask, &w, &mask);
   start(b, 1, sum);
   clb_connection_open_pair(&b->at, k, p->mode, n, q, w, mask, b->row_mask);
   contribute(b, o, sum);
   clb_form_store_weight(&b->f, &b->f.out[o], p, ir_cast(k, IR_I64, clb_connection_weight(&b->at)),
                         mask, ir_get(k, sum[0]));
   clb_connection_close(&b->at);
-  clb_block_close(k, block);
-  clb_block_close(k, pairs);
+  clb_mode_block_close(k, block);
+  clb_mode_block_close(k, pairs);
 }
 
 static void weights(builder *b, int o, const clb_path *p) {
@@ -260,14 +260,14 @@ static void weights(builder *b, int o, const clb_path *p) {
     weights_by_pairs(b, o, p);
     return;
   }
-  clb_block block =
-      clb_block_open(k, b->f.s, b->f.s->product.lanes_per_row,
-                     number(b, clb_path_weights(b->f.tp, p)), b->row_mask, &channel, &mask);
+  clb_mode_block block =
+      clb_mode_block_open(k, b->f.s, b->f.s->product.lanes_per_row,
+                          number(b, clb_path_weights(b->f.tp, p)), b->row_mask, &channel, &mask);
   start(b, 1, sum);
   one_path(b, o, p, channel, mask, false, sum);
   clb_form_store_weight(&b->f, &b->f.out[o], p, ir_cast(k, IR_I64, channel), mask,
                         ir_get(k, sum[0]));
-  clb_block_close(k, block);
+  clb_mode_block_close(k, block);
 }
 
 static void results(builder *b) {

@@ -247,9 +247,9 @@ static void terms(builder *b) {
   if (!n) return;
   ir_val i = ir_loop(k, number(b, 0), number(b, n), one),
          term = ir_add(k, ir_mul(k, i, number(b, fields)), number(b, b->table.terms[b->slot]));
-  clb_block block = clb_block_open(k, b->f->s, across ? 1 : b->f->s->product.lanes_per_row,
-                                   common(b, term, TERM_MUL, channels_of_term, b->slot, n), IR_NONE,
-                                   &channel, &mask);
+  clb_mode_block block = clb_mode_block_open(
+      k, b->f->s, across ? 1 : b->f->s->product.lanes_per_row,
+      common(b, term, TERM_MUL, channels_of_term, b->slot, n), IR_NONE, &channel, &mask);
   ir_val component = ir_loop(k, number(b, 0), look(b, term, TERM_WIDTH), one), sum[ROWS];
   start(b, sum);
   for (int c = 0; c < b->table.n_classes; c++) {
@@ -263,7 +263,7 @@ static void terms(builder *b) {
   at = ir_add(k, at, look(b, term, TERM_AT));
   store(b, at, across ? clb_first_of_span(k, b->f->s, IR_NONE) : mask, across, sum);
   ir_end(k);
-  clb_block_close(k, block);
+  clb_mode_block_close(k, block);
   ir_end(k);
 }
 
@@ -273,15 +273,15 @@ static void weights(builder *b) {
   for (int c = 0; c < b->table.n_classes; c++) {
     if (b->table.class_of[c] % 2 == 0) continue;
     open_paths(b, c, number(b, b->table.lists[c]), number(b, b->table.ends[c]));
-    clb_block block =
-        clb_block_open(k, b->f->s, b->f->s->product.lanes_per_row,
-                       common(b, b->path, PATH_WEIGHTS, weights_of_path, W, b->f->tp->n_paths),
-                       IR_NONE, &channel, &mask);
+    clb_mode_block block =
+        clb_mode_block_open(k, b->f->s, b->f->s->product.lanes_per_row,
+                            common(b, b->path, PATH_WEIGHTS, weights_of_path, W, b->f->tp->n_paths),
+                            IR_NONE, &channel, &mask);
     ir_val sum[ROWS];
     start(b, sum);
     one_path(b, IR_NONE, channel, mask, false, sum);
     store(b, ir_add(k, look(b, b->path, PATH_WEIGHT_AT), channel), mask, false, sum);
-    clb_block_close(k, block);
+    clb_mode_block_close(k, block);
     ir_end(k);
   }
 }

@@ -28,10 +28,10 @@ ir_val clb_sum_of_span(ir_kernel *k, const clb_schedule *s, ir_val v) {
   return v;
 }
 
-clb_block clb_block_open(ir_kernel *k, const clb_schedule *s, int span, ir_val n, ir_val row_mask,
-                         ir_val *channel, ir_val *mask) {
+clb_mode_block clb_mode_block_open(ir_kernel *k, const clb_schedule *s, int span, ir_val n,
+                                   ir_val row_mask, ir_val *channel, ir_val *mask) {
   int64_t constant = ir_int_value(k, n, -1);
-  clb_block block = {constant < 0 || constant > span};
+  clb_mode_block block = {constant < 0 || constant > span};
   ir_val first = block.opened ? ir_loop(k, number(k, 0), n, number(k, span)) : number(k, 0);
   *channel = span == 1 ? first : ir_add(k, first, lane_in_span(k, s));
   *mask = span == 1 || (constant >= 0 && constant % span == 0)
@@ -40,7 +40,7 @@ clb_block clb_block_open(ir_kernel *k, const clb_schedule *s, int span, ir_val n
   return block;
 }
 
-void clb_block_close(ir_kernel *k, clb_block block) {
+void clb_mode_block_close(ir_kernel *k, clb_mode_block block) {
   if (block.opened) ir_end(k);
 }
 

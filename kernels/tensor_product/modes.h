@@ -23,13 +23,13 @@ typedef struct {
 /* A loop over blocks of channels. */
 typedef struct {
   bool opened;
-} clb_block;
+} clb_mode_block;
 
 /* `span` lanes at a time over n channels: gives the lane's channel (i32), and whether it has a
    channel and a row. span 1: the same channel in all lanes. */
-clb_block clb_block_open(ir_kernel *k, const clb_schedule *s, int span, ir_val n, ir_val row_mask,
-                         ir_val *channel, ir_val *mask);
-void clb_block_close(ir_kernel *k, clb_block block);
+clb_mode_block clb_mode_block_open(ir_kernel *k, const clb_schedule *s, int span, ir_val n,
+                                   ir_val row_mask, ir_val *channel, ir_val *mask);
+void clb_mode_block_close(ir_kernel *k, clb_mode_block block);
 
 /* i32: index of the row among those of the sub-group */
 ir_val clb_row_of_lane(ir_kernel *k, const clb_schedule *s);

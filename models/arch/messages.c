@@ -62,9 +62,9 @@ void clb_arch_paths(reader *r, int n, const clb_irreps *sh, clb_arch_messages *y
 int clb_arch_convolution(reader *r, int block, const clb_arch_messages *m, double scale, int x,
                          int harmonics, int weights) {
   const int message = clb_model_array(r, CLB_PER_LOCAL, false, &m->out);
-  clb_layer *y = clb_model_layer(r, &clb_convolution_kind, sizeof(clb_convolution), block,
+  clb_layer *y = clb_model_layer(r, &clb_convolution_kind, sizeof(clb_convolution_layer), block,
                                  "convolution", x, message);
-  clb_convolution *p = y ? y->parameters : NULL;
+  clb_convolution_layer *p = y ? y->parameters : NULL;
   if (!y) return message;
   p->message = m->out;
   p->n_paths = m->n_paths;

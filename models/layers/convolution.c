@@ -8,7 +8,7 @@ static bool tabulated(const clb_layer *y) { return y->in[CLB_CONVOLUTION_LENGTHS
 
 clb_status clb_convolution_describe(clb_network *n, const clb_layer *y,
                                     clb_text text[CLB_CONVOLUTION_TEXTS], clb_convolution_desc *d) {
-  const clb_convolution *p = y->parameters;
+  const clb_convolution_layer *p = y->parameters;
   const clb_array *x = n->array[y->in[CLB_CONVOLUTION_X]];
   const char *in = clb_irreps_text(&x->irreps, &text[0]),
              *harmonics =
@@ -42,7 +42,7 @@ clb_status clb_convolution_describe(clb_network *n, const clb_layer *y,
   return in && harmonics && message ? CLB_OK : clb_network_no_memory(n);
 }
 
-static clb_status set_table(clb_network *n, const clb_convolution *p) {
+static clb_status set_table(clb_network *n, const clb_convolution_layer *p) {
   double break_at;
   const clb_convolution_table t = clb_radial_grid(n, &p->function, &break_at);
   const size_t values = (size_t)(t.knots * p->n_weights),
@@ -60,7 +60,7 @@ static clb_status tables(clb_network *n, clb_layer *y) {
 }
 
 static clb_status build(clb_network *n, clb_layer *y) {
-  clb_convolution *p = y->parameters;
+  clb_convolution_layer *p = y->parameters;
   clb_text text[CLB_CONVOLUTION_TEXTS] = {{0}};
   clb_convolution_desc d;
   clb_status s = clb_convolution_describe(n, y, text, &d);
@@ -77,18 +77,18 @@ static clb_status build(clb_network *n, clb_layer *y) {
 /* What it reads of an edge's direction: its vector, or harmonics; and for weights: themselves, or
    with a table lengths, which a convolution in frames shares with others. */
 static int directions(const clb_layer *y) {
-  const clb_convolution *p = y->parameters;
+  const clb_convolution_layer *p = y->parameters;
   return y->in[p->framed ? CLB_CONVOLUTION_VECTORS : CLB_CONVOLUTION_HARMONICS];
 }
 static int weights(const clb_layer *y) {
-  const clb_convolution *p = y->parameters;
+  const clb_convolution_layer *p = y->parameters;
   return !tabulated(y) ? y->in[CLB_CONVOLUTION_WEIGHTS]
          : p->framed   ? -1
                        : y->in[CLB_CONVOLUTION_LENGTHS];
 }
 
 static void share(clb_network *n, const clb_layer *y) {
-  clb_convolution *p = y->parameters;
+  clb_convolution_layer *p = y->parameters;
   const int made = y->out[CLB_CONVOLUTION_MADE];
   p->shared = (clb_convolution_shared){
       .frames = clb_value(n, made < 0 ? y->in[CLB_CONVOLUTION_FRAMES] : made),
@@ -97,7 +97,7 @@ static void share(clb_network *n, const clb_layer *y) {
 }
 
 static clb_status forward(clb_network *n, clb_layer *y, unsigned adds) {
-  const clb_convolution *p = y->parameters;
+  const clb_convolution_layer *p = y->parameters;
   clb_status s = CLB_OK;
   (void)adds;
   share(n, y);
@@ -112,7 +112,7 @@ static clb_status forward(clb_network *n, clb_layer *y, unsigned adds) {
 
 /* Gradients by vectors are added to as build says, all others overwritten. */
 static clb_status backward(clb_network *n, clb_layer *y, unsigned adds) {
-  const clb_convolution *p = y->parameters;
+  const clb_convolution_layer *p = y->parameters;
   const int x = y->in[CLB_CONVOLUTION_X];
   (void)adds;
   share(n, y);
@@ -124,14 +124,14 @@ static clb_status backward(clb_network *n, clb_layer *y, unsigned adds) {
 
 static clb_status workspace(clb_network *n, clb_layer *y, clb_pass pass, uint64_t *min,
                             uint64_t *max) {
-  const clb_convolution *p = y->parameters;
+  const clb_convolution_layer *p = y->parameters;
   return clb_convolution_workspace(p->op, pass, n->graph, min, max);
 }
 
 /* ---- pruning: path by path ---- */
 
 static void need(const clb_network *n, const clb_layer *y, clb_needed needed) {
-  const clb_convolution *p = y->parameters;
+  const clb_convolution_layer *p = y->parameters;
   const int x = y->in[CLB_CONVOLUTION_X], message = y->out[CLB_CONVOLUTION_MESSAGE],
             w = y->in[CLB_CONVOLUTION_WEIGHTS];
   for (int q = 0, at = 0; q < p->n_paths; q++) {
@@ -147,7 +147,7 @@ static void need(const clb_network *n, const clb_layer *y, clb_needed needed) {
 }
 
 static void keep(clb_network *n, clb_layer *y, clb_needed needed) {
-  clb_convolution *p = y->parameters;
+  clb_convolution_layer *p = y->parameters;
   const int x = y->in[CLB_CONVOLUTION_X], message = y->out[CLB_CONVOLUTION_MESSAGE];
   int64_t mul[CLB_MAX_TERMS];
   int count = 0;
@@ -166,7 +166,9 @@ static void keep(clb_network *n, clb_layer *y, clb_needed needed) {
   clb_irreps_shrink(&p->message, mul);
 }
 
-static void free_ops(void *parameters) { clb_op_destroy(&((clb_convolution *)parameters)->op); }
+static void free_ops(void *parameters) {
+  clb_op_destroy(&((clb_convolution_layer *)parameters)->op);
+}
 
 enum {
   ALL = (1 << CLB_CONVOLUTION_INS) - 1,

@@ -151,7 +151,7 @@ typedef struct {
   clb_radial_function function; /* with a table */
   clb_op *op;
   clb_convolution_shared shared;
-} clb_convolution;
+} clb_convolution_layer;
 extern const clb_layer_kind clb_convolution_kind;
 /* Its description; text is its irreps' memory. */
 enum { CLB_CONVOLUTION_TEXTS = 3 };

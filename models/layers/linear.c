@@ -55,13 +55,13 @@ typedef struct {
 static clb_status run_block(clb_network *n, const clb_block *k, bool backward, int64_t rows,
                             features from, features to, int c, bool add) {
   const clb_term *out = &to.irreps->term[c];
-  clb_product p = {.rows = rows,
-                   .columns = out->mul,
-                   .count = 2 * out->l + 1,
-                   .transposed = backward && k,
-                   .add = add,
-                   .a = from.rows,
-                   .c = to.rows};
+  clb_gemm_step p = {.rows = rows,
+                     .columns = out->mul,
+                     .count = 2 * out->l + 1,
+                     .transposed = backward && k,
+                     .add = add,
+                     .a = from.rows,
+                     .c = to.rows};
   if (k) {
     const clb_term *in = &from.irreps->term[backward ? k->to : k->from];
     p.inner = in->mul;

@@ -178,7 +178,7 @@ clb_status clb_network_silu(clb_network *n) {
   return n->silu ? CLB_OK : clb_silu_create(n->ctx, n->type, 1, 1, &n->silu);
 }
 
-clb_status clb_network_multiply(clb_network *n, const clb_product *p) {
+clb_status clb_network_multiply(clb_network *n, const clb_gemm_step *p) {
   return clb_gemm_run(n->product, &(clb_gemm_desc){.m = p->rows,
                                                    .n = p->columns,
                                                    .k = p->inner,

@@ -233,8 +233,8 @@ typedef struct {
   int64_t rows, columns, inner, count, weights;
   bool transposed, add;
   clb_rows a, c;
-} clb_product;
-clb_status clb_network_multiply(clb_network *n, const clb_product *p);
+} clb_gemm_step;
+clb_status clb_network_multiply(clb_network *n, const clb_gemm_step *p);
 
 /* At least `bytes` of host memory, valid until the next call; NULL: out of memory. */
 void *clb_network_staging(clb_network *n, size_t bytes);

@@ -14,7 +14,7 @@ static clb_status find_columns(clb_network *n, const clb_layer *y, int64_t *colu
 }
 
 static void use_frames(clb_layer *y, int frames, bool first) {
-  clb_convolution *p = y->parameters;
+  clb_convolution_layer *p = y->parameters;
   p->framed = true;
   y->in[CLB_CONVOLUTION_VECTORS] = CLB_VECTORS;
   *(first ? &y->out[CLB_CONVOLUTION_MADE] : &y->in[CLB_CONVOLUTION_FRAMES]) = frames;

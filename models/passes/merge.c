@@ -46,7 +46,7 @@ static clb_layer *only_reader(const clb_network *n, int array) {
 void clb_pass_merge(clb_network *n) {
   for (int l = 0; l < n->n_layers; l++) {
     if (n->layer[l]->kind != &clb_convolution_kind) continue;
-    clb_convolution *p = n->layer[l]->parameters;
+    clb_convolution_layer *p = n->layer[l]->parameters;
     const int message = n->layer[l]->out[CLB_CONVOLUTION_MESSAGE];
     clb_layer *reader = only_reader(n, message);
     clb_irreps merged;

@@ -26,7 +26,7 @@ static clb_status by_pairs(const clb_network *n, clb_layer *radial, const clb_ra
 /* Finds the network of a convolution's weights, and whether its values are multiplied by the cutoff
    afterwards. */
 static clb_status tabulate(clb_network *n, clb_layer *y, int lengths) {
-  clb_convolution *p = y->parameters;
+  clb_convolution_layer *p = y->parameters;
   int *weights = &y->in[CLB_CONVOLUTION_WEIGHTS];
   const clb_layer *cut = writer(n, *weights, &clb_scale_kind);
   clb_layer *radial = writer(n, cut ? cut->in[CLB_SCALE_ROWS] : *weights, &clb_radial_kind);

@@ -26,12 +26,12 @@ typedef struct {
                     asynchronous copies */
   bool vector_atomics;         /* CUDA: 2 or 4 additions of f32 are one access */
   bool float_atomics;          /* OpenCL: cl_ext_float_atomics is there; else compare-and-swap */
-  bool hides_mask_implication; /* OpenCL with sub-groups: hides from the compiler that one mask
+  bool quirk_mask_implication; /* OpenCL with sub-groups: hides from the compiler that one mask
                        implies another, because it miscompiles such code */
-  bool widens_halves;   /* OpenCL: f16 is converted to f32 by integer arithmetic, because vload_half
-                           takes this compiler minutes */
-  bool hides_negations; /* OpenCL: hides negations of floats from the compiler, which loses them
-                          across barriers */
+  bool quirk_half_load; /* OpenCL: f16 is converted to f32 by integer arithmetic, because vload_half
+                         takes this compiler minutes */
+  bool quirk_negation;  /* OpenCL: hides negations of floats from the compiler, which loses them
+                           across barriers */
 } clb_dialect;
 
 /* The first half of the way to a text: checks the kernel and drops barriers that order nothing. */

@@ -135,7 +135,7 @@ typedef struct {
 } way;
 static way loaded(const printer *p, ir_val array) {
   ir_type t = p->k->ins[array].element;
-  if (t == IR_F16 && p->dialect->widens_halves) return (way){"f16_bits_to_f32(", ")"};
+  if (t == IR_F16 && p->dialect->quirk_half_load) return (way){"f16_bits_to_f32(", ")"};
   return t == IR_F16    ? (way){"f16_to_f32(", ")"}
          : t == IR_BF16 ? (way){"bf16_to_f32(", ")"}
                         : (way){"", ""};
@@ -421,11 +421,11 @@ static void put_value(printer *p, ir_val v, const ir_ins *i) {
     ADD("asm volatile(\"\" : \"+%s\"(v%d));\n", i->type == IR_F32 ? "f" : "d", (int)i->arg[0]);
   }
   const char *s = ir_is_float(i->type) ? expressions[i->op].real : expressions[i->op].integer;
-  bool hide = p->dialect->hides_mask_implication && i->type == IR_BOOL && i->shape != IR_UNIFORM;
+  bool hide = p->dialect->quirk_mask_implication && i->type == IR_BOOL && i->shape != IR_UNIFORM;
   line(p);
   ADD(i->op == IR_VAR ? "%s v%d = " : "const %s v%d = ", types[i->type].value, (int)v);
   if (hide) ADD("hidden(");
-  ir_val inner = p->dialect->hides_negations ? negated(p, i) : IR_NONE;
+  ir_val inner = p->dialect->quirk_negation ? negated(p, i) : IR_NONE;
   if (inner != IR_NONE) {
     ADD("negated(");
     put(p, inner);

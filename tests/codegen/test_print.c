@@ -180,7 +180,7 @@ static void hidden_masks(void **state) {
   static const clb_dialect hides = {.language = CLB_LANGUAGE_OPENCL,
                                     .subgroups = true,
                                     .float_atomics = true,
-                                    .hides_mask_implication = true};
+                                    .quirk_mask_implication = true};
   ir_kernel k;
   (void)state;
   ir_begin(&k, "masks", 32, 1, 64);
@@ -367,7 +367,7 @@ static void with_ptx(void **state) {
    only looks like one stays. */
 static void hidden_negation(void **state) {
   static const clb_dialect hides = {
-      .language = CLB_LANGUAGE_OPENCL, .subgroups = true, .hides_negations = true};
+      .language = CLB_LANGUAGE_OPENCL, .subgroups = true, .quirk_negation = true};
   ir_kernel k;
   (void)state;
   ir_begin(&k, "negations", 32, 1, 32);

@@ -50,7 +50,7 @@ static void check_radial(const clb_network *f, const clb_layer *y) {
 }
 
 static void check_convolution(const clb_network *f, const clb_layer *y) {
-  const clb_convolution *p = y->parameters;
+  const clb_convolution_layer *p = y->parameters;
   const clb_irreps *x = &f->array[y->in[CLB_CONVOLUTION_X]]->irreps;
   int64_t n_weights = 0;
   check_irreps(&p->message);

@@ -327,7 +327,7 @@ static bool is_framed(const opened *o) {
   const clb_network *n = &o->model->net;
   int l = 0;
   while (n->layer[l]->kind != &clb_convolution_kind) l++;
-  return ((const clb_convolution *)n->layer[l]->parameters)->framed;
+  return ((const clb_convolution_layer *)n->layer[l]->parameters)->framed;
 }
 
 /* On GPUs convolutions run in the edges' frames, which all layers share. */

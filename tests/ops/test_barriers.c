@@ -218,7 +218,7 @@ static void layer_ops(void **state) {
 }
 
 /* Some atoms in a cube of 8 bins, of which 4 are periodic: a sub-group's lanes find different
-   numbers of them, in several lots. */
+   numbers of them, in several chunks. */
 static void neighbours(void **state) {
   enum { ATOMS = 40, EDGES = ATOMS * ATOMS };
   const clb_cell_grid grid = {.cell = {{8, 0, 0}, {0, 8, 0}, {0, 0, 1}},

@@ -265,10 +265,11 @@ clb_status clb_convolution_check_call(clb_op *op, clb_pass pass, const clb_graph
   return CLB_OK;
 }
 
-/* Of a launch with this number of rows and of their edges; walks: it goes through the edges of a
-   row, else a row is an edge. */
-static double flops_of(const clb_op *op, clb_pass pass, bool walks, double rows, double edges) {
-  if (!walks) rows = edges;
+/* Of a launch with this number of rows and of their edges; per_receiver: it goes through the edges
+   of a row, else a row is an edge. */
+static double flops_of(const clb_op *op, clb_pass pass, bool per_receiver, double rows,
+                       double edges) {
+  if (!per_receiver) rows = edges;
   return rows > 0 ? rows * ir_count_ranges(&op->kernel[pass]->ir, edges / rows).flops : 0;
 }
 
@@ -281,10 +282,11 @@ clb_status clb_convolution_flops(clb_op *op, clb_pass pass, int64_t n_receivers,
     return clb_fail(&op->ctx->error, CLB_ERROR_ARGUMENT, "clb_convolution_flops: %s",
                     flops ? "n_receivers and n_edges must be at least 0" : "flops is NULL");
   const clb_op *results = parts_of(op)->results;
-  const bool walks = !parts_of(op)->messages;
+  const bool per_receiver = !parts_of(op)->messages;
   const double rows = (double)n_receivers, edges = (double)n_edges;
-  *flops = flops_of(op, pass, walks, rows, edges);
-  if (results && results->kernel[pass]) *flops += flops_of(results, pass, walks, rows, edges);
+  *flops = flops_of(op, pass, per_receiver, rows, edges);
+  if (results && results->kernel[pass])
+    *flops += flops_of(results, pass, per_receiver, rows, edges);
   return *flops >= 0
              ? CLB_OK
              : clb_fail(&op->ctx->error, CLB_ERROR_MEMORY, "clb_convolution_flops: no memory");

@@ -84,10 +84,11 @@ static clb_status launch_totals(clb_call *c, clb_rows total) {
   clb_op *op = c->op;
   bool single = op->problem.arithmetic == CLB_F32;
   clb_schedule schedule = clb_layer_schedule_of(op, PARTS);
-  int64_t lots = c->n / schedule.lanes + (c->n % schedule.lanes != 0),
-          turns = lots / schedule.layer.partial_sums + (lots % schedule.layer.partial_sums != 0);
+  int64_t chunks = c->n / schedule.lanes + (c->n % schedule.lanes != 0),
+          rounds =
+              chunks / schedule.layer.partial_sums + (chunks % schedule.layer.partial_sums != 0);
   clb_call_i64(c, c->n);
-  clb_call_i64(c, turns * schedule.lanes);
+  clb_call_i64(c, rounds * schedule.lanes);
   if (single) call_total(c, total);
   else {
     clb_call_memory(c, &op->workspace);

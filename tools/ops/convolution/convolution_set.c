@@ -17,11 +17,11 @@ static size_t element(const convolution_data *t) { return dtype_bytes(t->kernel-
 /* ---- bytes ---- */
 
 static int64_t columns_of_messages(const convolution_data *t) {
-  bool walks =
+  bool per_receiver =
       t->problem->product.kind == CHANNEL_WISE || t->problem->product.kind == OTHER_PRODUCT;
   int64_t columns = 0;
   for (int i = t->inputs; i < t->n; i++)
-    if (t->array[i].like == CLB_OPERAND_X || (t->array[i].like == CLB_OPERAND_Z && !walks))
+    if (t->array[i].like == CLB_OPERAND_X || (t->array[i].like == CLB_OPERAND_Z && !per_receiver))
       columns += t->array[i].width;
   return columns;
 }
