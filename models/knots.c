@@ -11,7 +11,7 @@
 #include "models/model_state.h"
 #include "models/read.h"
 
-enum { ATOMS = 64, SPECIES = 4, FIRST_KNOTS = 513, MOST_KNOTS = 4097 };
+enum { ATOMS = 64, SPECIES = 4, FIRST_KNOTS = 513, MAX_KNOTS = 4097 };
 /* eV / Angstrom, or of the cluster's forces if they are larger than 1: two thirds of what model.h
    promises. */
 static const double most_error = 1e-5 * 2 / 3;
@@ -130,7 +130,7 @@ static bool has_tables(const clb_network *n) {
 }
 
 clb_status clb_model_choose_knots(clb_model *m, const char *path) {
-  for (int knots = FIRST_KNOTS;; knots = knots < MOST_KNOTS ? 2 * knots - 1 : 0) {
+  for (int knots = FIRST_KNOTS;; knots = knots < MAX_KNOTS ? 2 * knots - 1 : 0) {
     clb_status s = clb_model_load(m, path, knots);
     if (s || !knots || !m->ctx->device->info.runs) return s;
     if (!has_tables(&m->net)) {

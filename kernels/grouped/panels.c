@@ -3,13 +3,13 @@
    by one.  Sums stay in registers for a block of k and some rows. */
 #include "kernels/grouped/tile.h"
 
-enum { DEPTH = 64, ROWS = 4, MOST_VECTORS = 4, TRANSPOSED = 8 };
+enum { DEPTH = 64, ROWS = 4, MAX_VECTORS = 4, TRANSPOSED = 8 };
 
 typedef struct {
   clb_grouped_tile *b;
   int vectors, lanes;
   ir_val rows; /* i32, of the tile */
-  ir_val mask[MOST_VECTORS];
+  ir_val mask[MAX_VECTORS];
   ir_val first, depth; /* i32: of the block of k */
 } panels;
 
@@ -65,7 +65,7 @@ static void fill_panel(panels *w) {
 }
 
 /* Rows row ... row + ROWS - 1 of the tile; those that do not exist repeat the last one. */
-static void multiply_rows(panels *w, ir_val row, ir_val sum[ROWS][MOST_VECTORS]) {
+static void multiply_rows(panels *w, ir_val row, ir_val sum[ROWS][MAX_VECTORS]) {
   ir_kernel *k = w->b->k;
   const ir_val *b = w->b->at;
   ir_val start[ROWS];
@@ -78,7 +78,7 @@ static void multiply_rows(panels *w, ir_val row, ir_val sum[ROWS][MOST_VECTORS])
     for (int v = 0; v < w->vectors; v++)
       ir_set(k, sum[r][v], ir_load(k, w->b->sums, local(w, ir_add(k, row, i32(k, r)), v), IR_NONE));
   }
-  ir_val at = ir_loop(k, i32(k, 0), w->depth, i32(k, 1)), value[MOST_VECTORS];
+  ir_val at = ir_loop(k, i32(k, 0), w->depth, i32(k, 1)), value[MAX_VECTORS];
   for (int v = 0; v < w->vectors; v++) value[v] = ir_load(k, w->b->local, local(w, at, v), IR_NONE);
   for (int r = 0; r < ROWS; r++) {
     ir_val a = ir_load(
@@ -96,7 +96,7 @@ static void multiply_rows(panels *w, ir_val row, ir_val sum[ROWS][MOST_VECTORS])
 
 static void sum_products(panels *w) {
   ir_kernel *k = w->b->k;
-  ir_val sum[ROWS][MOST_VECTORS];
+  ir_val sum[ROWS][MAX_VECTORS];
   for (int r = 0; r < ROWS; r++)
     for (int v = 0; v < w->vectors; v++) sum[r][v] = ir_var(k, ir_real(k, w->b->t, 0), false);
   w->first = ir_loop(k, i32(k, 0), w->b->depth, i32(k, DEPTH));

@@ -6,14 +6,14 @@
    Two stages of local memory alternate: while one is multiplied, the other is loaded. */
 #include "kernels/grouped/tile.h"
 
-enum { BLOCK = CLB_GROUPED_BLOCK, MOST_LOADS = 16, UNROLLED = 8 };
+enum { BLOCK = CLB_GROUPED_BLOCK, MAX_LOADS = 16, UNROLLED = 8 };
 
 /* What this lane stages of an operand. */
 typedef struct {
-  ir_val place[MOST_LOADS];  /* i64, in memory, of the first k */
-  ir_val local[MOST_LOADS];  /* i32, in a stage */
-  ir_val depth[MOST_LOADS];  /* i32, k */
-  ir_val inside[MOST_LOADS]; /* whether its row (of B: column) exists */
+  ir_val place[MAX_LOADS];  /* i64, in memory, of the first k */
+  ir_val local[MAX_LOADS];  /* i32, in a stage */
+  ir_val depth[MAX_LOADS];  /* i32, k */
+  ir_val inside[MAX_LOADS]; /* whether its row (of B: column) exists */
   ir_val stride, scale;
 } operand;
 
@@ -121,7 +121,7 @@ static void multiply(tiles *w, ir_val stage) {
 
 static void sum_products(tiles *w) {
   ir_kernel *k = w->b->k;
-  ir_val value[2][MOST_LOADS], both = i32(k, 2 * (int64_t)w->tile * w->pitch), none = i32(k, 0);
+  ir_val value[2][MAX_LOADS], both = i32(k, 2 * (int64_t)w->tile * w->pitch), none = i32(k, 0);
   for (int i = 0; i < 2; i++) fetch(w, &w->operand[i], none, value[i]);
   for (int i = 0; i < 2; i++) put(w, &w->operand[i], none, value[i]);
   ir_barrier(k, true);

@@ -9,7 +9,7 @@ enum {
   OTHER_REGISTERS = 32, /* and those of them that hold nothing of a row */
   SPARE = 8192,         /* bytes of local memory for sums */
   SECTOR = 32,          /* bytes: memory is accessed in multiples of these */
-  MOST_LANES = 512,     /* of a team */
+  MAX_LANES = 512,      /* of a team */
   GROUP_LANES = 256     /* of a group whose sub-groups have their own rows */
 };
 
@@ -100,7 +100,7 @@ static int choose_team(const clb_problem *p, const clb_norm_plan *plan, const cl
                        int few, int lanes) {
   int most = limits->subgroups ? limits->max_subgroups * lanes : lanes;
   if (p->rms_norm.whole) most = lanes;
-  if (most > MOST_LANES) most = MOST_LANES;
+  if (most > MAX_LANES) most = MAX_LANES;
   if (most > lanes * lanes) most = lanes * lanes; /* a sub-group adds up the sums of all */
   int team = 1;
   while (team < lanes && (clb_norm_per_lane(plan, team, widest(p, plan, team)) > few ||

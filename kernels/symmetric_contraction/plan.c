@@ -6,7 +6,7 @@
 
 #include "src/problem/wigner.h"
 
-enum { MOST_ELEMENTS = (CLB_MAX_ELL + 1) * (1 + (CLB_MAX_ELL + 1) * (CLB_MAX_ELL + 1)) };
+enum { MAX_ELEMENTS = (CLB_MAX_ELL + 1) * (1 + (CLB_MAX_ELL + 1) * (CLB_MAX_ELL + 1)) };
 
 /* The element [A_l1 A_l2]_degree, which must exist. */
 static int pair_of(const clb_symmetric_plan *plan, int l1, int l2, int degree) {
@@ -58,7 +58,7 @@ static clb_symmetric_tree tree_of(const clb_symmetric_plan *plan, const clb_symm
 bool clb_symmetric_plan_make(const clb_symmetric_contraction_problem *p, clb_symmetric_plan *plan) {
   *plan = (clb_symmetric_plan){0};
   if (!clb_symmetric_basis_make(p, &plan->basis)) return false;
-  plan->element = malloc(sizeof *plan->element * MOST_ELEMENTS);
+  plan->element = malloc(sizeof *plan->element * MAX_ELEMENTS);
   plan->tree = malloc(sizeof *plan->tree * (size_t)(plan->basis.n_paths + 1));
   if (!plan->element || !plan->tree) return false;
   list_elements(plan, p->ell);

@@ -42,8 +42,8 @@ void *clb_dl_open_isolated(const char *const *names) {
   return library;
 }
 
-bool clb_dl_lacked_memory(const char *sentence) {
-  return sentence && (strstr(sentence, strerror(ENOMEM)) || strstr(sentence, "out of memory"));
+bool clb_dl_lacked_memory(const char *message) {
+  return message && (strstr(message, strerror(ENOMEM)) || strstr(message, "out of memory"));
 }
 
 void clb_dl_close(void *library) {

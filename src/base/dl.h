@@ -14,7 +14,7 @@ void *clb_dl_open(const char *const *names);
 void *clb_dl_open_isolated(const char *const *names);
 void clb_dl_close(void *library);
 /* Whether this message of dlerror (NULL: none) reports lack of memory. */
-bool clb_dl_lacked_memory(const char *sentence);
+bool clb_dl_lacked_memory(const char *message);
 
 /* Where to put the address of a symbol: `offset` bytes into `table`.  `optional` ones may stay
    NULL. */

@@ -132,19 +132,19 @@ static void line(printer *p) { ADD("%*s", 2 * p->depth, ""); }
 /* Text around a number to convert it from and to its element type: f16 and bf16 go through f32. */
 typedef struct {
   const char *open, *shut;
-} way;
-static way loaded(const printer *p, ir_val array) {
+} conversion;
+static conversion loaded(const printer *p, ir_val array) {
   ir_type t = p->k->ins[array].element;
-  if (t == IR_F16 && p->dialect->quirk_half_load) return (way){"f16_bits_to_f32(", ")"};
-  return t == IR_F16    ? (way){"f16_to_f32(", ")"}
-         : t == IR_BF16 ? (way){"bf16_to_f32(", ")"}
-                        : (way){"", ""};
+  if (t == IR_F16 && p->dialect->quirk_half_load) return (conversion){"f16_bits_to_f32(", ")"};
+  return t == IR_F16    ? (conversion){"f16_to_f32(", ")"}
+         : t == IR_BF16 ? (conversion){"bf16_to_f32(", ")"}
+                        : (conversion){"", ""};
 }
-static way stored(const printer *p, ir_val array) {
+static conversion stored(const printer *p, ir_val array) {
   ir_type t = p->k->ins[array].element;
-  return t == IR_F16    ? (way){"f32_to_f16(", ")"}
-         : t == IR_BF16 ? (way){"f32_to_bf16(", ")"}
-                        : (way){"", ""};
+  return t == IR_F16    ? (conversion){"f32_to_f16(", ")"}
+         : t == IR_BF16 ? (conversion){"f32_to_bf16(", ")"}
+                        : (conversion){"", ""};
 }
 
 static void mask_if(printer *p, ir_val mask) {
@@ -184,7 +184,7 @@ static bool are_halves(ir_type element) { return ir_type_bytes(element) == 2; }
 
 static void put_elements(printer *p, ir_val v, const ir_ins *i) {
   const bool halves = are_halves((ir_type)p->k->ins[i->arg[0]].element);
-  const way how = loaded(p, i->arg[0]);
+  const conversion how = loaded(p, i->arg[0]);
   for (int e = 0; e < i->width; e++) {
     ADD("%sv%d_%d = ", e ? ", " : "", (int)v, e);
     if (halves)
@@ -221,7 +221,7 @@ static void put_load_aligned(printer *p, ir_val v, const ir_ins *i) {
 static void put_load(printer *p, ir_val v, const ir_ins *i) {
   ir_val array = i->arg[0], index = i->arg[1], mask = i->arg[2];
   const char *type = types[i->type].value;
-  way how = loaded(p, array);
+  conversion how = loaded(p, array);
   if (i->width == 1) {
     line(p);
     ADD("const %s v%d = ", type, (int)v);
@@ -260,7 +260,7 @@ static void put_store_aligned(printer *p, const ir_ins *i, bool streamed) {
   const ir_ins *a = &p->k->ins[i->arg[0]];
   const char *vector = vectors[a->element];
   const int each = are_halves((ir_type)a->element) ? 2 : 1; /* elements of a part */
-  const way how = stored(p, i->arg[0]);
+  const conversion how = stored(p, i->arg[0]);
   line(p);
   mask_if(p, i->arg[2]);
   ADD("%s(%s%s%d *)(v%d + ", streamed ? "__stcs(" : "*", space(p, i->arg[0]), vector,
@@ -280,7 +280,7 @@ static void put_store_aligned(printer *p, const ir_ins *i, bool streamed) {
 
 static void put_store(printer *p, ir_val v, const ir_ins *i) {
   ir_val array = i->arg[0], mask = i->arg[2];
-  way how = stored(p, array);
+  conversion how = stored(p, array);
   const ir_ins *a = &p->k->ins[array];
   bool streamed = p->dialect->language == CLB_LANGUAGE_CUDA && a->op == IR_BUFFER && a->imm == 2 &&
                   ir_is_float((ir_type)a->element);

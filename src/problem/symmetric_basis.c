@@ -8,41 +8,41 @@
 #include "src/base/reserve.h"
 #include "src/problem/wigner.h"
 
-enum { N = CLB_MAX_CORRELATION, MOST_M = N * CLB_MAX_ELL, ORDERS = 2 * CLB_MAX_ELL + 1 };
-enum { MOST_SYMBOL = (4 * CLB_MAX_ELL + 1) * (4 * CLB_MAX_ELL + 1) * ORDERS };
+enum { N = CLB_MAX_CORRELATION, MAX_M = N * CLB_MAX_ELL, ORDERS = 2 * CLB_MAX_ELL + 1 };
+enum { MAX_SYMBOL = (4 * CLB_MAX_ELL + 1) * (4 * CLB_MAX_ELL + 1) * ORDERS };
 
 static int width(int l) { return 2 * l + 1; }
 
 /* ---- ranks, by counting states of a given order M ---- */
 
-/* count[n][M + MOST_M] of monomials of order n in components of one degree. */
-static void count_run(int l, int n, int count[N + 1][2 * MOST_M + 1]) {
-  memset(count, 0, sizeof(int[N + 1][2 * MOST_M + 1]));
-  count[0][MOST_M] = 1;
+/* count[n][M + MAX_M] of monomials of order n in components of one degree. */
+static void count_run(int l, int n, int count[N + 1][2 * MAX_M + 1]) {
+  memset(count, 0, sizeof(int[N + 1][2 * MAX_M + 1]));
+  count[0][MAX_M] = 1;
   for (int m = -l; m <= l; m++)
     for (int k = 1; k <= n; k++)
       for (int M = -k * l; M <= k * l; M++) {
-        int from = M - m + MOST_M;
-        if (from >= 0 && from <= 2 * MOST_M) count[k][M + MOST_M] += count[k - 1][from];
+        int from = M - m + MAX_M;
+        if (from >= 0 && from <= 2 * MAX_M) count[k][M + MAX_M] += count[k - 1][from];
       }
 }
 
 /* The number of elements of a block. */
 static int block_rank(const int *l, int nu, int degree) {
-  int states[2 * MOST_M + 1] = {[MOST_M] = 1}, run[N + 1][2 * MOST_M + 1], sum = degree;
+  int states[2 * MAX_M + 1] = {[MAX_M] = 1}, run[N + 1][2 * MAX_M + 1], sum = degree;
   for (int i = 0, n; i < nu; i += n) {
-    int before[2 * MOST_M + 1];
+    int before[2 * MAX_M + 1];
     for (n = 0; i + n < nu && l[i + n] == l[i]; n++) sum += l[i];
     count_run(l[i], n, run);
     memcpy(before, states, sizeof states);
     memset(states, 0, sizeof states);
-    for (int M = -MOST_M; M <= MOST_M; M++)
+    for (int M = -MAX_M; M <= MAX_M; M++)
       for (int m = -n * l[i]; m <= n * l[i]; m++)
-        if (M - m >= -MOST_M && M - m <= MOST_M)
-          states[M + MOST_M] += before[M - m + MOST_M] * run[n][m + MOST_M];
+        if (M - m >= -MAX_M && M - m <= MAX_M)
+          states[M + MAX_M] += before[M - m + MAX_M] * run[n][m + MAX_M];
   }
-  if (sum % 2 || degree > MOST_M) return 0;
-  return states[degree + MOST_M] - (degree < MOST_M ? states[degree + 1 + MOST_M] : 0);
+  if (sum % 2 || degree > MAX_M) return 0;
+  return states[degree + MAX_M] - (degree < MAX_M ? states[degree + 1 + MAX_M] : 0);
 }
 
 /* The multisets of degrees, in lexicographic order: false after the last one. */
@@ -93,7 +93,7 @@ static bool make_block(block *b, const int *l, int nu, int degree, int rank) {
   b->vector = malloc(sizeof(double) * (size_t)b->size * (size_t)rank);
   b->combination = calloc((size_t)rank * (size_t)rank, sizeof(double));
   bool made = b->tree && b->work && b->vector && b->combination;
-  for (int i = 0; i < 3; i++) made &= (b->symbol[i] = malloc(sizeof(double) * MOST_SYMBOL)) != NULL;
+  for (int i = 0; i < 3; i++) made &= (b->symbol[i] = malloc(sizeof(double) * MAX_SYMBOL)) != NULL;
   return made;
 }
 

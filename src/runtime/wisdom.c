@@ -8,9 +8,9 @@
 #include <string.h>
 
 enum {
-  MOST_LINE = 1000,
-  MOST_WORDS = 300,
-  MOST_BYTES = 1 << 20
+  MAX_LINE = 1000,
+  MAX_WORDS = 300,
+  MAX_BYTES = 1 << 20
 }; /* limits of a line, of its comment, and of a file, from which the oldest lines are dropped */
 
 /* ---- lines ---- */
@@ -37,7 +37,7 @@ static bool take_setting(const char **s) {
 static size_t key_of(const char *line, size_t n) {
   static const char head[] = "clebsch2 ";
   const char *s = line + sizeof head - 1;
-  if (n > MOST_LINE || strncmp(line, head, sizeof head - 1)) return 0;
+  if (n > MAX_LINE || strncmp(line, head, sizeof head - 1)) return 0;
   if (!take(&s, versions, 1, 32, ' ') || !take(&s, words, 1, 32, ':') ||
       !take(&s, hex, 32, 32, ' ') || !take(&s, hex, 32, 32, ' '))
     return 0;
@@ -120,7 +120,7 @@ static int merge(clb_text *into, const clb_text *from) {
   add_lines(into, "", from, &all);
   int n = add_lines(from, "", NULL, &all);
   size_t skip = 0, line;
-  while (all.n - skip > MOST_BYTES && next_line(all.s, all.n, &skip, &line)) {
+  while (all.n - skip > MAX_BYTES && next_line(all.s, all.n, &skip, &line)) {
   }
   if (all.failed) {
     clb_text_free(&all);
@@ -140,7 +140,7 @@ static bool read_file(const char *path, clb_text *text) {
   FILE *f = fopen(path, "rb");
   char piece[4096];
   bool good = f != NULL;
-  for (size_t n; f && text->n < MOST_BYTES && (n = fread(piece, 1, sizeof piece, f)) > 0;)
+  for (size_t n; f && text->n < MAX_BYTES && (n = fread(piece, 1, sizeof piece, f)) > 0;)
     clb_text_bytes(text, piece, n);
   if (f) good = !ferror(f), fclose(f);
   return good && !text->failed;
@@ -227,7 +227,7 @@ static void add_words(const clb_problem *p, clb_text *out) {
   clb_text_add(&t, "%s %s %s ", kind->name, passes[p->pass], types[p->storage]);
   if (p->storage == CLB_F32 && p->arithmetic == CLB_F64) clb_text_add(&t, "in f64 ");
   kind->print(p, &t);
-  for (size_t i = 0; t.s && i < t.n && i < MOST_WORDS; i++)
+  for (size_t i = 0; t.s && i < t.n && i < MAX_WORDS; i++)
     clb_text_bytes(out, t.s[i] >= ' ' && t.s[i] <= '~' ? &t.s[i] : " ", 1);
   clb_text_free(&t);
 }

@@ -7,11 +7,11 @@
 #include "tests/fakes/simulated_devices.h"
 #include "tests/atoms/random_atoms.h"
 
-enum { MOST_ATOMS = 6000 };
+enum { MAX_ATOMS = 6000 };
 
 typedef struct {
   int64_t n;
-  double positions[3 * MOST_ATOMS], cell[9];
+  double positions[3 * MAX_ATOMS], cell[9];
   bool periodic[3];
 } atoms;
 

@@ -80,10 +80,10 @@ static inline void expect_closed(int fd) {
 }
 
 /* What a POSDATA holds, in Angstrom; rows of the cell are the lattice vectors. */
-enum { MOST_ATOMS = 16 };
+enum { MAX_ATOMS = 16 };
 typedef struct {
   int32_t n;
-  double cell[3][3], positions[MOST_ATOMS][3];
+  double cell[3][3], positions[MAX_ATOMS][3];
 } sent_atoms;
 
 /* Writes POSDATA; returns its length. */
@@ -102,7 +102,7 @@ static inline size_t posdata(const sent_atoms *a, char *to) {
 
 /* The answer to GETFORCE, in eV and Angstrom. */
 typedef struct {
-  double energy, forces[MOST_ATOMS][3], virial[3][3];
+  double energy, forces[MAX_ATOMS][3], virial[3][3];
 } got_force;
 
 static inline got_force get_force(int fd, int32_t n) {

@@ -12,7 +12,7 @@
 #include "tools/reference/reference_irreps.h"
 #include "tools/reference/reference_rms_norm.h"
 
-enum { MOST_OPERANDS = 8 };
+enum { MAX_OPERANDS = 8 };
 
 static const struct {
   clb_rms_norm_desc desc;
@@ -44,8 +44,8 @@ typedef struct {
   int64_t n;
   clb_signature_operand o[CLB_SIGNATURE_OPERANDS];
   int count;
-  int64_t size[MOST_OPERANDS];
-  double *value[MOST_OPERANDS], *wanted[MOST_OPERANDS], *scale[MOST_OPERANDS];
+  int64_t size[MAX_OPERANDS];
+  double *value[MAX_OPERANDS], *wanted[MAX_OPERANDS], *scale[MAX_OPERANDS];
 } data;
 
 static data make(const clb_rms_norm_desc *d, clb_pass pass, int64_t n) {
@@ -75,7 +75,7 @@ static void drop(data *t) {
 static void run(clb_context *ctx, clb_op *op, const data *t, int64_t offset, const char *what) {
   const bool half = t->d->storage == CLB_BF16;
   const size_t bytes = half ? 2 : 4;
-  clb_rows r[MOST_OPERANDS] = {{0}};
+  clb_rows r[MAX_OPERANDS] = {{0}};
   for (int i = 0; i < t->count; i++) {
     void *x = malloc(bytes * (size_t)(offset + t->size[i]));
     memset(x, 0xff, bytes * (size_t)(offset + t->size[i])); /* NaN */

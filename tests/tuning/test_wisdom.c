@@ -67,11 +67,11 @@ static int count_lines(const char *name) {
 
 /* ---- a device whose kernels are as fast and as correct as the test says ---- */
 
-enum { MOST_MODULES = 64 };
+enum { MAX_MODULES = 64 };
 static struct {
   const clb_backend *genuine;
   clb_backend backend;
-  clb_module *module[MOST_MODULES]; /* in the order of their loading: the estimate's is the first */
+  clb_module *module[MAX_MODULES]; /* in the order of their loading: the estimate's is the first */
   int n, alive, launches, fast, wrong, failing; /* numbers of modules; -1: none */
   int patience;                                 /* launches of the failing one that succeed */
 } fake;
@@ -85,7 +85,7 @@ static int number_of(const clb_module *m) {
 static clb_status load(clb_device *d, const ir_kernel *k, const void *binary, size_t bytes,
                        clb_module **module) {
   clb_status s = fake.genuine->load(d, k, binary, bytes, module);
-  assert_in_range(fake.n, 0, MOST_MODULES - 1);
+  assert_in_range(fake.n, 0, MAX_MODULES - 1);
   if (!s) fake.module[fake.n++] = *module, fake.alive++;
   return s;
 }

@@ -8,13 +8,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_DEGREES = 5 };
+enum { MAX_DEGREES = 5 };
 
 /* A problem is the part of the description that is not in tool_kernel; it owns its degrees if it
    comes from options. */
 typedef struct {
   clb_symmetric_contraction_desc desc;
-  int degrees[MOST_DEGREES];
+  int degrees[MAX_DEGREES];
 } parsed_problem;
 
 /* ---- options ---- */
@@ -49,7 +49,7 @@ static void choose_standard(parsed_problem *p, const struct argp_state *state, c
 static void add_degrees(parsed_problem *p, struct argp_state *state, char *list) {
   p->desc.n_degrees = 0;
   for (char *next = list; next;) {
-    int l = (int)whole_number(state, "each of --degrees", strsep(&next, ","), 0, MOST_DEGREES - 1);
+    int l = (int)whole_number(state, "each of --degrees", strsep(&next, ","), 0, MAX_DEGREES - 1);
     for (int i = 0; i < p->desc.n_degrees; i++)
       if (p->degrees[i] == l) argp_error(state, "--degrees: %d is there twice", l);
     p->degrees[p->desc.n_degrees++] = l;

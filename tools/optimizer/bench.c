@@ -46,7 +46,7 @@ typedef struct {
 
 /* ---- one list, several times, so that no cache keeps it ---- */
 
-enum { PARAMETERS, GRADIENTS, COPY, AVERAGE, ARRAYS, MOST_SETS = 32 };
+enum { PARAMETERS, GRADIENTS, COPY, AVERAGE, ARRAYS, MAX_SETS = 32 };
 typedef struct {
   clb_buffer **buffer[ARRAYS]; /* of each tensor where they are scattered, else one */
   clb_optimizer *optimizer;
@@ -58,7 +58,7 @@ typedef struct {
   const tool_training *what;
   bool scattered;
   int n_sets;
-  set sets[MOST_SETS];
+  set sets[MAX_SETS];
   clb_recording *recording; /* a step of each set */
 } trial;
 
@@ -201,7 +201,7 @@ static clb_status measure(trial *t, const clb_device_info *info, times *m) {
   timing all, single;
   clb_status s = CLB_OK;
   *m = (times){.bytes = bytes};
-  t->n_sets = wanted < MOST_SETS ? wanted : MOST_SETS;
+  t->n_sets = wanted < MAX_SETS ? wanted : MAX_SETS;
   for (int i = 0; i < t->n_sets && !s; i++) {
     const double start = seconds_now();
     s = make_set(t, &t->sets[i]);

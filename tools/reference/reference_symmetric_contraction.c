@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST = 4, MOST_COMPONENTS = 25 };
+enum { MOST = 4, MAX_COMPONENTS = 25 };
 
 /* c A[M_1] ... A[M_nu], M_1 <= ... <= M_nu, of one path's component m. */
 typedef struct {
@@ -171,7 +171,7 @@ static void one_channel(const reference_contraction *r, clb_pass pass, int64_t r
                         int channel, const inputs_of *in, targets t) {
   const clb_symmetric_contraction_desc *d = &r->desc;
   reference_contraction_widths n = reference_contraction_sizes(r);
-  double A[MOST_COMPONENTS], a[MOST_COMPONENTS];
+  double A[MAX_COMPONENTS], a[MAX_COMPONENTS];
   for (int M = 0; M < (d->ell + 1) * (d->ell + 1); M++) {
     A[M] = in->x[row * n.x + x_at(d, M, channel)];
     a[M] = in->a ? in->a[row * n.x + x_at(d, M, channel)] : 0;

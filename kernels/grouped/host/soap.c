@@ -8,7 +8,7 @@
 
 enum { LEFT, RIGHT, SIDES };
 enum { FOLLOW, SECOND, BACK, SECOND_BACK, POWER, LISTS };
-enum { ALIGNED = 8, MOST_PRODUCTS = 6 }; /* of a matrix, in one list */
+enum { ALIGNED = 8, MAX_PRODUCTS = 6 }; /* of a matrix, in one list */
 
 struct clb_soap {
   clb_grouped *list[LISTS];
@@ -137,7 +137,7 @@ static int products_of(const clb_soap_matrix *m, int list, clb_dtype type, clb_g
 
 static clb_status make_lists(clb_context *ctx, clb_dtype type, const clb_soap_matrix *matrices,
                              int64_t n, clb_soap *s) {
-  clb_grouped_product *p = calloc((size_t)n + 1, MOST_PRODUCTS * sizeof *p);
+  clb_grouped_product *p = calloc((size_t)n + 1, MAX_PRODUCTS * sizeof *p);
   clb_status status = p ? CLB_OK : no_memory(ctx);
   for (int list = 0; list < LISTS && !status; list++) {
     const bool gated = list == FOLLOW || list == POWER;

@@ -78,7 +78,7 @@ clb_status clb_rms_norm_read(const clb_rms_norm_desc *desc, clb_rms_norm_problem
 
 enum {
   ROOM = 32 << 20,
-  MOST_GROUPS = 8192,
+  MAX_GROUPS = 8192,
   LONG = 256 /* rows that a lane adds up one after the other, if there is room for more sums */
 };
 
@@ -103,7 +103,7 @@ static clb_status create_sum(clb_context *ctx, const clb_problem *p, norm_parts 
   if (!s) {
     const int64_t row =
         clb_norm_partial_columns(&p->rms_norm, plan) * clb_dtype_bytes(p->arithmetic);
-    own->max_groups = ROOM / row < MOST_GROUPS ? ROOM / row : MOST_GROUPS;
+    own->max_groups = ROOM / row < MAX_GROUPS ? ROOM / row : MAX_GROUPS;
     own->sum_groups = clb_norm_sum_blocks(plan, own->sum->kernel[CLB_FORWARD]->ir.lanes);
     if (ctx->device->info.runs)
       s = clb_buffer_create(ctx, (uint64_t)(own->max_groups * row), &own->partial);

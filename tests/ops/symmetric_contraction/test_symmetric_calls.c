@@ -3,7 +3,7 @@
 #include "tests/ops/symmetric_contraction/contraction_arrays.h"
 
 static const int degrees[] = {0, 1, 2, 3};
-enum { ROWS = 5, MOST_WIDTH = 9 };
+enum { ROWS = 5, MAX_WIDTH = 9 };
 
 static clb_symmetric_contraction_desc describe(int ell, int correlation) {
   return (clb_symmetric_contraction_desc){.ell = ell,
