@@ -75,10 +75,12 @@ static int64_t step(const ir_kernel *k, ir_val index) {
 }
 
 /* In loops, the address of lane 0's element changes from turn to turn, and is a scalar: the lanes'
-   addresses are a single addition away from it. Elsewhere compilers do as well by themselves. */
-static location at(spirv_printer *p, ir_val array, ir_val index) {
+   addresses are a single addition away from it. Elsewhere compilers do as well by themselves, and
+   where lanes access a few adjacent elements each: arrays share their offsets then. */
+static location at(spirv_printer *p, ir_val array, ir_val index, int width) {
   const int64_t apart = step(p->k, index);
-  if (p->k->ins[array].op == IR_BUFFER && apart && in_loop(p)) {
+  const bool adjacent = width > 1 && apart == width;
+  if (p->k->ins[array].op == IR_BUFFER && apart && !adjacent && in_loop(p)) {
     uint32_t lane = clb_spirv_unary(p, OpSConvert, IR_I64, p->id[p->lane]);
     if (apart != 1)
       lane = clb_spirv_binary(p, OpIMul, IR_I64, lane,
@@ -205,7 +207,7 @@ bool clb_spirv_print_load(spirv_printer *p, ir_val v) {
   uint32_t result = new_ids(p, i->width), inside = select ? new_ids(p, i->width) : result,
            t = clb_spirv_type_id(&p->m, i->type);
   masked s = begin_mask(p, i->arg[2]);
-  location from = at(p, i->arg[0], i->arg[1]);
+  location from = at(p, i->arg[0], i->arg[1], i->width);
   for (int j = 0; j < i->width; j++) load_element(p, after(p, from, j), inside + (uint32_t)j);
   uint32_t read = p->here;
   end_mask(p, s);
@@ -224,7 +226,7 @@ bool clb_spirv_print_element(spirv_printer *p, ir_val v) {
 bool clb_spirv_print_store(spirv_printer *p, ir_val v) {
   const ir_ins *i = &p->k->ins[v];
   masked s = begin_mask(p, i->arg[2]);
-  location to = at(p, i->arg[0], i->arg[1]);
+  location to = at(p, i->arg[0], i->arg[1], i->width);
   for (int j = 0; j < i->width; j++)
     store_element(p, after(p, to, j), p->id[p->k->pool[i->imm + j]]);
   end_mask(p, s);
@@ -234,7 +236,7 @@ bool clb_spirv_print_store(spirv_printer *p, ir_val v) {
 bool clb_spirv_print_copy(spirv_printer *p, ir_val v) {
   const ir_ins *i = &p->k->ins[v];
   masked s = begin_mask(p, i->arg[4]);
-  location to = at(p, i->arg[0], i->arg[1]), from = at(p, i->arg[2], i->arg[3]);
+  location to = at(p, i->arg[0], i->arg[1], i->width), from = at(p, i->arg[2], i->arg[3], i->width);
   for (int j = 0; j < i->width; j++) {
     uint32_t value = spirv_id(&p->m);
     raw_load(p, after(p, from, j), value);
@@ -287,7 +289,7 @@ static void add_element(spirv_printer *p, location to, uint32_t value) {
 bool clb_spirv_print_atomic_add(spirv_printer *p, ir_val v) {
   const ir_ins *i = &p->k->ins[v];
   masked s = begin_mask(p, i->arg[2]);
-  location first = at(p, i->arg[0], i->arg[1]);
+  location first = at(p, i->arg[0], i->arg[1], i->width);
   for (int j = 0; j < i->width; j++)
     add_element(p, after(p, first, j), p->id[p->k->pool[i->imm + j]]);
   end_mask(p, s);
