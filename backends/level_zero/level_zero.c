@@ -230,6 +230,7 @@ static clb_status describe(lz_device *d, ze_driver_handle_t driver, clb_error_si
   d->max_allocation = p.maxMemAllocSize;
   d->base.limits.units = (int)(p.numSlices * p.numSubslicesPerSlice);
   snprintf(d->vendor, sizeof d->vendor, p.vendorId == 0x8086 ? "Intel" : "PCI %04x", p.vendorId);
+  d->base.dialect.subgroup_blocks = p.vendorId == 0x8086; /* an extension of Intel's */
   snprintf(d->description, sizeof d->description, "%.*s", ZE_MAX_DEVICE_NAME, p.name);
   snprintf(d->driver, sizeof d->driver, "Level Zero %u.%u, driver %u.%u.%u", ZE_MAJOR_VERSION(api),
            ZE_MINOR_VERSION(api), version.driverVersion >> 24, version.driverVersion >> 16 & 255,
@@ -374,6 +375,7 @@ static clb_status open_target(lz_device *d, const char *target, clb_error_sink *
   d->base.limits.max_subgroups = 64;
   d->base.limits.local_bytes = 128 << 10;
   d->base.limits.units = 128;
+  d->base.dialect.subgroup_blocks = true;
   d->base.dialect.float_atomics = !strncmp(target, "pvc", 3);
   return CLB_OK;
 }

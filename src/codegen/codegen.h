@@ -25,6 +25,7 @@ typedef struct {
   bool ptx;      /* OpenCL: of NVIDIA, whose compiler takes PTX in the text: for sub-groups and
                     asynchronous copies */
   bool vector_atomics;         /* CUDA: 2 or 4 additions of f32 are one access */
+  bool subgroup_blocks;        /* SPIR-V: sub-groups read adjacent elements as blocks */
   bool float_atomics;          /* OpenCL: cl_ext_float_atomics is there; else compare-and-swap */
   bool quirk_mask_implication; /* OpenCL with sub-groups: hides from the compiler that one mask
                        implies another, because it miscompiles such code */

@@ -24,8 +24,10 @@ static void build(const test_case *c, int lanes, int subgroups, ir_kernel *k) {
 
 static void print(const ir_kernel *k, bool subgroups, bool float_atomics, clb_text *words) {
   char error[300] = "";
-  clb_dialect dialect = {
-      .language = CLB_LANGUAGE_SPIRV, .subgroups = subgroups, .float_atomics = float_atomics};
+  clb_dialect dialect = {.language = CLB_LANGUAGE_SPIRV,
+                         .subgroups = subgroups,
+                         .subgroup_blocks = subgroups,
+                         .float_atomics = float_atomics};
   if (!clb_print_spirv(k, &dialect, words, error, sizeof error)) fail_msg("%s: %s", k->name, error);
 }
 

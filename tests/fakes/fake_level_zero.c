@@ -197,7 +197,7 @@ static ze_result_t ZE_APICALL device_properties(ze_device_handle_t d, ze_device_
   if (!r) r = fake_check_struct(p, ZE_STRUCTURE_TYPE_DEVICE_PROPERTIES, "device properties");
   if (r) return fake_end(r);
   p->type = ZE_DEVICE_TYPE_GPU;
-  p->vendorId = 0x8086;
+  p->vendorId = fake_vendor();
   p->deviceId = 0x0bd5;
   p->maxMemAllocSize = LARGE;
   p->numSlices = (void *)d == &card ? 2 : 1;

@@ -31,6 +31,7 @@ typedef union {
   uint8_t bytes[8];
 } fake_argument;
 
+uint32_t fake_vendor(void); /* whose compiler it is: 0x8086 for Intel */
 void *fake_memory_new(size_t bytes);
 void fake_memory_free(void *memory);
 typedef struct {

@@ -28,6 +28,12 @@ static void open_platform(void) {
   *(void **)&cl.pointer = dlsym(cl.runner.library, "clSetKernelArgSVMPointer");
 }
 
+uint32_t fake_vendor(void) {
+  if (fake_level_zero.idle) return 0x8086;
+  pthread_once(&once, open_platform);
+  return cl.is_intel ? 0x8086 : 0x10004; /* PoCL, which does not know Intel's extensions */
+}
+
 void *fake_memory_new(size_t bytes) {
   void *idle = NULL;
   if (fake_level_zero.idle) return posix_memalign(&idle, 64, bytes) ? NULL : memset(idle, 0, bytes);

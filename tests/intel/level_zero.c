@@ -19,6 +19,8 @@ typedef struct {
   intel_kernel *kernel;
 } program;
 
+uint32_t fake_vendor(void) { return 0x8086; }
+
 void *fake_memory_new(size_t bytes) { return machine_alloc(bytes); }
 void fake_memory_free(void *memory) { machine_free(memory); }
 

@@ -183,7 +183,7 @@ static uint32_t new_ids(spirv_printer *p, int n) {
    elements would have to start at a multiple of 4 bytes. */
 static bool is_block(const spirv_printer *p, const ir_ins *load) {
   const ir_ins *a = &p->k->ins[load->arg[0]];
-  return p->subgroups && a->op == IR_BUFFER && load->width == 1 && load->arg[2] == IR_NONE &&
+  return p->blocks && a->op == IR_BUFFER && load->width == 1 && load->arg[2] == IR_NONE &&
          ir_type_bytes((ir_type)a->element) >= 4 && step(p->k, load->arg[1]) == 1;
 }
 

@@ -341,6 +341,7 @@ bool clb_print_spirv(const ir_kernel *k, const clb_dialect *dialect, clb_text *o
   bool subgroups = dialect->subgroups && k->lanes > 1;
   spirv_printer p = {.k = k,
                      .subgroups = subgroups,
+                     .blocks = subgroups && dialect->subgroup_blocks,
                      .by_subgroup = subgroups && by_subgroup(k),
                      .float_atomics = dialect->float_atomics,
                      .error = error,

@@ -18,7 +18,7 @@ typedef struct {
 typedef struct {
   spirv_module m;
   const ir_kernel *k;
-  bool subgroups, float_atomics;
+  bool subgroups, blocks, float_atomics; /* blocks: they can be read */
   bool by_subgroup; /* lane and sub-group ids come from the device's built-ins, not from the local
                      index */
   bool fma_negates; /* Intel's CPU driver (2026.2) confuses sub-groups where a negated number is
