@@ -205,13 +205,7 @@ static bool go_on(md_run *r) {
 
 static bool start_anew(md_run *r) {
   const md_arguments *a = r->a;
-  structure atoms = {0};
-  char error[512];
-  if (!check_files(r)) return false;
-  if (!structure_read(a->choice.structure, &a->choice.reading, &atoms, error, sizeof error))
-    return warn("%s", error), false;
-  if (!md_system_open(&r->system, &a->choice)) return structure_free(&atoms), false;
-  if (!md_system_set_atoms(&r->system, &atoms, a->choice.structure)) return false;
+  if (!check_files(r) || !md_system_start(&r->system, &a->choice)) return false;
   if (r->system.atoms.isotopes)
     warn("%s: %lld atoms are called D or T, and move with the mass of H", a->choice.structure,
          (long long)r->system.atoms.isotopes);

@@ -192,6 +192,15 @@ bool md_system_set_atoms(md_system *y, structure *atoms, const char *from) {
   return find_species(y, from);
 }
 
+bool md_system_start(md_system *y, const md_choice *choice) {
+  structure atoms;
+  char error[512];
+  if (!structure_read(choice->structure, &choice->reading, &atoms, error, sizeof error))
+    return warn("%s", error), false;
+  if (!md_system_open(y, choice)) return structure_free(&atoms), false;
+  return md_system_set_atoms(y, &atoms, choice->structure);
+}
+
 clb_model_atoms md_system_atoms(const md_system *y, const double *positions) {
   const structure *s = &y->atoms;
   const bool *p = s->periodic;

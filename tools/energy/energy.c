@@ -77,14 +77,7 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
 
 static bool compute(md_system *y, const energy_arguments *a, energy_times *t) {
   const double start = seconds_now();
-  structure atoms;
-  char error[512];
-  if (!structure_read(a->choice.structure, &a->choice.reading, &atoms, error, sizeof error))
-    return warn("%s", error), false;
-  const bool open = md_system_open(y, &a->choice);
-  if (!open) return structure_free(&atoms), false;
-  if (!md_system_set_atoms(y, &atoms, a->choice.structure) || !md_system_compute(y, NULL))
-    return false;
+  if (!md_system_start(y, &a->choice) || !md_system_compute(y, NULL)) return false;
   t->first = seconds_now() - start;
   double *seconds = allocate((size_t)a->repeats, sizeof *seconds);
   bool good = true;
@@ -133,19 +126,13 @@ static bool profile(md_system *y, energy_extras *e) {
 static bool compare_with_networks(const md_system *y, const energy_arguments *a, energy_extras *e) {
   md_system exact = {0};
   md_choice choice = a->choice;
-  structure atoms = {0};
-  char error[512];
   choice.options.knots = CLB_NO_KNOTS;
-  bool good = structure_read(choice.structure, &choice.reading, &atoms, error, sizeof error);
-  if (!good) warn("%s", error);
-  good = good && md_system_open(&exact, &choice) &&
-         md_system_set_atoms(&exact, &atoms, choice.structure) && md_system_compute(&exact, NULL);
+  const bool good = md_system_start(&exact, &choice) && md_system_compute(&exact, NULL);
   for (int64_t i = 0; good && i < 3 * exact.atoms.n; i++) {
     e->largest_force = fmax(e->largest_force, fabs(exact.forces[i]));
     e->force_error = fmax(e->force_error, fabs(exact.forces[i] - y->forces[i]));
   }
   e->energy_error = fabs(exact.energy - y->energy);
-  structure_free(&atoms);
   md_system_close(&exact);
   return good;
 }

@@ -66,14 +66,8 @@ static void print(const md_system *y, const estimate *e) {
 }
 
 bool print_estimate(md_system *y, const md_choice *choice, bool json) {
-  structure atoms;
-  char error[512];
   estimate e;
-  if (!structure_read(choice->structure, &choice->reading, &atoms, error, sizeof error))
-    return warn("%s", error), false;
-  if (!md_system_open(y, choice)) return structure_free(&atoms), false;
-  if (!md_system_set_atoms(y, &atoms, choice->structure) || !count(y, choice->structure, &e))
-    return false;
+  if (!md_system_start(y, choice) || !count(y, choice->structure, &e)) return false;
   (json ? print_json : print)(y, &e);
   return true;
 }

@@ -167,17 +167,11 @@ int hessian_main(int argc, char **argv) {
   parse_arguments(&argp, argc, argv, 0, &a);
   md_system y = {0};
   hessian h = {0};
-  structure atoms;
-  char error[512];
   const named_file files[] = {{"the model (--model)", a.choice.model, FILE_INPUT},
                               {"the structure (--structure)", a.choice.structure, FILE_INPUT},
                               {"the second derivatives (--out)", a.out, FILE_WHOLE}};
-  bool good = outputs_ready(files, sizeof files / sizeof *files);
-  if (good && !structure_read(a.choice.structure, &a.choice.reading, &atoms, error, sizeof error))
-    warn("%s", error), good = false;
-  else if (good && !(good = md_system_open(&y, &a.choice))) structure_free(&atoms);
-  good = good && md_system_set_atoms(&y, &atoms, a.choice.structure) &&
-         compute(&y, a.displacement, &h);
+  bool good = outputs_ready(files, sizeof files / sizeof *files) &&
+              md_system_start(&y, &a.choice) && compute(&y, a.displacement, &h);
   if (good) finish(&h);
   good = good && file_replace(a.out, write_npy, &h);
   if (good) print(&y, &a, &h);
