@@ -1,25 +1,11 @@
 /* tests/ops/test_gate.c - gates by mathematical property, on every device that runs here:
    derivatives by differences, symmetries, layouts, rows, and what is refused. */
 #define _GNU_SOURCE
-#include "tests/test.h"
+#include "tests/ops/on_devices.h"
 
 #include <math.h>
 
-#include <clebsch/clebsch.h>
-
 #include "src/problem/irreps.h"
-
-enum { MAX_DEVICES = 16 };
-static char devices[MAX_DEVICES][64];
-static int n_devices;
-
-static void add_device(const clb_device_info *info, void *user) {
-  const char *only = getenv("CLB_DEVICE");
-  (void)user;
-  if (only && *only && strcmp(only, info->name)) return;
-  if (info->runs && info->f64 && n_devices < MAX_DEVICES)
-    snprintf(devices[n_devices++], sizeof devices[0], "%s", info->name);
-}
 
 /* ---- an op and its operands in f64 ---- */
 
@@ -397,20 +383,8 @@ static void refuses(void **state) {
 }
 
 int main(void) {
-  static void (*const tests[])(void **) = {derivatives, symmetries, values,
-                                           corners,     orders,     refuses};
-  static const char *const names[] = {"derivatives", "symmetries", "values",
-                                      "corners",     "orders",     "refuses"};
-  enum { TESTS = sizeof names / sizeof *names };
-  static struct CMUnitTest all[MAX_DEVICES * TESTS];
-  static char labels[MAX_DEVICES * TESTS][96];
-  int n = 0;
-  clb_devices(add_device, NULL);
-  for (int d = 0; d < n_devices; d++)
-    for (size_t t = 0; t < TESTS; t++) {
-      snprintf(labels[n], sizeof labels[n], "gate_%s[%s]", names[t], devices[d]);
-      all[n] = (struct CMUnitTest){labels[n], tests[t], NULL, NULL, devices[d]};
-      n++;
-    }
-  return _cmocka_run_group_tests("gate", all, (size_t)n, NULL, NULL);
+  static const struct CMUnitTest tests[] = {
+      cmocka_unit_test(derivatives), cmocka_unit_test(symmetries), cmocka_unit_test(values),
+      cmocka_unit_test(corners),     cmocka_unit_test(orders),     cmocka_unit_test(refuses)};
+  return run_on_devices("gate", tests, sizeof tests / sizeof *tests);
 }

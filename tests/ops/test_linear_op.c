@@ -2,23 +2,9 @@
    runs here: the tensor product by 1, derivatives by differences, symmetry, rows, parts, and what
    is refused. */
 #define _GNU_SOURCE
-#include "tests/test.h"
+#include "tests/ops/on_devices.h"
 
 #include <math.h>
-
-#include <clebsch/clebsch.h>
-
-enum { MAX_DEVICES = 16 };
-static char devices[MAX_DEVICES][64];
-static int n_devices;
-
-static void add_device(const clb_device_info *info, void *user) {
-  const char *only = getenv("CLB_DEVICE");
-  (void)user;
-  if (only && *only && strcmp(only, info->name)) return;
-  if (info->runs && info->f64 && n_devices < MAX_DEVICES)
-    snprintf(devices[n_devices++], sizeof devices[0], "%s", info->name);
-}
 
 /* The interpreter, which compiles nothing, runs all cases; the others run a share each. */
 static bool is_anothers(const char *device, int number) {
@@ -448,22 +434,13 @@ static void refuses_rows(void **state) {
 }
 
 int main(void) {
-  static void (*const tests[])(void **) = {
-      products, normalisations, derivatives,          symmetry,
-      sums,     parts,          refuses_descriptions, refuses_rows};
-  static const char *const names[] = {
-      "products", "normalisations", "derivatives",          "symmetry",
-      "sums",     "parts",          "refuses_descriptions", "refuses_rows"};
-  enum { TESTS = sizeof names / sizeof *names };
-  static struct CMUnitTest all[MAX_DEVICES * TESTS];
-  static char labels[MAX_DEVICES * TESTS][96];
-  int n = 0;
-  clb_devices(add_device, NULL);
-  for (int d = 0; d < n_devices; d++)
-    for (size_t t = 0; t < TESTS; t++) {
-      snprintf(labels[n], sizeof labels[n], "linear_%s[%s]", names[t], devices[d]);
-      all[n] = (struct CMUnitTest){labels[n], tests[t], NULL, NULL, devices[d]};
-      n++;
-    }
-  return _cmocka_run_group_tests("linear", all, (size_t)n, NULL, NULL);
+  static const struct CMUnitTest tests[] = {cmocka_unit_test(products),
+                                            cmocka_unit_test(normalisations),
+                                            cmocka_unit_test(derivatives),
+                                            cmocka_unit_test(symmetry),
+                                            cmocka_unit_test(sums),
+                                            cmocka_unit_test(parts),
+                                            cmocka_unit_test(refuses_descriptions),
+                                            cmocka_unit_test(refuses_rows)};
+  return run_on_devices("linear", tests, sizeof tests / sizeof *tests);
 }

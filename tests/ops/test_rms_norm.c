@@ -2,24 +2,11 @@
    values of a straightforward sum, symmetries, rows, and what is refused; test_properties.c has
    their derivatives. */
 #define _GNU_SOURCE
-#include "tests/test.h"
+#include "tests/ops/on_devices.h"
 
 #include <math.h>
 
-#include <clebsch/clebsch.h>
-
-enum { MAX_DEVICES = 16, MOST = 1 << 17 };
-static char devices[MAX_DEVICES][64];
-static int n_devices;
-
-static void add_device(const clb_device_info *info, void *user) {
-  const char *only = getenv("CLB_DEVICE");
-  (void)user;
-  if (only && *only && strcmp(only, info->name)) return;
-  if (info->runs && info->f64 && n_devices < MAX_DEVICES)
-    snprintf(devices[n_devices++], sizeof devices[0], "%s", info->name);
-}
-
+enum { MOST = 1 << 17 };
 /* ---- an op and its operands in f64, dense ---- */
 
 typedef struct {
@@ -343,18 +330,8 @@ static void refuses(void **state) {
 }
 
 int main(void) {
-  static void (*const tests[])(void **) = {widths, symmetries, rows, parts, refuses};
-  static const char *const names[] = {"widths", "symmetries", "rows", "parts", "refuses"};
-  enum { TESTS = sizeof names / sizeof *names };
-  static struct CMUnitTest all[MAX_DEVICES * TESTS];
-  static char labels[MAX_DEVICES * TESTS][96];
-  int n = 0;
-  clb_devices(add_device, NULL);
-  for (int d = 0; d < n_devices; d++)
-    for (size_t t = 0; t < TESTS; t++) {
-      snprintf(labels[n], sizeof labels[n], "rms_norm_%s[%s]", names[t], devices[d]);
-      all[n] = (struct CMUnitTest){labels[n], tests[t], NULL, NULL, devices[d]};
-      n++;
-    }
-  return _cmocka_run_group_tests("rms_norm", all, (size_t)n, NULL, NULL);
+  static const struct CMUnitTest tests[] = {cmocka_unit_test(widths), cmocka_unit_test(symmetries),
+                                            cmocka_unit_test(rows), cmocka_unit_test(parts),
+                                            cmocka_unit_test(refuses)};
+  return run_on_devices("rms_norm", tests, sizeof tests / sizeof *tests);
 }
