@@ -1,5 +1,6 @@
 /* models/batch.c - clb_model_compute_many: structures as one graph without edges between them. */
 #include "models/model_state.h"
+#include "src/base/reserve.h"
 #include "src/base/sizes.h"
 
 #include <stdlib.h>
@@ -58,19 +59,13 @@ static clb_status reserve_atoms(clb_model *m, batch *b) {
   return good ? CLB_OK : no_memory(m);
 }
 
-static bool grow(void *array, int64_t n, size_t bytes) {
-  void *more = realloc(*(void **)array, (size_t)n * bytes);
-  if (more) *(void **)array = more;
-  return more != NULL;
-}
-
 static clb_status reserve_edges(clb_model *m, batch *b, int64_t n) {
-  if (n <= b->edge_capacity) return CLB_OK;
-  n += n / 2;
-  if (!grow(&b->sender, n, sizeof *b->sender) || !grow(&b->receiver, n, sizeof *b->receiver) ||
-      !grow(&b->vectors, n, 3 * sizeof *b->vectors))
+  int64_t room[] = {b->edge_capacity, b->edge_capacity, b->edge_capacity}; /* which grow alike */
+  if (!clb_reserve(&b->sender, &room[0], n, sizeof *b->sender) ||
+      !clb_reserve(&b->receiver, &room[1], n, sizeof *b->receiver) ||
+      !clb_reserve(&b->vectors, &room[2], n, 3 * sizeof *b->vectors))
     return no_memory(m);
-  b->edge_capacity = n;
+  b->edge_capacity = room[2];
   return CLB_OK;
 }
 
