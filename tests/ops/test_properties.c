@@ -4,7 +4,6 @@
    the limits of several devices in turn. */
 #include "tests/ops/op_runs.h"
 
-#include "src/base/signature.h"
 #include "src/runtime/context.h"
 #include "tests/fakes/device_limits.h"
 #include "tools/ops/convolution/convolution_tool.h"
@@ -331,29 +330,17 @@ static void expect_near(const subject *s, const test_run *t, int a, const double
     }
 }
 
-static const clb_signature *signature_of(const tool_op *op) {
-  return op == &tool_op_spherical_harmonics     ? &clb_signature_spherical_harmonics
-         : op == &tool_op_symmetric_contraction ? &clb_signature_symmetric_contraction
-         : op == &tool_op_rms_norm              ? &clb_signature_rms_norm
-         : op == &tool_op_linear                ? &clb_signature_linear
-         : op == &tool_op_gate                  ? &clb_signature_gate
-         : op == &tool_op_norm_activation       ? &clb_signature_norm_activation
-                                                : &clb_signature_tensor_product;
-}
-
 /* Results of rotated inputs are rotated results; with an inversion, too. */
 static void equivariant(const subject *s, clb_pass pass) {
   static blocks b;
-  clb_signature_operand operand[CLB_SIGNATURE_OPERANDS];
   double *plain[MAX_ARRAYS] = {NULL}, *got[MAX_ARRAYS] = {NULL};
   test_run t;
   make(s, pass, &t);
-  assert_int_equal(clb_signature_operands(signature_of(s->op), pass, operand), t.n);
   take_results(s->ctx, s->handle, &t, plain);
   for (int inverts = 0; inverts < 2; inverts++) { /* after the second turn: by 2 radians */
     for (int a = 0; a < t.n; a++) {
       double *values = t.array[a].output ? plain[a] : t.values[a];
-      describe(s, operand[a].of, &b);
+      describe(s, t.array[a].of, &b);
       if (t.array[a].width) rotate(&b, inverts, &t.array[a], values);
     }
     take_results(s->ctx, s->handle, &t, got);
@@ -402,7 +389,7 @@ static bool has_all(const tool_op *op, const void *problem) {
    what the outputs hold. */
 static void subsets(const subject *s) {
   const unsigned all = CLB_OPERAND_X | CLB_OPERAND_W | CLB_OPERAND_Z |
-                       (signature_of(s->op)->n == 3 ? CLB_OPERAND_Y : 0);
+                       (s->op->signature->n == 3 ? CLB_OPERAND_Y : 0);
   const int turns = s->op->n_cases < 24 ? s->op->n_cases / 3 + 1 : 20;
   char problem[sizeof(convolution_problem) + sizeof(tensor_problem)];
   choices c = choices_of(s->op, problem);

@@ -219,7 +219,7 @@ static int passes_of_request(const run *r, ablation_case *cases, char problem[32
                                    .pass = (clb_pass)pass,
                                    .rows = q->op->on_graph ? 0
                                            : r->o.rows     ? r->o.rows
-                                                       : q->op->rows(q->problem, (clb_pass)pass),
+                                                       : op_rows(q->op, q->problem, (clb_pass)pass),
                                    .op = q->op,
                                    .of_op = q->problem};
   return n;

@@ -234,8 +234,8 @@ static void add_sizes(suite_problem *p, int64_t rows) {
   for (int pass = 0; pass < PASSES; pass++) {
     tool_array a[MAX_ARRAYS];
     if (!(p->passes >> pass & 1)) continue;
-    p->rows[pass] = p->graph ? p->edges : rows ? rows : p->op->rows(p->problem, (clb_pass)pass);
-    for (int i = op->arrays(problem, (clb_pass)pass, a); i > 0; i--)
+    p->rows[pass] = p->graph ? p->edges : rows ? rows : op_rows(p->op, p->problem, (clb_pass)pass);
+    for (int i = op_arrays(op, problem, (clb_pass)pass, a); i > 0; i--)
       if (!a[i - 1].one_row) p->bytes[pass] += 4.0 * a[i - 1].width * (double)p->rows[pass];
   }
 }

@@ -148,3 +148,27 @@ void parse_arguments(const struct argp *argp, int argc, char **argv, unsigned fl
   if (e == ENOMEM) fatal("out of memory while reading the arguments");
   if (e) exit(EXIT_USAGE);
 }
+
+void keep_text(const struct argp_state *state, const char *option, const char *text, char *to,
+               size_t size) {
+  if (snprintf(to, size, "%s", text) >= (int)size)
+    argp_error(state, "%s: at most %zu letters", option, size - 1);
+}
+
+int name_among(const struct argp_state *state, const char *option, const char *name,
+               const char *const *names, int n) {
+  char list[256] = "";
+  for (int i = 0, left; i < n; i++) {
+    const size_t used = strlen(list);
+    if (names[i] && !strcmp(name, names[i])) return i;
+    left = 0;
+    for (int k = i + 1; k < n; k++) left += names[k] != NULL;
+    if (names[i])
+      snprintf(list + used, sizeof list - used, "%s%s", names[i],
+               left > 1 ? ", "
+               : left   ? " or "
+                        : "");
+  }
+  argp_error(state, "%s is %s, not '%s'", option, list, name);
+  return 0;
+}

@@ -12,4 +12,11 @@ void parse_arguments(const struct argp *argp, int argc, char **argv, unsigned fl
 /* The name that is most like a word; NULL if none is like it. */
 const char *nearest_name(const char *word, const char *const names[], int n);
 
+/* Copies the text of an option, which has at most size - 1 letters. */
+void keep_text(const struct argp_state *state, const char *option, const char *text, char *to,
+               size_t size);
+/* The place of a name among those of an option, of which some may be NULL. */
+int name_among(const struct argp_state *state, const char *option, const char *name,
+               const char *const *names, int n);
+
 #endif

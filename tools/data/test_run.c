@@ -83,7 +83,7 @@ static void fill_inputs(test_run *t, uint64_t *seed) {
   for (int a = 0; a < t->n; a++)
     if (!t->array[a].output) inputs[a] = t->values[a];
   if (t->graph) t->op->on_graph->fill(t->graph, inputs, seed);
-  else t->op->fill(t->kernel->problem, t->pass, t->data.hard, t->period, inputs, seed);
+  else op_fill(t->op, t->kernel->problem, t->pass, &t->data, t->period, inputs, seed);
   for (int a = 0; a < t->n; a++) {
     size_t width = (size_t)t->array[a].width;
     if (repeats(t, a))
@@ -171,7 +171,7 @@ void test_run_answer(test_run *t) {
 /* Of rows that belong to no graph. */
 static void size_arrays(test_run *t, int64_t max_period) {
   t->period = t->data.rows < max_period ? t->data.rows : max_period;
-  t->n = t->op->arrays(t->kernel->problem, t->pass, t->array);
+  t->n = op_arrays(t->op, t->kernel->problem, t->pass, t->array);
   for (int a = 0; a < t->n; a++) {
     t->array[a].rows = repeats(t, a) || t->array[a].one_row ? 1 : t->data.rows;
     t->array[a].period = t->array[a].one_row ? 1 : t->period;
@@ -270,7 +270,9 @@ clb_status test_run_set_make(const test_run *t, clb_context *ctx, clb_op *op, te
     clb_rows *rows = &set->rows[a];
     if (!t->array[a].width) continue;
     rows->offset = offset(t);
-    rows->stride = repeats(t, a) ? CLB_SAME_ROW : rows->offset != 0 ? pitch(t, a) : CLB_DENSE;
+    rows->stride = repeats(t, a)                                ? CLB_SAME_ROW
+                   : rows->offset != 0 && !t->array[a].adjacent ? pitch(t, a)
+                                                                : CLB_DENSE;
     clb_status status = clb_buffer_create(ctx, array_bytes(t, a), &rows->buffer);
     if (!status) status = write_array(t, a, rows->buffer);
     if (!status && (t->array[a].indexed || t->array[a].kinds))

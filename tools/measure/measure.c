@@ -94,7 +94,7 @@ static clb_status measure_sets(sets *s) {
 static double bytes_of_arrays(const measurement *m, double rows) {
   tool_array arrays[MAX_ARRAYS];
   double bytes = 0;
-  for (int n = m->op->arrays(m->kernel.problem, m->pass, arrays); n > 0; n--) {
+  for (int n = op_arrays(m->op, m->kernel.problem, m->pass, arrays); n > 0; n--) {
     const tool_array *a = &arrays[n - 1];
     bytes += a->width * (double)dtype_bytes(m->kernel.storage) / (a->one_row ? rows : 1) +
              (a->indexed || a->kinds ? sizeof(int32_t) : 0);
@@ -126,7 +126,7 @@ static clb_status try_rows(const attempt *b, int64_t rows) {
 
 static clb_status measure_rows(const attempt *b) {
   const measurement *m = b->m;
-  int64_t rows = m->rows ? m->rows : m->op->rows(m->kernel.problem, m->pass);
+  int64_t rows = m->rows ? m->rows : op_rows(m->op, m->kernel.problem, m->pass);
   clb_status status = try_rows(b, rows);
   while (status == CLB_ERROR_MEMORY && m->halve && rows > 1 && !(m->stop && *m->stop)) {
     b->r->rows_halved++;

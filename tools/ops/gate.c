@@ -1,6 +1,5 @@
 /* tools/ops/gate.c - gates as the command sees them. */
-#include "src/base/signature.h"
-#include "tools/ops/op.h"
+#include "tools/ops/calls.h"
 #include "tools/reference/reference_gate.h"
 
 #include <stdio.h>
@@ -18,18 +17,13 @@ typedef struct {
   char text[TEXTS][1024];
 } parsed_problem;
 
-static void set(parsed_problem *p, const struct argp_state *state, int i, const char *text) {
-  if (snprintf(p->text[i], sizeof p->text[i], "%s", text) >= (int)sizeof p->text[i])
-    argp_error(state, "an option is longer than %zu letters", sizeof p->text[i] - 1);
-}
-
 static void start(parsed_problem *p, const struct argp_state *state) {
   static const char *const usual[] = {"128x0e", "96x0e", "64x1o+32x2e", "silu", "sigmoid"};
   clb_gate_desc *d = &p->desc;
   const char **const members[] = {&d->irreps_scalars, &d->irreps_gates, &d->irreps_gated,
                                   &d->act_scalars, &d->act_gates};
   for (int i = 0; i < TEXTS; i++) {
-    set(p, state, i, usual[i]);
+    keep_text(state, "an option", usual[i], p->text[i], sizeof p->text[i]);
     *members[i] = p->text[i];
   }
   d->normalize = 1;
@@ -47,16 +41,15 @@ static void check_sizes(const parsed_problem *p, const struct argp_state *state)
 static error_t parse(int key, char *arg, struct argp_state *state) {
   parsed_problem *p = state->input;
   if (key >= KEY_SCALARS && key < KEY_LAYOUT) {
-    set(p, state, key - KEY_SCALARS, arg);
+    char *to = p->text[key - KEY_SCALARS];
+    keep_text(state, "an option", arg, to, sizeof p->text[0]);
     return 0;
   }
   switch (key) {
     case ARGP_KEY_INIT: start(p, state); return 0;
     case ARGP_KEY_END: check_sizes(p, state); return 0;
     case KEY_LAYOUT:
-      if (strcmp(arg, "mul_ir") && strcmp(arg, "ir_mul"))
-        argp_error(state, "--layout is mul_ir or ir_mul, not '%s'", arg);
-      p->desc.layout = strcmp(arg, "mul_ir") ? CLB_IR_MUL : CLB_MUL_IR;
+      p->desc.layout = (clb_layout)name_among(state, "--layout", arg, layout_names, USUAL_LAYOUTS);
       return 0;
     case KEY_NORMALIZE: p->desc.normalize = 0; return 0;
     default: return ARGP_ERR_UNKNOWN;
@@ -80,58 +73,26 @@ static void print(const void *problem, char *out, size_t size) {
   const clb_gate_desc *d = problem;
 #define TEXT(s) ((s) ? (s) : "none")
   snprintf(out, size, "%s, %s * %s, %s %s %s%s", TEXT(d->irreps_scalars), TEXT(d->irreps_gates),
-           TEXT(d->irreps_gated), TEXT(d->act_scalars), TEXT(d->act_gates),
-           d->layout == CLB_IR_MUL ? "ir_mul" : "mul_ir", d->normalize ? "" : " no-normalize");
+           TEXT(d->irreps_gated), TEXT(d->act_scalars), TEXT(d->act_gates), layout_names[d->layout],
+           d->normalize ? "" : " no-normalize");
 }
 
 /* ---- data ---- */
 
-static int arrays(const void *problem, clb_pass pass, tool_array *a) {
+static void operands(const void *problem, tool_operands *o) {
   const reference_gate_sizes sizes = reference_gate_measure(problem);
-  return operand_arrays(
-      &(tool_operands){
-          .signature = &clb_signature_gate,
-          .width =
-              {[CLB_OPERAND_X] = sizes.x, [CLB_OPERAND_Y] = sizes.y, [CLB_OPERAND_Z] = sizes.y}},
-      pass, a);
+  o->width[CLB_OPERAND_X] = sizes.x;
+  o->width[CLB_OPERAND_Z] = sizes.y;
 }
 
 /* Hard: zeros, at which some activations have a kink, and very small and large numbers. */
-static void fill(const void *problem, clb_pass pass, bool hard, int64_t rows, double *const *values,
-                 uint64_t *seed) {
-  static const double sizes[] = {1, 0, 1e-3, 100};
-  tool_array a[MAX_ARRAYS];
-  for (int n = arrays(problem, pass, a), i = 0; i < n; i++)
-    for (int64_t e = 0; values[i] && e < rows * a[i].width; e++)
-      values[i][e] = 2 * random_number(seed) * (hard && !i ? sizes[e % 5 % 4] : 1);
+static double factor(const void *problem, bool hard, int64_t row, int64_t at) {
+  static const double sizes[] = {2, 0, 2e-3, 200, 2};
+  return (void)problem, (void)row, hard ? sizes[at % 5] : 2;
 }
 
-static void reference(const void *problem, clb_pass pass, int64_t rows, double *const *v,
-                      double *const *wanted, double *const *scale) {
-  reference_gate_run(problem, pass, rows, v, wanted, scale);
-}
-
-/* About 100 MB of x in f32. */
-static int64_t rows(const void *problem, clb_pass pass) {
-  (void)pass;
-  return (25 << 20) / reference_gate_measure(problem).x + 1;
-}
-
-static clb_status create(clb_context *ctx, const tool_kernel *kernel, unsigned passes,
-                         clb_op **op) {
-  clb_gate_desc desc = *(const clb_gate_desc *)kernel->problem;
-  desc.storage = kernel->storage;
-  desc.arithmetic = kernel->arithmetic;
-  desc.accumulate = kernel->accumulate;
-  desc.passes = passes;
-  return clb_gate_create(ctx, &desc, op);
-}
-
-static clb_status run(clb_op *op, clb_pass pass, int64_t rows, const clb_rows *a) {
-  if (pass == CLB_FORWARD) return clb_gate_forward(op, rows, a[0], a[1]);
-  if (pass == CLB_BACKWARD) return clb_gate_backward(op, rows, a[0], a[1], a[2]);
-  return clb_gate_double_backward(op, rows, a[0], a[1], a[2], a[3], a[4]);
-}
+CREATE(gate)
+PASSES_OF_1(gate)
 
 /* ---- cases of `clebsch check` ---- */
 
@@ -176,11 +137,11 @@ const tool_op tool_op_gate = {
     .passes = USUAL_PASSES,
     .cases = cases,
     .n_cases = sizeof cases / sizeof *cases,
-    .arrays = arrays,
-    .fill = fill,
-    .reference = reference,
+    .signature = &clb_signature_gate,
+    .operands = operands,
+    .factor = factor,
+    .reference = reference_gate_run,
     .distinct_rows = 64,
-    .rows = rows,
     .bytes_of_arrays = true,
     .create = create,
     .run = run,

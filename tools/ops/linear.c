@@ -1,6 +1,5 @@
 /* tools/ops/linear.c - linear maps of irreps as the command sees them. */
-#include "src/base/signature.h"
-#include "tools/ops/op.h"
+#include "tools/ops/calls.h"
 #include "tools/reference/reference_linear.h"
 
 #include <stdio.h>
@@ -17,11 +16,6 @@ typedef struct {
 
 enum { KEY_IN = 300, KEY_OUT, KEY_BIAS, KEY_PATH, KEY_LAYOUT, KEY_PER_ROW, KEY_SPECIES };
 
-static void copy_text(const struct argp_state *state, char *to, size_t size, const char *from) {
-  if (snprintf(to, size, "%s", from) >= (int)size)
-    argp_error(state, "irreps have at most %zu letters", size - 1);
-}
-
 static error_t parse(int key, char *arg, struct argp_state *state) {
   parsed_problem *p = state->input;
   clb_linear_desc *d = &p->desc;
@@ -29,17 +23,16 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
     case ARGP_KEY_INIT:
       d->irreps_in = p->in;
       d->irreps_out = p->out;
-      copy_text(state, p->in, sizeof p->in, "128x0e+128x1o+128x2e");
-      copy_text(state, p->out, sizeof p->out, p->in);
+      keep_text(state, "--in", "128x0e+128x1o+128x2e", p->in, sizeof p->in);
+      keep_text(state, "--out", p->in, p->out, sizeof p->out);
       return 0;
-    case KEY_IN: copy_text(state, p->in, sizeof p->in, arg); return 0;
-    case KEY_OUT: copy_text(state, p->out, sizeof p->out, arg); return 0;
+    case KEY_IN: keep_text(state, "--in", arg, p->in, sizeof p->in); return 0;
+    case KEY_OUT: keep_text(state, "--out", arg, p->out, sizeof p->out); return 0;
     case KEY_BIAS: d->bias = 1; return 0;
     case KEY_PATH: d->path_normalization = CLB_PATH_PATH; return 0;
     case KEY_LAYOUT:
-      if (strcmp(arg, "mul_ir") && strcmp(arg, "ir_mul"))
-        argp_error(state, "--layout is mul_ir or ir_mul, not '%s'", arg);
-      d->layout_in = d->layout_out = strcmp(arg, "mul_ir") ? CLB_IR_MUL : CLB_MUL_IR;
+      d->layout_in = d->layout_out =
+          (clb_layout)name_among(state, "--layout", arg, layout_names, USUAL_LAYOUTS);
       return 0;
     case KEY_PER_ROW: d->weights_per_row = 1; return 0;
     case KEY_SPECIES: d->n_species = (int)whole_number(state, "--species", arg, 1, 1000); return 0;
@@ -65,40 +58,28 @@ static const struct argp argp = {.options = options, .parser = parse};
 static void print(const void *problem, char *out, size_t size) {
   const clb_linear_desc *d = problem;
   size_t used = (size_t)snprintf(
-      out, size, "%s -> %s %s%s%s%s%s", d->irreps_in, d->irreps_out,
-      d->layout_in == CLB_IR_MUL ? "ir_mul" : "mul_ir", d->bias || d->biases ? " bias" : "",
-      d->path_normalization == CLB_PATH_PATH ? " path" : "", d->instructions ? " instructions" : "",
-      d->weights_per_row ? " weights per row" : "");
+      out, size, "%s -> %s %s%s%s%s%s", d->irreps_in, d->irreps_out, layout_names[d->layout_in],
+      d->bias || d->biases ? " bias" : "", d->path_normalization == CLB_PATH_PATH ? " path" : "",
+      d->instructions ? " instructions" : "", d->weights_per_row ? " weights per row" : "");
   if (d->n_species && used < size) snprintf(out + used, size - used, " %d species", d->n_species);
 }
 
 /* ---- data ---- */
 
-static int arrays(const void *problem, clb_pass pass, tool_array *a) {
+static void operands(const void *problem, tool_operands *o) {
   const clb_linear_desc *d = problem;
   const reference_linear_sizes sizes = reference_linear_measure(d);
-  const int n = operand_arrays(
-      &(tool_operands){.signature = &clb_signature_linear,
-                       .width = {[CLB_OPERAND_X] = sizes.x,
-                                 [CLB_OPERAND_W] = sizes.w * (d->n_species ? d->n_species : 1),
-                                 [CLB_OPERAND_Z] = sizes.z},
-                       .one_row = d->weights_per_row ? 0 : CLB_OPERAND_W,
-                       .gradients = d->gradients,
-                       .incoming = d->incoming},
-      pass, a);
-  a[1].kinds = d->n_species;
-  return n;
+  o->width[CLB_OPERAND_X] = sizes.x;
+  o->width[CLB_OPERAND_W] = sizes.w * (d->n_species ? d->n_species : 1);
+  o->width[CLB_OPERAND_Z] = sizes.z;
+  o->one_row = d->weights_per_row ? 0 : CLB_OPERAND_W;
+  o->gradients = d->gradients, o->incoming = d->incoming;
+  o->kinds = d->n_species;
 }
 
-/* Hard: every third row is zero. */
-static void fill(const void *problem, clb_pass pass, bool hard, int64_t rows, double *const *values,
-                 uint64_t *seed) {
-  tool_array a[MAX_ARRAYS];
-  for (int n = arrays(problem, pass, a), i = 0; i < n; i++) {
-    int64_t of = a[i].one_row ? 1 : rows;
-    for (int64_t e = 0; values[i] && e < of * a[i].width; e++)
-      values[i][e] = hard && !a[i].one_row && e / a[i].width % 3 == 0 ? 0 : random_number(seed);
-  }
+/* Hard: every third row of x is zero. */
+static double factor(const void *problem, bool hard, int64_t row, int64_t at) {
+  return (void)problem, (void)at, hard && row % 3 == 0 ? 0 : 1;
 }
 
 static void reference(const void *problem, clb_pass pass, int64_t rows, double *const *v,
@@ -120,29 +101,8 @@ static int64_t rows(const void *problem, clb_pass pass) {
   return ((const clb_linear_desc *)problem)->weights_per_row ? 1000 : 20000;
 }
 
-static clb_status create(clb_context *ctx, const tool_kernel *kernel, unsigned passes,
-                         clb_op **op) {
-  clb_linear_desc desc = *(const clb_linear_desc *)kernel->problem;
-  desc.storage = kernel->storage;
-  desc.arithmetic = kernel->arithmetic;
-  desc.accumulate = kernel->accumulate;
-  desc.passes = passes;
-  return clb_linear_create(ctx, &desc, op);
-}
-
-/* Where w has a row for each species these lie side by side. */
-static clb_status run(clb_op *op, clb_pass pass, int64_t rows, const clb_rows *given) {
-  clb_rows a[8];
-  static const int counts[] = {3, 5, 8};
-  static const bool weights[][8] = {{0, 1}, {0, 1, 0, 0, 1}, {0, 1, 0, 0, 1, 0, 1}};
-  for (int i = 0; i < counts[pass]; i++) {
-    a[i] = given[i];
-    if (given[1].index && weights[pass][i]) a[i].stride = CLB_DENSE;
-  }
-  if (pass == CLB_FORWARD) return clb_linear_forward(op, rows, a[0], a[1], a[2]);
-  if (pass == CLB_BACKWARD) return clb_linear_backward(op, rows, a[0], a[1], a[2], a[3], a[4]);
-  return clb_linear_double_backward(op, rows, a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7]);
-}
+CREATE(linear)
+PASSES_OF_2(linear)
 
 /* ---- cases of `clebsch check` ---- */
 
@@ -200,8 +160,9 @@ const tool_op tool_op_linear = {
     .passes = USUAL_PASSES,
     .cases = cases,
     .n_cases = sizeof cases / sizeof *cases,
-    .arrays = arrays,
-    .fill = fill,
+    .signature = &clb_signature_linear,
+    .operands = operands,
+    .factor = factor,
     .reference = reference,
     .distinct_rows = 24,
     .rows = rows,

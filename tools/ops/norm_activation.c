@@ -1,6 +1,5 @@
 /* tools/ops/norm_activation.c - norm activations as the command sees them. */
-#include "src/base/signature.h"
-#include "tools/ops/op.h"
+#include "tools/ops/calls.h"
 #include "tools/reference/reference_norm_activation.h"
 
 #include <stdio.h>
@@ -35,12 +34,10 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
       p->desc.normalize = 1;
       return 0;
     case ARGP_KEY_END: check_sizes(p, state); return 0;
-    case KEY_IRREPS: snprintf(p->irreps, sizeof p->irreps, "%s", arg); return 0;
-    case KEY_ACT: snprintf(p->act, sizeof p->act, "%s", arg); return 0;
+    case KEY_IRREPS: keep_text(state, "--irreps", arg, p->irreps, sizeof p->irreps); return 0;
+    case KEY_ACT: keep_text(state, "--act", arg, p->act, sizeof p->act); return 0;
     case KEY_LAYOUT:
-      if (strcmp(arg, "mul_ir") && strcmp(arg, "ir_mul"))
-        argp_error(state, "--layout is mul_ir or ir_mul, not '%s'", arg);
-      p->desc.layout = strcmp(arg, "mul_ir") ? CLB_IR_MUL : CLB_MUL_IR;
+      p->desc.layout = (clb_layout)name_among(state, "--layout", arg, layout_names, USUAL_LAYOUTS);
       return 0;
     case KEY_NORMALIZE: p->desc.normalize = 0; return 0;
     case KEY_BIAS: p->desc.bias = 1; return 0;
@@ -59,61 +56,26 @@ static const struct argp argp = {.options = options, .parser = parse};
 
 static void print(const void *problem, char *out, size_t size) {
   const clb_norm_activation_desc *d = problem;
-  snprintf(out, size, "%s %s %s%s%s", d->irreps, d->act,
-           d->layout == CLB_IR_MUL ? "ir_mul" : "mul_ir", d->normalize ? "" : " no-normalize",
-           d->bias ? " bias" : "");
+  snprintf(out, size, "%s %s %s%s%s", d->irreps, d->act, layout_names[d->layout],
+           d->normalize ? "" : " no-normalize", d->bias ? " bias" : "");
 }
 
 /* ---- data ---- */
 
-static int arrays(const void *problem, clb_pass pass, tool_array *a) {
+static void operands(const void *problem, tool_operands *o) {
   const reference_norm_activation_sizes sizes = reference_norm_activation_measure(problem);
-  return operand_arrays(
-      &(tool_operands){
-          .signature = &clb_signature_norm_activation,
-          .width =
-              {[CLB_OPERAND_X] = sizes.x, [CLB_OPERAND_W] = sizes.w, [CLB_OPERAND_Z] = sizes.x}},
-      pass, a);
+  o->width[CLB_OPERAND_X] = o->width[CLB_OPERAND_Z] = sizes.x;
+  o->width[CLB_OPERAND_W] = sizes.w;
 }
 
 /* Hard: rows of zeros, and of small and large numbers. */
-static void fill(const void *problem, clb_pass pass, bool hard, int64_t rows, double *const *values,
-                 uint64_t *seed) {
+static double factor(const void *problem, bool hard, int64_t row, int64_t at) {
   static const double sizes[] = {1, 0, 1e-2, 30};
-  tool_array a[MAX_ARRAYS];
-  for (int n = arrays(problem, pass, a), i = 0; i < n; i++)
-    for (int64_t e = 0; values[i] && e < rows * a[i].width; e++)
-      values[i][e] = random_number(seed) * (hard && !i ? sizes[e / a[i].width % 4] : 1);
+  return (void)problem, (void)at, hard ? sizes[row % 4] : 1;
 }
 
-static void reference(const void *problem, clb_pass pass, int64_t rows, double *const *v,
-                      double *const *wanted, double *const *scale) {
-  reference_norm_activation_run(problem, pass, rows, v, wanted, scale);
-}
-
-/* About 100 MB of x in f32. */
-static int64_t rows(const void *problem, clb_pass pass) {
-  (void)pass;
-  return (25 << 20) / reference_norm_activation_measure(problem).x + 1;
-}
-
-static clb_status create(clb_context *ctx, const tool_kernel *kernel, unsigned passes,
-                         clb_op **op) {
-  clb_norm_activation_desc desc = *(const clb_norm_activation_desc *)kernel->problem;
-  desc.storage = kernel->storage;
-  desc.arithmetic = kernel->arithmetic;
-  desc.accumulate = kernel->accumulate;
-  desc.passes = passes;
-  return clb_norm_activation_create(ctx, &desc, op);
-}
-
-static clb_status run(clb_op *op, clb_pass pass, int64_t rows, const clb_rows *a) {
-  if (pass == CLB_FORWARD) return clb_norm_activation_forward(op, rows, a[0], a[1], a[2]);
-  if (pass == CLB_BACKWARD)
-    return clb_norm_activation_backward(op, rows, a[0], a[1], a[2], a[3], a[4]);
-  return clb_norm_activation_double_backward(op, rows, a[0], a[1], a[2], a[3], a[4], a[5], a[6],
-                                             a[7]);
-}
+CREATE(norm_activation)
+PASSES_OF_2(norm_activation)
 
 /* ---- cases of `clebsch check` ---- */
 
@@ -150,11 +112,11 @@ const tool_op tool_op_norm_activation = {
     .passes = USUAL_PASSES,
     .cases = cases,
     .n_cases = sizeof cases / sizeof *cases,
-    .arrays = arrays,
-    .fill = fill,
-    .reference = reference,
+    .signature = &clb_signature_norm_activation,
+    .operands = operands,
+    .factor = factor,
+    .reference = reference_norm_activation_run,
     .distinct_rows = 64,
-    .rows = rows,
     .bytes_of_arrays = true,
     .create = create,
     .run = run,

@@ -47,27 +47,30 @@ typedef struct {
    is not a buffer. */
 typedef struct {
   const char *name;
+  int of; /* the operand whose shape it has: CLB_OPERAND_X, ... */
   int width;
   bool output;
-  bool repeats; /* is one row for all in LAYOUT_REPEAT */
-  bool one_row; /* a single row for all; for an output: the sum over rows */
-  bool indexed; /* an input that is gathered by row numbers */
-  int left_out; /* the width of an operand that the problem leaves out; then width is 0 */
-  int kinds;    /* above 0: it comes with an index that says of which kind each row is */
+  bool repeats;  /* is one row for all in LAYOUT_REPEAT */
+  bool one_row;  /* a single row for all; for an output: the sum over rows */
+  bool indexed;  /* an input that is gathered by row numbers */
+  int left_out;  /* the width of an operand that the problem leaves out; then width is 0 */
+  int kinds;     /* above 0: it comes with an index that says of which kind each row is */
+  bool adjacent; /* what belongs to kinds lies side by side, in any layout */
   /* Of an op on graphs (others leave these 0): the rows, after how many of them values repeat, and
      the rows that are compared, ascending. */
   int64_t rows, period, n_compared;
   const int32_t *compared;
 } tool_array;
 
-/* The arrays of a pass, as they follow from the op's signature; returns how many. */
+/* What a problem says of the operands of its op's signature. */
 typedef struct {
-  const clb_signature *signature;
   int width[CLB_OPERAND_Z + 1]; /* of CLB_OPERAND_X, _Y, _W, _Z */
   unsigned one_row;             /* the operands that are one row for all, as are their gradients */
   unsigned gradients, incoming; /* those that derivative passes have; 0: all */
+  unsigned indexed;             /* the inputs that are gathered */
+  bool x_apart;                 /* x is not one row for all in LAYOUT_REPEAT */
+  int kinds; /* above 0: a row of w, which comes with an index, has weights of so many kinds */
 } tool_operands;
-int operand_arrays(const tool_operands *o, clb_pass pass, tool_array *arrays);
 
 /* The kind, 0 ... kinds - 1, of a row among the distinct ones. */
 int32_t kind_of_row(int64_t row, int kinds);
@@ -109,11 +112,11 @@ typedef struct {
   const tool_case *cases;
   int n_cases;
 
-  int (*arrays)(const void *problem, clb_pass pass, tool_array *arrays); /* returns how many */
-  /* Fills inputs with `rows` rows (one row if one_row), values[i] for arrays[i]; NULL for
-     outputs. */
-  void (*fill)(const void *problem, clb_pass pass, bool hard, int64_t rows, double *const *values,
-               uint64_t *seed);
+  const clb_signature *signature;
+  void (*operands)(const void *problem, tool_operands *o); /* of zeros */
+  /* The factor of a random element, number `at` of x, in row `row`: hard ones are edge cases.
+     NULL: 1. */
+  double (*factor)(const void *problem, bool hard, int64_t row, int64_t at);
   /* Computes outputs in float64 and, for each element, the scale by which its error is divided;
      values, wanted, scale by array. */
   void (*reference)(const void *problem, clb_pass pass, int64_t rows, double *const *values,
@@ -121,19 +124,30 @@ typedef struct {
 
   int distinct_rows; /* in the data of `bench`: enough to judge the error, few enough for the
                       reference */
-  int64_t (*rows)(const void *problem, clb_pass pass); /* default of `bench` */
+  /* The default of `bench`. NULL: about 100 MB of x in f32. */
+  int64_t (*rows)(const void *problem, clb_pass pass);
   bool bytes_of_arrays; /* `bench` counts the bytes of each array once, instead of those that the IR
                            accesses */
   double (*growth)(const void *problem); /* growth of f32 rounding errors relative to a small
                                             problem: >= 1; NULL: 1 */
 
+  /* These two are of calls.h. */
   clb_status (*create)(clb_context *ctx, const tool_kernel *kernel, unsigned passes, clb_op **op);
   clb_status (*run)(clb_op *op, clb_pass pass, int64_t rows, const clb_rows *arrays);
 
-  const tool_graph_data *on_graph; /* if there, the members from `arrays` to `bytes_of_arrays`, and
-                                      run, are unused */
+  const tool_graph_data *on_graph; /* if there, the members from `operands` to `bytes_of_arrays`,
+                                      and run, are unused */
   const char *row;                 /* what a row is called, if not "row": "edge" */
 } tool_op;
+
+/* The arrays of a pass, as they follow from the op's signature; returns how many. */
+int operand_arrays(const clb_signature *signature, const tool_operands *o, clb_pass pass,
+                   tool_array *arrays);
+int op_arrays(const tool_op *op, const void *problem, clb_pass pass, tool_array *arrays);
+/* Fills inputs with `rows` rows (one row if one_row), values[i] for arrays[i]; NULL for outputs. */
+void op_fill(const tool_op *op, const void *problem, clb_pass pass, const tool_data *data,
+             int64_t rows, double *const *values, uint64_t *seed);
+int64_t op_rows(const tool_op *op, const void *problem, clb_pass pass);
 
 /* The passes of a case, and those that `bench` times by default. */
 unsigned passes_of(const tool_op *op, const tool_case *k);
@@ -163,6 +177,8 @@ const tool_op *wanted_op(const struct argp_state *state, const char *name);
 const tool_op *op_among(int argc, char **argv);
 /* Describes the kernel's problem and its special settings: "lmax=4 component, accumulate". */
 void print_kernel(const tool_op *op, const tool_kernel *kernel, char *out, size_t size);
+extern const char *const layout_names[];
+enum { LAYOUT_NAMES = CLB_BY_CHANNEL + 1, USUAL_LAYOUTS = CLB_IR_MUL + 1 };
 clb_dtype usual_arithmetic(clb_dtype storage);
 /* The largest acceptable error, relative to the scale of tool_op.reference. */
 double tolerance_of(const tool_op *op, const tool_kernel *kernel);

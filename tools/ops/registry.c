@@ -39,21 +39,49 @@ static bool left_out(const tool_operands *o, clb_pass pass, clb_signature_operan
   return set && !(set & (unsigned)of.of);
 }
 
-int operand_arrays(const tool_operands *o, clb_pass pass, tool_array *arrays) {
+int operand_arrays(const clb_signature *signature, const tool_operands *o, clb_pass pass,
+                   tool_array *arrays) {
   clb_signature_operand list[CLB_SIGNATURE_OPERANDS];
-  const int n = clb_signature_operands(o->signature, (int)pass, list);
+  const int n = clb_signature_operands(signature, (int)pass, list);
   for (int i = 0; i < n; i++) {
+    const unsigned of = (unsigned)list[i].of;
     const bool output = clb_role_is_written(list[i].role), out = left_out(o, pass, list[i]),
-               one_row = o->one_row & (unsigned)list[i].of;
-    const int width = o->width[list[i].of];
+               one_row = o->one_row & of, input = list[i].role == CLB_ROLE_INPUT;
+    const int width = o->width[of], kinds = of == CLB_OPERAND_W ? o->kinds : 0;
     arrays[i] = (tool_array){.name = list[i].name,
+                             .of = list[i].of,
                              .width = out ? 0 : width,
                              .left_out = out ? width : 0,
                              .output = output,
-                             .repeats = !output && !one_row,
-                             .one_row = one_row};
+                             .repeats = !output && !kinds && !(o->x_apart && !i),
+                             .one_row = one_row,
+                             .indexed = input && width && o->indexed & of,
+                             .kinds = input ? kinds : 0,
+                             .adjacent = kinds};
   }
   return n;
+}
+
+int op_arrays(const tool_op *op, const void *problem, clb_pass pass, tool_array *arrays) {
+  tool_operands o = {.kinds = 0};
+  op->operands(problem, &o);
+  return operand_arrays(op->signature, &o, pass, arrays);
+}
+
+void op_fill(const tool_op *op, const void *problem, clb_pass pass, const tool_data *data,
+             int64_t rows, double *const *values, uint64_t *seed) {
+  tool_array a[MAX_ARRAYS];
+  for (int n = op_arrays(op, problem, pass, a), i = 0; i < n; i++)
+    for (int64_t e = 0; values[i] && e < (a[i].one_row ? 1 : rows) * a[i].width; e++)
+      values[i][e] = random_number(seed) *
+                     (i || !op->factor ? 1 : op->factor(problem, data->hard, e / a[i].width, e));
+}
+
+int64_t op_rows(const tool_op *op, const void *problem, clb_pass pass) {
+  tool_operands o = {.kinds = 0};
+  if (op->rows) return op->rows(problem, pass);
+  op->operands(problem, &o);
+  return (25 << 20) / o.width[CLB_OPERAND_X] + 1;
 }
 
 /* Equal ones are adjacent, a few at a time. */
@@ -68,6 +96,9 @@ const tool_op *op_among(int argc, char **argv) {
 unsigned passes_of(const tool_op *op, const tool_case *k) {
   return k->passes ? k->passes : op->passes;
 }
+
+const char *const layout_names[LAYOUT_NAMES] = {
+    [CLB_MUL_IR] = "mul_ir", [CLB_IR_MUL] = "ir_mul", [CLB_BY_CHANNEL] = "by_channel"};
 
 clb_dtype usual_arithmetic(clb_dtype storage) { return storage == CLB_F64 ? CLB_F64 : CLB_F32; }
 

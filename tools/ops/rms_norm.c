@@ -1,6 +1,5 @@
 /* tools/ops/rms_norm.c - norms of rows as the command sees them. */
-#include "src/base/signature.h"
-#include "tools/ops/op.h"
+#include "tools/ops/calls.h"
 #include "tools/reference/reference_rms_norm.h"
 
 #include <stdio.h>
@@ -23,8 +22,7 @@ typedef struct {
 } parsed_problem;
 
 static void set_irreps(parsed_problem *p, const struct argp_state *state, const char *text) {
-  if (snprintf(p->irreps, sizeof p->irreps, "%s", text) >= (int)sizeof p->irreps)
-    argp_error(state, "--irreps: at most %zu letters", sizeof p->irreps - 1);
+  keep_text(state, "--irreps", text, p->irreps, sizeof p->irreps);
   const reference_norm_sizes sizes = reference_norm_measure(&p->desc);
   if (sizes.x < 1 || sizes.x > 1 << 16)
     argp_error(state, "--irreps: '%s' is not irreps of 1 ... 65536 numbers, as 128x0e+64x1o", text);
@@ -47,18 +45,10 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
       return 0;
     case KEY_IRREPS: set_irreps(p, state, arg); return 0;
     case KEY_VARIANT:
-      for (int i = 0; i < VARIANTS; i++)
-        if (!strcmp(arg, variant_names[i])) {
-          d->variant = (clb_rms_variant)i;
-          return 0;
-        }
-      argp_error(state, "--variant is plain, nequix, degree, degree_norm or balanced, not '%s'",
-                 arg);
+      d->variant = (clb_rms_variant)name_among(state, "--variant", arg, variant_names, VARIANTS);
       return 0;
     case KEY_LAYOUT:
-      if (strcmp(arg, "mul_ir") && strcmp(arg, "ir_mul"))
-        argp_error(state, "--layout is mul_ir or ir_mul, not '%s'", arg);
-      d->layout = strcmp(arg, "mul_ir") ? CLB_IR_MUL : CLB_MUL_IR;
+      d->layout = (clb_layout)name_among(state, "--layout", arg, layout_names, USUAL_LAYOUTS);
       return 0;
     case KEY_OFFSET: d->weight_offset = 1; return 0;
     case KEY_CENTRE: d->centre = 1; return 0;
@@ -84,64 +74,29 @@ static const struct argp argp = {.options = options, .parser = parse};
 static void print(const void *problem, char *out, size_t size) {
   const clb_rms_norm_desc *d = problem;
   snprintf(out, size, "%s %s %s%s%s%s", d->irreps, variant_names[d->variant],
-           d->layout == CLB_IR_MUL ? "ir_mul" : "mul_ir", d->weight_offset != 0 ? " w+1" : "",
-           d->centre ? " centre" : "", d->bias ? " bias" : "");
+           layout_names[d->layout], d->weight_offset != 0 ? " w+1" : "", d->centre ? " centre" : "",
+           d->bias ? " bias" : "");
 }
 
 /* ---- data ---- */
 
-static int arrays(const void *problem, clb_pass pass, tool_array *a) {
+static void operands(const void *problem, tool_operands *o) {
   const clb_rms_norm_desc *d = problem;
-  const reference_norm_sizes sizes = reference_norm_measure(problem);
-  return operand_arrays(
-      &(tool_operands){
-          .signature = &clb_signature_rms_norm,
-          .width =
-              {[CLB_OPERAND_X] = sizes.x, [CLB_OPERAND_W] = sizes.w, [CLB_OPERAND_Z] = sizes.x},
-          .one_row = CLB_OPERAND_W,
-          .gradients = d->gradients,
-          .incoming = d->incoming},
-      pass, a);
+  const reference_norm_sizes sizes = reference_norm_measure(d);
+  o->width[CLB_OPERAND_X] = o->width[CLB_OPERAND_Z] = sizes.x;
+  o->width[CLB_OPERAND_W] = sizes.w;
+  o->one_row = CLB_OPERAND_W;
+  o->gradients = d->gradients, o->incoming = d->incoming;
 }
 
 /* Hard: rows of zeros, and rows of very small and large numbers. */
-static void fill(const void *problem, clb_pass pass, bool hard, int64_t rows, double *const *values,
-                 uint64_t *seed) {
+static double factor(const void *problem, bool hard, int64_t row, int64_t at) {
   static const double sizes[] = {1, 0, 1e-3, 1e3};
-  tool_array a[MAX_ARRAYS];
-  for (int n = arrays(problem, pass, a), i = 0; i < n; i++) {
-    int64_t of = a[i].one_row ? 1 : rows;
-    for (int64_t e = 0; values[i] && e < of * a[i].width; e++)
-      values[i][e] = random_number(seed) * (hard && !i ? sizes[e / a[i].width % 4] : 1);
-  }
+  return (void)problem, (void)at, hard ? sizes[row % 4] : 1;
 }
 
-static void reference(const void *problem, clb_pass pass, int64_t rows, double *const *v,
-                      double *const *wanted, double *const *scale) {
-  reference_norm_run(problem, pass, rows, v, wanted, scale);
-}
-
-/* About 100 MB of x in f32. */
-static int64_t rows(const void *problem, clb_pass pass) {
-  (void)pass;
-  return (25 << 20) / reference_norm_measure(problem).x + 1;
-}
-
-static clb_status create(clb_context *ctx, const tool_kernel *kernel, unsigned passes,
-                         clb_op **op) {
-  clb_rms_norm_desc desc = *(const clb_rms_norm_desc *)kernel->problem;
-  desc.storage = kernel->storage;
-  desc.arithmetic = kernel->arithmetic;
-  desc.accumulate = kernel->accumulate;
-  desc.passes = passes;
-  return clb_rms_norm_create(ctx, &desc, op);
-}
-
-static clb_status run(clb_op *op, clb_pass pass, int64_t rows, const clb_rows *a) {
-  if (pass == CLB_FORWARD) return clb_rms_norm_forward(op, rows, a[0], a[1], a[2]);
-  if (pass == CLB_BACKWARD) return clb_rms_norm_backward(op, rows, a[0], a[1], a[2], a[3], a[4]);
-  return clb_rms_norm_double_backward(op, rows, a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7]);
-}
+CREATE(rms_norm)
+PASSES_OF_2(rms_norm)
 
 /* ---- cases of `clebsch check` ---- */
 
@@ -184,11 +139,11 @@ const tool_op tool_op_rms_norm = {
     .passes = USUAL_PASSES,
     .cases = cases,
     .n_cases = sizeof cases / sizeof *cases,
-    .arrays = arrays,
-    .fill = fill,
-    .reference = reference,
+    .signature = &clb_signature_rms_norm,
+    .operands = operands,
+    .factor = factor,
+    .reference = reference_norm_run,
     .distinct_rows = 64,
-    .rows = rows,
     .bytes_of_arrays = true,
     .create = create,
     .run = run,

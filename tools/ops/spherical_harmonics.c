@@ -1,6 +1,5 @@
 /* tools/ops/spherical_harmonics.c - real spherical harmonics as the command sees them. */
-#include "src/base/signature.h"
-#include "tools/ops/op.h"
+#include "tools/ops/calls.h"
 #include "tools/reference/reference_spherical_harmonics.h"
 
 #include <math.h>
@@ -40,13 +39,6 @@ static void add_degrees(parsed_problem *p, struct argp_state *state, char *list)
   }
 }
 
-static clb_normalization normalization_named(const struct argp_state *state, const char *name) {
-  for (int i = 0; i < 3; i++)
-    if (!strcmp(name, normalization_names[i])) return (clb_normalization)i;
-  argp_error(state, "--normalization is one of component, norm, integral, not '%s'", name);
-  return CLB_COMPONENT;
-}
-
 enum { KEY_LMAX = 'l', KEY_DEGREES = 256, KEY_NORMALIZATION, KEY_NORMALIZE };
 
 static error_t parse(int key, char *arg, struct argp_state *state) {
@@ -66,7 +58,10 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
       choose_degrees(p, state);
       add_degrees(p, state, arg);
       return 0;
-    case KEY_NORMALIZATION: p->desc.normalization = normalization_named(state, arg); return 0;
+    case KEY_NORMALIZATION:
+      p->desc.normalization =
+          (clb_normalization)name_among(state, "--normalization", arg, normalization_names, 3);
+      return 0;
     case KEY_NORMALIZE: p->desc.normalize = 1; return 0;
     default: return ARGP_ERR_UNKNOWN;
   }
@@ -95,33 +90,19 @@ static void print(const void *problem, char *out, size_t size) {
 
 /* ---- data ---- */
 
-static int width_of(const clb_spherical_harmonics_desc *d) {
-  int width = 0;
-  for (int i = 0; i < d->n_degrees; i++) width += 2 * d->degrees[i] + 1;
-  return width;
-}
-
-static int arrays(const void *problem, clb_pass pass, tool_array *a) {
-  const int n = operand_arrays(
-      &(tool_operands){.signature = &clb_signature_spherical_harmonics,
-                       .width = {[CLB_OPERAND_X] = 3, [CLB_OPERAND_Y] = width_of(problem)}},
-      pass, a);
-  a[0].repeats = false;
-  return n;
-}
-
-static void fill(const void *problem, clb_pass pass, bool hard, int64_t rows, double *const *values,
-                 uint64_t *seed) {
+static void operands(const void *problem, tool_operands *o) {
   const clb_spherical_harmonics_desc *d = problem;
-  int n = pass == CLB_FORWARD ? 1 : pass == CLB_BACKWARD ? 2 : 3;
-  for (int a = 0; a < n; a++)
-    for (int64_t i = 0; i < rows * (a == 1 ? width_of(d) : 3); i++)
-      values[a][i] = random_number(seed);
-  /* Points at the origin; with `normalize` also tiny and huge ones, whose squares overflow or
-     underflow in f32. */
+  o->width[CLB_OPERAND_X] = 3;
+  for (int i = 0; i < d->n_degrees; i++) o->width[CLB_OPERAND_Y] += 2 * d->degrees[i] + 1;
+  o->x_apart = true;
+}
+
+/* Hard: points at the origin; with `normalize` also tiny and huge ones, whose squares overflow or
+   underflow in f32. */
+static double factor(const void *problem, bool hard, int64_t row, int64_t at) {
   static const double lengths[] = {1, 0, 1e-20, 1e20};
-  for (int64_t r = 0; hard && r < rows; r++)
-    for (int a = 0; a < 3; a++) values[0][3 * r + a] *= lengths[r % (d->normalize ? 4 : 2)];
+  const clb_spherical_harmonics_desc *d = problem;
+  return (void)at, hard ? lengths[row % (d->normalize ? 4 : 2)] : 1;
 }
 
 static void reference(const void *problem, clb_pass pass, int64_t rows, double *const *v,
@@ -148,21 +129,8 @@ static double growth(const void *problem) {
   return highest / 5.0;
 }
 
-static clb_status create(clb_context *ctx, const tool_kernel *kernel, unsigned passes,
-                         clb_op **op) {
-  clb_spherical_harmonics_desc desc = *(const clb_spherical_harmonics_desc *)kernel->problem;
-  desc.storage = kernel->storage;
-  desc.arithmetic = kernel->arithmetic;
-  desc.accumulate = kernel->accumulate;
-  desc.passes = passes;
-  return clb_spherical_harmonics_create(ctx, &desc, op);
-}
-
-static clb_status run(clb_op *op, clb_pass pass, int64_t rows, const clb_rows *a) {
-  if (pass == CLB_FORWARD) return clb_spherical_harmonics_forward(op, rows, a[0], a[1]);
-  if (pass == CLB_BACKWARD) return clb_spherical_harmonics_backward(op, rows, a[0], a[1], a[2]);
-  return clb_spherical_harmonics_double_backward(op, rows, a[0], a[1], a[2], a[3], a[4]);
-}
+CREATE(spherical_harmonics)
+PASSES_OF_1(spherical_harmonics)
 
 /* ---- cases of `clebsch check` ---- */
 
@@ -223,8 +191,9 @@ const tool_op tool_op_spherical_harmonics = {
     .passes = USUAL_PASSES,
     .cases = cases,
     .n_cases = sizeof cases / sizeof *cases,
-    .arrays = arrays,
-    .fill = fill,
+    .signature = &clb_signature_spherical_harmonics,
+    .operands = operands,
+    .factor = factor,
     .reference = reference,
     .distinct_rows = 16385,
     .rows = rows,

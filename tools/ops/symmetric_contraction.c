@@ -1,7 +1,6 @@
 /* tools/ops/symmetric_contraction.c - the symmetric contraction as the command sees it. Weights of
    all species are one row. */
-#include "src/base/signature.h"
-#include "tools/ops/op.h"
+#include "tools/ops/calls.h"
 #include "tools/reference/reference_symmetric_contraction.h"
 
 #include <stdio.h>
@@ -18,10 +17,6 @@ typedef struct {
 } parsed_problem;
 
 /* ---- options ---- */
-
-static const char *const layout_names[] = {
-    [CLB_MUL_IR] = "mul_ir", [CLB_IR_MUL] = "ir_mul", [CLB_BY_CHANNEL] = "by_channel"};
-enum { LAYOUT_NAMES = sizeof layout_names / sizeof *layout_names };
 
 /* Product bases of MACE's models, ell = 3, correlation 3. */
 static const struct {
@@ -56,13 +51,6 @@ static void add_degrees(parsed_problem *p, struct argp_state *state, char *list)
   }
 }
 
-static clb_layout layout_named(const struct argp_state *state, const char *name) {
-  for (int i = 0; i < LAYOUT_NAMES; i++)
-    if (layout_names[i] && !strcmp(name, layout_names[i])) return (clb_layout)i;
-  argp_error(state, "--layout is mul_ir, ir_mul or by_channel, not '%s'", name);
-  return CLB_MUL_IR;
-}
-
 enum {
   KEY_PROBLEM = 300,
   KEY_ELL,
@@ -93,7 +81,10 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
       d->channels = (int)whole_number(state, "--channels", arg, 1, 1 << 16);
       return 0;
     case KEY_SPECIES: d->n_species = (int)whole_number(state, "--species", arg, 1, 1000); return 0;
-    case KEY_LAYOUT: d->layout_x = d->layout_z = layout_named(state, arg); return 0;
+    case KEY_LAYOUT:
+      d->layout_x = d->layout_z =
+          (clb_layout)name_among(state, "--layout", arg, layout_names, LAYOUT_NAMES);
+      return 0;
     default: return ARGP_ERR_UNKNOWN;
   }
 }
@@ -164,30 +155,20 @@ static int n_paths(const clb_symmetric_contraction_desc *d) {
 
 /* ---- data ---- */
 
-static int arrays(const void *problem, clb_pass pass, tool_array *a) {
+static void operands(const void *problem, tool_operands *o) {
   const clb_symmetric_contraction_desc *d = problem;
-  tool_operands o = {.signature = &clb_signature_symmetric_contraction,
-                     .width = {[CLB_OPERAND_X] = (d->ell + 1) * (d->ell + 1) * d->channels,
-                               [CLB_OPERAND_W] = n_paths(d) * d->channels * d->n_species},
-                     .one_row = CLB_OPERAND_W,
-                     .gradients = d->gradients,
-                     .incoming = d->incoming};
+  o->width[CLB_OPERAND_X] = (d->ell + 1) * (d->ell + 1) * d->channels;
+  o->width[CLB_OPERAND_W] = n_paths(d) * d->channels * d->n_species;
   for (int i = 0; i < d->n_degrees; i++)
-    o.width[CLB_OPERAND_Z] += (2 * d->degrees[i] + 1) * d->channels;
-  const int n = operand_arrays(&o, pass, a);
-  a[1].kinds = d->n_species;
-  return n;
+    o->width[CLB_OPERAND_Z] += (2 * d->degrees[i] + 1) * d->channels;
+  o->one_row = CLB_OPERAND_W;
+  o->gradients = d->gradients, o->incoming = d->incoming;
+  o->kinds = d->n_species;
 }
 
-static void fill(const void *problem, clb_pass pass, bool hard, int64_t rows, double *const *values,
-                 uint64_t *seed) {
-  tool_array a[MAX_ARRAYS];
-  for (int n = arrays(problem, pass, a), i = 0; i < n; i++) {
-    int64_t of = a[i].one_row ? 1 : rows;
-    for (int64_t e = 0; values[i] && e < of * a[i].width; e++) values[i][e] = random_number(seed);
-    for (int64_t r = 0; values[i] && hard && !a[i].one_row && r < rows; r += 3) /* rows of zeros */
-      memset(values[i] + r * a[i].width, 0, sizeof(double) * (size_t)a[i].width);
-  }
+/* Hard: every third row of x is zero. */
+static double factor(const void *problem, bool hard, int64_t row, int64_t at) {
+  return (void)problem, (void)at, hard && row % 3 == 0 ? 0 : 1;
 }
 
 static void reference(const void *problem, clb_pass pass, int64_t rows, double *const *v,
@@ -216,29 +197,8 @@ static double growth(const void *problem) {
   return d->correlation > 2 ? d->correlation / 2.0 : 1;
 }
 
-static clb_status create(clb_context *ctx, const tool_kernel *kernel, unsigned passes,
-                         clb_op **op) {
-  clb_symmetric_contraction_desc desc = *(const clb_symmetric_contraction_desc *)kernel->problem;
-  desc.storage = kernel->storage;
-  desc.arithmetic = kernel->arithmetic;
-  desc.accumulate = kernel->accumulate;
-  desc.passes = passes;
-  return clb_symmetric_contraction_create(ctx, &desc, op);
-}
-
-static clb_status run(clb_op *op, clb_pass pass, int64_t rows, const clb_rows *a) {
-  clb_rows w = a[1];
-  w.stride = CLB_DENSE;
-  if (pass == CLB_FORWARD) return clb_symmetric_contraction_forward(op, rows, a[0], w, a[2]);
-  clb_rows g_w = a[pass == CLB_BACKWARD ? 4 : 6];
-  g_w.stride = CLB_DENSE;
-  if (pass == CLB_BACKWARD)
-    return clb_symmetric_contraction_backward(op, rows, a[0], w, a[2], a[3], g_w);
-  clb_rows c = a[4];
-  c.stride = CLB_DENSE;
-  return clb_symmetric_contraction_double_backward(op, rows, a[0], w, a[2], a[3], c, a[5], g_w,
-                                                   a[7]);
-}
+CREATE(symmetric_contraction)
+PASSES_OF_2(symmetric_contraction)
 
 /* ---- cases of `clebsch check` ---- */
 
@@ -276,8 +236,9 @@ const tool_op tool_op_symmetric_contraction = {
     .passes = USUAL_PASSES,
     .cases = cases,
     .n_cases = sizeof cases / sizeof *cases,
-    .arrays = arrays,
-    .fill = fill,
+    .signature = &clb_signature_symmetric_contraction,
+    .operands = operands,
+    .factor = factor,
     .reference = reference,
     .distinct_rows = 32,
     .rows = rows,

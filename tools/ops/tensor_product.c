@@ -1,4 +1,5 @@
 /* tools/ops/tensor_product.c - the Clebsch-Gordan tensor product as the command sees it. */
+#include "tools/ops/calls.h"
 #include "tools/ops/tensor_product_cases.h"
 
 #include <errno.h>
@@ -8,8 +9,7 @@
 
 /* ---- options ---- */
 
-static const char *const layout_names[] = {"mul_ir", "ir_mul"}, *const order_names[] = {"sorted",
-                                                                                        "found"};
+static const char *const order_names[] = {"sorted", "found"};
 static const char operand_letters[] = "xywz", incoming_letters[] = "abc";
 
 static void choose_standard(tensor_problem *p, const struct argp_state *state, const char *name) {
@@ -44,15 +44,6 @@ static void choose_output(tensor_problem *p, const struct argp_state *state, pro
   if (p->said && p->z) argp_error(state, "give either --filter or --z, and only once");
   choose_irreps(p, state, &p->z, text);
   p->kind = kind;
-}
-
-/* Returns 0 or 1 for the first or second name. */
-static int one_of_two(const struct argp_state *state, const char *option,
-                      const char *const names[2], const char *name) {
-  int i = !strcmp(name, names[1]);
-  if (strcmp(name, names[i]))
-    argp_error(state, "%s is %s or %s, not '%s'", option, names[0], names[1], name);
-  return i;
 }
 
 /* Reads "x,w" as operand bits. */
@@ -97,11 +88,11 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
     case KEY_FILTER: choose_output(p, state, CHANNEL_WISE, arg); return 0;
     case KEY_Z: choose_output(p, state, FULLY_CONNECTED, arg); return 0;
     case KEY_ORDER:
-      p->order = (clb_path_order)one_of_two(state, "--order", order_names, arg);
+      p->order = (clb_path_order)name_among(state, "--order", arg, order_names, 2);
       return 0;
     case KEY_LAYOUT:
       p->desc.layout_x = p->desc.layout_y = p->desc.layout_z =
-          (clb_layout)one_of_two(state, "--layout", layout_names, arg);
+          (clb_layout)name_among(state, "--layout", arg, layout_names, USUAL_LAYOUTS);
       return 0;
     case KEY_SHARED: p->desc.shared_weights = 1; return 0;
     case KEY_INDEXED: p->desc.indexed = chosen_letters(state, "--indexed", "xyw", arg); return 0;
@@ -253,43 +244,22 @@ reference_product *tensor_problem_reference(const tensor_problem *p) {
 
 /* ---- data ---- */
 
-bool tensor_operand_present(const clb_tensor_product_desc *d, clb_pass pass, int operand,
-                            int like) {
-  bool output = operand >= reference_inputs(pass),
-       incoming = !output && operand >= reference_inputs(CLB_BACKWARD) &&
-                  operand < reference_inputs(CLB_DOUBLE_BACKWARD);
-  if (output && pass != CLB_FORWARD && d->gradients) return d->gradients & (unsigned)like;
-  return !incoming || !d->incoming || d->incoming & (unsigned)like;
+void tensor_operands(const clb_tensor_product_desc *d, clb_tensor_product_sizes sizes,
+                     tool_operands *o) {
+  o->width[CLB_OPERAND_X] = (int)sizes.x;
+  o->width[CLB_OPERAND_Y] = (int)sizes.y;
+  o->width[CLB_OPERAND_W] = (int)sizes.w;
+  o->width[CLB_OPERAND_Z] = (int)sizes.z;
+  o->one_row = d->shared_weights ? CLB_OPERAND_W : 0;
+  o->gradients = d->gradients, o->incoming = d->incoming, o->indexed = d->indexed;
+  o->x_apart = true;
 }
 
-static int arrays(const void *problem, clb_pass pass, tool_array *a) {
+static void operands(const void *problem, tool_operands *o) {
   const tensor_problem *p = problem;
   reference_product *r = tensor_problem_reference(p);
-  clb_tensor_product_sizes s = reference_product_sizes(r);
-  int inputs = reference_inputs(pass), n = inputs + reference_outputs(pass);
+  tensor_operands(&p->desc, reference_product_sizes(r), o);
   reference_product_destroy(r);
-  for (int i = 0, like; i < n; i++) {
-    a[i] = (tool_array){.name = reference_operand(pass, i, &like), .output = i >= inputs};
-    int64_t width = like == CLB_OPERAND_X   ? s.x
-                    : like == CLB_OPERAND_Y ? s.y
-                    : like == CLB_OPERAND_W ? s.w
-                                            : s.z;
-    if (tensor_operand_present(&p->desc, pass, i, like)) a[i].width = (int)width;
-    a[i].repeats = !a[i].output && like != CLB_OPERAND_X;
-    a[i].one_row = like == CLB_OPERAND_W && p->desc.shared_weights;
-    a[i].indexed =
-        i < reference_inputs(CLB_FORWARD) && a[i].width && p->desc.indexed & (unsigned)like;
-  }
-  return n;
-}
-
-static void fill(const void *problem, clb_pass pass, bool hard, int64_t rows, double *const *values,
-                 uint64_t *seed) {
-  tool_array all[MAX_ARRAYS];
-  (void)hard;
-  for (int a = 0, n = arrays(problem, pass, all); a < n; a++)
-    for (int64_t i = 0; values[a] && i < (all[a].one_row ? 1 : rows) * all[a].width; i++)
-      values[a][i] = random_number(seed);
 }
 
 static void reference(const void *problem, clb_pass pass, int64_t rows, double *const *v,
@@ -297,7 +267,7 @@ static void reference(const void *problem, clb_pass pass, int64_t rows, double *
   tool_array all[MAX_ARRAYS];
   const double *in[REFERENCE_MAX_INPUTS] = {NULL};
   double *out[REFERENCE_MAX_OUTPUTS] = {NULL};
-  int n = arrays(problem, pass, all), inputs = reference_inputs(pass);
+  int n = op_arrays(&tool_op_tensor_product, problem, pass, all), inputs = reference_inputs(pass);
   for (int i = 0; i < n; i++) {
     if (!all[i].width) continue;
     if (i < inputs) in[i] = v[i];
@@ -320,27 +290,17 @@ static clb_status create(clb_context *ctx, const tool_kernel *kernel, unsigned p
                          clb_op **op) {
   tensor_desc *d;
   clb_status status = tensor_problem_describe(ctx, kernel->problem, &d);
-  d->desc.storage = kernel->storage;
-  d->desc.arithmetic = kernel->arithmetic;
-  d->desc.accumulate = kernel->accumulate;
-  d->desc.passes = passes;
+  SET_TYPES(d->desc, kernel, passes);
   if (!status) status = clb_tensor_product_create(ctx, &d->desc, op);
   free(d);
   return status;
 }
 
-static clb_status run(clb_op *op, clb_pass pass, int64_t rows, const clb_rows *a) {
-  switch (pass) {
-    case CLB_FORWARD: return clb_tensor_product_forward(op, rows, a[0], a[1], a[2], a[3]);
-    case CLB_BACKWARD:
-      return clb_tensor_product_backward(op, rows, a[0], a[1], a[2], a[3], a[4], a[5], a[6]);
-    case CLB_DOUBLE_BACKWARD:
-      return clb_tensor_product_double_backward(op, rows, a[0], a[1], a[2], a[3], a[4], a[5], a[6],
-                                                a[7], a[8], a[9], a[10]);
-    case CLB_TRIPLE_BACKWARD: break;
-  }
-  const clb_triple_operands all = {a[0], a[1],  a[2],  a[3],  a[4],  a[5],  a[6],  a[7],  a[8],
-                                   a[9], a[10], a[11], a[12], a[13], a[14], a[15], a[16], a[17]};
+PASSES_OF_3(tensor_product)
+
+static clb_status run_any(clb_op *op, clb_pass pass, int64_t rows, const clb_rows *a) {
+  if (pass != CLB_TRIPLE_BACKWARD) return run(op, pass, rows, a);
+  const clb_triple_operands all = {ROWS_11(a), a[11], a[12], a[13], a[14], a[15], a[16], a[17]};
   return clb_tensor_product_triple_backward(op, rows, &all);
 }
 
@@ -352,12 +312,12 @@ const tool_op tool_op_tensor_product = {
     .passes = (1u << PASSES) - 1,
     .cases = cases,
     .n_cases = sizeof cases / sizeof *cases,
-    .arrays = arrays,
-    .fill = fill,
+    .signature = &clb_signature_tensor_product,
+    .operands = operands,
     .reference = reference,
     .distinct_rows = 61,
     .rows = default_rows,
     .bytes_of_arrays = true,
     .create = create,
-    .run = run,
+    .run = run_any,
 };

@@ -30,8 +30,7 @@ typedef struct {
 clb_status tensor_problem_describe(clb_context *ctx, const tensor_problem *p, tensor_desc **made);
 reference_product *
 tensor_problem_reference(const tensor_problem *p); /* exits if it does not support the problem */
-/* Whether a pass has this operand, whose rows are shaped like CLB_OPERAND_X, ...: some are
- optional. */
-bool tensor_operand_present(const clb_tensor_product_desc *d, clb_pass pass, int operand, int like);
+void tensor_operands(const clb_tensor_product_desc *d, clb_tensor_product_sizes sizes,
+                     tool_operands *o);
 
 #endif

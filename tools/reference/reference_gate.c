@@ -165,8 +165,9 @@ static void one_gated(const channel *c, const channel *gate, clb_pass pass, row 
 
 static double *at(double *v, int64_t i, int width) { return v ? v + i * width : NULL; }
 
-void reference_gate_run(const clb_gate_desc *d, clb_pass pass, int64_t rows, double *const *v,
+void reference_gate_run(const void *desc, clb_pass pass, int64_t rows, double *const *v,
                         double *const *wanted, double *const *scale) {
+  const clb_gate_desc *d = desc;
   /* the results like x and like y among the arrays of each pass */
   static const int results[3][2] = {{-1, 1}, {2, -1}, {3, 4}};
   map m;

@@ -92,9 +92,10 @@ static void one_channel(const clb_norm_activation_desc *d, clb_pass pass, channe
         (c->slope_size + c->bend_size) * G * (A + fabs(in) * fmax(R, 1)));
 }
 
-void reference_norm_activation_run(const clb_norm_activation_desc *d, clb_pass pass, int64_t rows,
+void reference_norm_activation_run(const void *desc, clb_pass pass, int64_t rows,
                                    double *const *values, double *const *wanted,
                                    double *const *scale) {
+  const clb_norm_activation_desc *d = desc;
   static const char shapes[3][9] = {"xwx", "xwxxw", "xwxxwxwx"};
   const reference_norm_activation_sizes sizes = reference_norm_activation_measure(d);
   reference_irreps irreps;

@@ -171,8 +171,9 @@ static void one_row(const clb_rms_norm_desc *d, clb_pass pass, const row_map *m,
   for (int i = 0; i < m->n; i++) put(wanted[5], scale[5], row * m->n + i, s->out[i]);
 }
 
-void reference_norm_run(const clb_rms_norm_desc *d, clb_pass pass, int64_t rows, double *const *v,
+void reference_norm_run(const void *desc, clb_pass pass, int64_t rows, double *const *v,
                         double *const *wanted, double *const *scale) {
+  const clb_rms_norm_desc *d = desc;
   reference_irreps irreps;
   const reference_norm_sizes sizes = reference_norm_measure(d);
   const int of_weights = pass == CLB_FORWARD ? 0 : pass == CLB_BACKWARD ? 4 : 6;

@@ -10,10 +10,10 @@ typedef struct {
 } reference_norm_sizes;
 reference_norm_sizes reference_norm_measure(const clb_rms_norm_desc *d);
 
-/* Of the description types and passes are ignored. Arrays in the order of the calls: inputs and
-   results; scale[i]: the size that rounding errors of result i are relative to; it and wanted[i]
-   may be NULL. */
-void reference_norm_run(const clb_rms_norm_desc *d, clb_pass pass, int64_t rows,
-                        double *const *values, double *const *wanted, double *const *scale);
+/* Of the description, a clb_rms_norm_desc, types and passes are ignored. Arrays in the order of the
+   calls: inputs and results; scale[i]: the size that rounding errors of result i are relative to;
+   it and wanted[i] may be NULL. */
+void reference_norm_run(const void *desc, clb_pass pass, int64_t rows, double *const *values,
+                        double *const *wanted, double *const *scale);
 
 #endif

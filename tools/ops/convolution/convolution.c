@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tools/ops/calls.h"
 #include "tools/ops/graphs.h"
 
 /* ---- options ---- */
@@ -96,10 +97,7 @@ static clb_status create(clb_context *ctx, const tool_kernel *kernel, unsigned p
   clb_convolution_desc desc = {
       .product = d->desc, .scale = p->scale, .atomics = p->atomics, .vectors = p->vectors};
   if (p->table) desc.knots = KNOTS, desc.first_knot = FIRST_KNOT, desc.last_knot = LAST_KNOT;
-  desc.product.storage = kernel->storage;
-  desc.product.arithmetic = kernel->arithmetic;
-  desc.product.accumulate = kernel->accumulate;
-  desc.product.passes = passes;
+  SET_TYPES(desc.product, kernel, passes);
   if (!status) status = clb_convolution_create(ctx, &desc, op);
   free(d);
   return status;
@@ -113,6 +111,7 @@ const tool_op tool_op_convolution = {
     .passes = USUAL_PASSES,
     .cases = cases,
     .n_cases = sizeof cases / sizeof *cases,
+    .signature = &clb_signature_tensor_product,
     .growth = growth,
     .create = create,
     .on_graph = &convolution_on_graph,

@@ -12,29 +12,24 @@
 enum { BLOCK = 1 << 18 }; /* about as many values of an array are different */
 
 static void describe_arrays(convolution_data *t) {
-  const clb_tensor_product_desc *d = &t->problem->product.desc;
+  static const owner owners[] = {[CLB_OPERAND_X] = OF_SENDERS,
+                                 [CLB_OPERAND_Y] = OF_EDGES,
+                                 [CLB_OPERAND_W] = OF_EDGES,
+                                 [CLB_OPERAND_Z] = OF_RECEIVERS};
   const int64_t rows[] = {t->graph.n_senders, t->graph.n_edges, t->graph.n_receivers, 1};
-  t->inputs = reference_inputs(t->pass);
-  t->n = t->inputs + reference_outputs(t->pass);
+  const bool vectors = t->problem->vectors, splines = t->problem->table;
+  tool_operands o = {.kinds = 0};
+  tensor_operands(&t->problem->product.desc, t->sizes, &o);
+  if (vectors) o.width[CLB_OPERAND_Y] = 3;
+  if (splines) o.width[CLB_OPERAND_W] = !vectors;
+  t->n = operand_arrays(&clb_signature_tensor_product, &o, t->pass, t->array);
   for (int i = 0; i < t->n; i++) {
-    convolution_array *a = &t->array[i];
-    a->name = reference_operand(t->pass, i, &a->like);
-    a->output = i >= t->inputs;
-    a->owner = a->like == CLB_OPERAND_X                        ? OF_SENDERS
-               : a->like == CLB_OPERAND_Z                      ? OF_RECEIVERS
-               : a->like == CLB_OPERAND_W && d->shared_weights ? OF_ALL
-                                                               : OF_EDGES;
-    a->repeats = !a->output && a->like != CLB_OPERAND_X && t->data.layout == LAYOUT_REPEAT;
-    a->rows = a->repeats ? 1 : rows[a->owner];
-    int64_t y = t->problem->vectors ? 3 : t->sizes.y, w = !t->problem->table    ? t->sizes.w
-                                                          : t->problem->vectors ? 0
-                                                                                : 1;
-    int64_t width = a->like == CLB_OPERAND_X   ? t->sizes.x
-                    : a->like == CLB_OPERAND_Y ? y
-                    : a->like == CLB_OPERAND_Z ? t->sizes.z
-                                               : w;
-    if (tensor_operand_present(d, t->pass, i, a->like)) a->width = (int)width;
-    bool given = (i == VECTORS && t->problem->vectors) || (i == LENGTHS && t->problem->table);
+    tool_array *a = &t->array[i];
+    t->inputs += !a->output;
+    t->owner[i] = a->one_row ? OF_ALL : owners[a->of];
+    a->repeats = !a->output && a->of != CLB_OPERAND_X && t->data.layout == LAYOUT_REPEAT;
+    a->rows = a->repeats ? 1 : rows[t->owner[i]];
+    const bool given = (i == VECTORS && vectors) || (i == LENGTHS && splines);
     a->period = !a->width || given || a->rows < BLOCK / a->width ? a->rows : BLOCK / a->width + 1;
   }
 }
@@ -42,21 +37,16 @@ static void describe_arrays(convolution_data *t) {
 int convolution_data_arrays(const void *graph, tool_array *arrays) {
   const convolution_data *t = graph;
   for (int i = 0; i < t->n; i++) {
-    const convolution_array *a = &t->array[i];
-    arrays[i] = (tool_array){.name = a->name,
-                             .width = a->width,
-                             .output = a->output,
-                             .repeats = a->repeats,
-                             .rows = a->rows,
-                             .period = a->period,
-                             .n_compared = t->sample[a->owner].n,
-                             .compared = a->output ? t->sample[a->owner].row : NULL};
+    arrays[i] = t->array[i];
+    arrays[i].one_row = arrays[i].indexed = false;
+    arrays[i].n_compared = t->sample[t->owner[i]].n;
+    if (arrays[i].output) arrays[i].compared = t->sample[t->owner[i]].row;
   }
   return t->n;
 }
 
 const double *convolution_row(const convolution_data *t, int i, int64_t row) {
-  const convolution_array *a = &t->array[i];
+  const tool_array *a = &t->array[i];
   return t->values[i] + (a->repeats ? 0 : row % a->period) * a->width;
 }
 

@@ -10,15 +10,6 @@
 /* What the rows of an array belong to: senders, edges or receivers; or one row for all edges. */
 typedef enum { OF_SENDERS, OF_EDGES, OF_RECEIVERS, OF_ALL, OWNERS } owner;
 
-typedef struct {
-  const char *name;
-  int like; /* CLB_OPERAND_X, ... */
-  owner owner;
-  bool output, repeats; /* repeats: one row, used for all */
-  int width;            /* 0: absent */
-  int64_t rows, period; /* values repeat after `period` rows */
-} convolution_array;
-
 /* Rows that are compared, ascending, and the offsets of their results. */
 typedef struct {
   int64_t n;
@@ -41,7 +32,8 @@ typedef struct {
   reference_product *product;
   clb_tensor_product_sizes sizes;
   int n, inputs;
-  convolution_array array[MAX_ARRAYS];
+  tool_array array[MAX_ARRAYS];
+  owner owner[MAX_ARRAYS];
   reference_grid grid;
   double *weights, *table;                /* [KNOTS][W], and of reference_spline_make; NULL: none */
   double *length;                         /* lengths of edges, as stored */

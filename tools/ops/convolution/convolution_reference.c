@@ -45,15 +45,15 @@ enum {
   BY_W
 }; /* indices of b and c among inputs, and of gradients by y and w among results */
 
-static int64_t full_width(const convolution_data *t, const convolution_array *a) {
-  return a->like == CLB_OPERAND_W ? t->sizes.w : a->like == CLB_OPERAND_Y ? t->sizes.y : a->width;
+static int64_t full_width(const convolution_data *t, const tool_array *a) {
+  return a->of == CLB_OPERAND_W ? t->sizes.w : a->of == CLB_OPERAND_Y ? t->sizes.y : a->width;
 }
 
 /* Weights that come from a table at the lengths of vectors, and gradients by them, are not arrays
    of the call. */
 static bool needed(const convolution_data *t, int i) {
-  const convolution_array *a = &t->array[i];
-  bool hidden = a->like == CLB_OPERAND_W && t->problem->table && t->problem->vectors;
+  const tool_array *a = &t->array[i];
+  bool hidden = a->of == CLB_OPERAND_W && t->problem->table && t->problem->vectors;
   return a->width ||
          (hidden && (i == LENGTHS || (i == ALONG_W && !a->output && t->array[ALONG].width) ||
                      (a->output && t->array[t->inputs + BY_Y].width)));
@@ -115,10 +115,10 @@ static int64_t vector_of(const convolution_data *t, int64_t e) {
 
 static void gather(const convolution_data *t, const piece *p, desk *d) {
   for (int i = 0; i < t->inputs; i++) {
-    const convolution_array *a = &t->array[i];
+    const tool_array *a = &t->array[i];
     for (int64_t e = 0; needed(t, i) && e < p->n_edges; e++) {
       double *to = d->in[i] + e * full_width(t, a);
-      const double *row = convolution_row(t, i, row_of(t, a->owner, p->edges[e]));
+      const double *row = convolution_row(t, i, row_of(t, t->owner[i], p->edges[e]));
       int64_t edge = vector_of(t, p->edges[e]);
       if (t->problem->table && i == LENGTHS)
         weights_at(t,
@@ -137,7 +137,7 @@ static void gather(const convolution_data *t, const piece *p, desk *d) {
       else if (t->problem->vectors && i == ALONG)
         convolution_harmonics_along(t, edge, row, to, d->size[i] + e * t->sizes.y);
       else memcpy(to, row, (size_t)a->width * sizeof *to);
-      if (t->problem->vectors && a->like != CLB_OPERAND_Y)
+      if (t->problem->vectors && a->of != CLB_OPERAND_Y)
         memcpy(d->size[i] + e * full_width(t, a), to, (size_t)full_width(t, a) * sizeof *to);
       for (int64_t j = 0;
            t->problem->vectors && t->problem->table && i == ALONG_W && j < t->sizes.w; j++)
@@ -200,14 +200,14 @@ static void convert_to_vectors(const convolution_data *t, const piece *p, desk *
 }
 
 /* Adds the contribution of one edge to a row of results. */
-static void add_edge(const convolution_data *t, const convolution_array *a, const desk *d, int o,
+static void add_edge(const convolution_data *t, const tool_array *a, const desk *d, int o,
                      int64_t e, double *wanted, double *scale) {
   double factor = t->problem->scale != 0 ? t->problem->scale : 1;
   int64_t n = full_width(t, a);
-  bool vector = t->problem->vectors && a->like == CLB_OPERAND_Y;
+  bool vector = t->problem->vectors && a->of == CLB_OPERAND_Y;
   for (int i = 0; i < 3 && vector; i++)
     wanted[i] += factor * d->g_v[3 * e + i], scale[i] += fabs(factor) * d->g_v_scale[3 * e + i];
-  bool length = a->like == CLB_OPERAND_W && t->problem->table;
+  bool length = a->of == CLB_OPERAND_W && t->problem->table;
   for (int64_t i = 0; i < n && a->width && !vector; i++) {
     double g = 0, size = length ? by_length(t, d, e, i, &g) : d->scale[o][e * n + i];
     wanted[length ? 0 : i] += factor * (length ? g : d->out[o][e * n + i]);
@@ -220,7 +220,7 @@ static void do_piece(work *w, const piece *p, desk *d) {
   double *out[REFERENCE_MAX_OUTPUTS] = {NULL};
   gather(t, p, d);
   for (int i = t->inputs; i < t->n; i++)
-    if (t->array[i].owner == p->owner) out[i - t->inputs] = d->out[i - t->inputs];
+    if (t->owner[i] == p->owner) out[i - t->inputs] = d->out[i - t->inputs];
   multiply(t, t->pass, p->n_edges, d, out, d->scale);
   if (p->owner == OF_EDGES) multiply_once(t, p->n_edges, d);
   if (t->problem->vectors && t->pass != CLB_FORWARD && out[BY_Y]) convert_to_vectors(t, p, d);
@@ -251,7 +251,7 @@ static void *worker(void *user) {
 
 static bool asked(const convolution_data *t, owner o) {
   for (int i = t->inputs; i < t->n; i++)
-    if (t->array[i].owner == o && t->array[i].width) return true;
+    if (t->owner[i] == o && t->array[i].width) return true;
   return false;
 }
 

@@ -21,7 +21,7 @@ static int64_t columns_of_messages(const convolution_data *t) {
       t->problem->product.kind == CHANNEL_WISE || t->problem->product.kind == OTHER_PRODUCT;
   int64_t columns = 0;
   for (int i = t->inputs; i < t->n; i++)
-    if (t->array[i].like == CLB_OPERAND_X || (t->array[i].like == CLB_OPERAND_Z && !per_receiver))
+    if (t->array[i].of == CLB_OPERAND_X || (t->array[i].of == CLB_OPERAND_Z && !per_receiver))
       columns += t->array[i].width;
   return columns;
 }
@@ -82,7 +82,7 @@ static void compared(const void *graph, char *out, size_t size) {
   for (int o = OWNERS - 1; o >= 0; o--)
     for (int i = t->inputs; i < t->n; i++) {
       size_t used = strlen(out);
-      if (!t->array[i].width || t->array[i].owner != (owner)o) continue;
+      if (!t->array[i].width || t->owner[i] != (owner)o) continue;
       snprintf(out + used, size - used, "%s%lld %s", between, (long long)t->sample[o].n, names[o]);
       between = ", ";
       break;
