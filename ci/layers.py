@@ -25,6 +25,7 @@ MAY = {  # folder: the folders that it may include, with their subfolders
     "kernels/*/host": "src/tuning kernels/host src/runtime kernels src/problem src/ir src/base",
     "models": "kernels/*/host kernels/host src/runtime src/problem src/base",  # and all folders in it
     "models/atoms": "src/problem src/base",
+    "models/edges": "models/atoms kernels/*/host src/runtime src/base",
     "models/ghosts": "kernels/*/host kernels/host src/runtime",
     "models/layers": "models/atoms models/ghosts kernels/*/host src/runtime src/problem src/base",
     "models/passes": "models/layers",

@@ -75,7 +75,7 @@ static clb_status add_edges(clb_model *m, batch *b, const clb_model_atoms *a, in
   clb_neighbours *list = &b->list;
   clb_status s = clb_neighbours_update(list, a->n, a->positions, a->cell, periodic, NULL);
   if (s) return FAIL(m, s, "clb_model_compute: %s", list->error);
-  s = clb_model_check_places(m, list, a->positions);
+  s = clb_edges_check_places(&m->ctx->error, list, a->positions);
   if (!s) s = reserve_edges(m, b, b->n_edges + list->n_edges);
   if (s) return s;
   for (int64_t e = 0; e < list->n_edges; e++) {

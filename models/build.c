@@ -22,8 +22,7 @@ static clb_status upload_weights(clb_model *m) {
 static clb_status make_ops(clb_model *m) {
   clb_network *n = &m->net;
   clb_context *c = m->ctx;
-  clb_status s =
-      c->device->limits.f64 ? clb_edge_vectors_create(c, m->type, &m->edge_vectors) : CLB_OK;
+  clb_status s = clb_edges_create(&m->edges, c, m->type);
   if (!s) s = clb_virial_create(c, m->type, &m->virial);
   if (!s) s = clb_forces_create(c, m->type, &m->forces);
   for (int l = n->n_layers - 1; l >= 0 && !s; l--) {
@@ -37,7 +36,7 @@ static clb_status make_ops(clb_model *m) {
 
 static void set_info(clb_model *m) {
   const clb_network *n = &m->net;
-  const bool f64 = m->edge_vectors;
+  const bool f64 = m->edges.make_vectors;
   m->info =
       (clb_model_info){.architecture = n->architecture,
                        .r_max = n->r_max,

@@ -103,14 +103,14 @@ static clb_status find_error(clb_model *m) {
   double x[3 * ATOMS], coarse[3 * ATOMS], fine[3 * ATOMS], square = 0, off = 0;
   const clb_model_atoms atoms = {.n = ATOMS, .species = species, .positions = x};
   make_cluster(&m->net, species, x);
-  m->neighbours.skin = 0;
+  m->edges.between.skin = 0;
   clb_status s = make_tables(m, true);
   if (!s) s = clb_model_compute(m, &atoms, &(clb_model_results){.forces = coarse});
   if (!s) s = make_tables(m, false);
   if (!s) s = clb_model_compute(m, &atoms, &(clb_model_results){.forces = fine});
-  m->neighbours.skin = m->options.skin;
-  m->edges = CLB_SOURCE_NONE;
-  m->rebuilds = 0;
+  m->edges.between.skin = m->options.skin;
+  clb_edges_forget(&m->edges);
+  m->edges.rebuilds = 0;
   if (s == CLB_ERROR_ARGUMENT) return make_tables(m, false);
   for (int i = 0; i < 3 * ATOMS && !s; i++) {
     off = fmax(off, fabs(fine[i] - coarse[i]));

@@ -5,34 +5,8 @@
 
 #include <clebsch/model.h>
 
-#include "models/atoms/neighbours.h"
+#include "models/edges/edge_list.h"
 #include "models/layers/network.h"
-#include "kernels/graph/host/cell_list.h"
-
-/* Where the edges of the graph come from. */
-typedef enum {
-  CLB_SOURCE_NONE,     /* there is no graph, or a call failed */
-  CLB_SOURCE_HOST,     /* the model's neighbours, found on the host, which also computes vectors */
-  CLB_SOURCE_SHIFTS,   /* found on the host; the device has their shifts and computes vectors */
-  CLB_SOURCE_DEVICE,   /* found on the device, which has their shifts and computes vectors */
-  CLB_SOURCE_VECTORS,  /* a caller's edges with their vectors */
-  CLB_SOURCE_POSITIONS /* a caller's pairs, of which those within r_max are edges */
-} clb_edge_source;
-/* Whether the edges are those of the model's neighbours. */
-static inline bool clb_edges_of_atoms(clb_edge_source source) {
-  return source == CLB_SOURCE_HOST || source == CLB_SOURCE_SHIFTS || source == CLB_SOURCE_DEVICE;
-}
-
-/* Pairs of a caller's list, whose atoms are there, and those within r_max. */
-typedef struct {
-  int64_t n, n_given, n_local, n_total; /* n_given: pairs before absent atoms were left out */
-  int32_t *sender, *receiver, *row;     /* [n]; row: of the sender's features */
-  int64_t n_kept;
-  int32_t *kept[2];  /* [n_kept]: rows and receivers of the edges */
-  double *vectors;   /* [n_kept][3] */
-  double *positions; /* [n_total][3], if they come from a buffer */
-  int64_t capacity, atom_capacity;
-} clb_caller_pairs;
 
 /* Steps with equal keys launch the same. */
 typedef struct {
@@ -47,26 +21,19 @@ struct clb_model {
   clb_model_info info;
   clb_network net;
 
-  clb_op *edge_vectors, *virial, *forces;      /* edge_vectors NULL: the device has no f64 */
-  clb_buffer *positions, *shifts, *species_of; /* f64 [n_total][3]; clb_edge_shift [n_edges]; int32
-                                                  [2][n_total]: of features, of energies */
-  clb_buffer *results;                         /* of sum_type: clb_result_offsets */
-  clb_buffer *v_atom;                          /* of sum_type [n_local][9]; NULL: never wanted */
+  clb_op *virial, *forces;
+  clb_buffer *species_of; /* int32 [2][n_total]: of features, of energies */
+  clb_buffer *results;    /* of sum_type: clb_result_offsets */
+  clb_buffer *v_atom;     /* of sum_type [n_local][9]; NULL: never wanted */
   int64_t edge_capacity, atom_capacity;
 
   int32_t *species; /* [2][n_species] as on the device */
   int64_t n_species, species_capacity;
   bool seen; /* layers know which species occur */
-  clb_edge_source edges;
+  clb_edge_list edges;
   int64_t graph_number; /* grows with every change of the graph, or of tables */
   clb_step_key last_step;
   clb_recording *step; /* NULL: there is none */
-  clb_neighbours neighbours;
-  clb_caller_pairs pairs;
-  clb_cell_list *cells; /* finds the edges between atoms; NULL: not needed yet */
-  double *vectors;      /* [n_edges][3] */
-  int64_t vectors_capacity;
-  int64_t rebuilds;
   int64_t batch_atoms; /* at most so many at once, of many structures */
 };
 
@@ -92,33 +59,12 @@ clb_status clb_model_build(clb_model *m);
 
 /* Adds to the message about lack of memory what the system needs, and what would fit. */
 clb_status clb_model_explain_memory(clb_model *m, int64_t n_atoms, int64_t n_edges);
-/* Sets the graph and reserves memory for it. Of CLB_SOURCE_DEVICE: to the edges that were counted
-   last. On failure there is none. */
-clb_status clb_model_set_graph(clb_model *m, clb_edge_source source, const clb_model_edges *edges);
-/* Checks and sets the species of the graph's n_total atoms; then clb_model_prepare_species. */
-clb_status clb_model_set_species(clb_model *m, clb_edge_source source,
-                                 const clb_model_edges *edges);
-/* Has layers prepare for the species that occur. */
-clb_status clb_model_prepare_species(clb_model *m);
-/* Finds the edges among the pairs of a list, sets the graph if it is another one, and gives the
-   call with vectors that does the same. */
-clb_status clb_caller_pairs_edges(clb_model *m, const clb_model_edges *e, clb_model_edges *edges);
-void clb_caller_pairs_free(clb_caller_pairs *l);
-/* Makes room for atoms; the graph is no longer valid. */
-clb_status clb_model_reserve_atoms(clb_model *m, int64_t n);
-/* Counts the edges between atoms on the device, which then has their positions; -1: it leaves them
-   to the host, as devices without f64 do. */
-clb_status clb_model_count_edges(clb_model *m, const clb_model_atoms *atoms,
-                                 const clb_cell_grid *grid, int64_t *n_edges);
-/* Sets the shifts of the neighbours' edges, which are the graph's: CLB_SOURCE_SHIFTS, if they fit.
- */
-clb_status clb_model_set_shifts(clb_model *m);
+/* Sets the graph to the edges that were found, unless they are the same, its atoms' species unless
+   same_graph says that these are, and reserves memory. */
+clb_status clb_model_set_graph(clb_model *m, const clb_model_edges *found);
 /* Whether clb_model_compute takes these atoms, and gives these results. */
 clb_status clb_model_check_atoms(clb_model *m, const clb_model_atoms *a,
                                  const clb_model_results *r);
-/* Refuses atoms at the same position: they have no direction and no force between them. */
-clb_status clb_model_check_places(clb_model *m, const clb_neighbours *list,
-                                  const double *positions);
 /* Computes the results of vectors, once the graph is set, and waits for them. */
 clb_status clb_model_evaluate(clb_model *m, const clb_model_edges *e,
                               const clb_model_edge_results *r);

@@ -94,12 +94,6 @@ clb_status clb_model_finite(clb_model *m, const char *name, int64_t rows, int64_
 
 /* ---- arrays ---- */
 
-/* Headroom: a quarter, but for large systems, which change less and fill the device, a 16th. */
-static int64_t spare(int64_t n) {
-  const int64_t quarter = n / 4 < 1 << 14 ? n / 4 : 1 << 14;
-  return n / 16 > quarter ? n / 16 : quarter;
-}
-
 static clb_status replace(clb_model *m, clb_buffer **buffer, int64_t count, int64_t bytes) {
   int64_t all;
   clb_buffer_destroy(buffer);
@@ -116,23 +110,21 @@ static clb_status grow_slots(clb_model *m, bool per_edge, int64_t rows) {
 }
 
 static clb_status grow_atoms(clb_model *m, int64_t n) {
-  const int64_t rows = n + spare(n), results = clb_totals_rows(m->net.energy) +
-                                               9 * clb_totals_rows(m->virial) + 4 * rows;
+  const int64_t rows = clb_with_headroom(n), results = clb_totals_rows(m->net.energy) +
+                                                       9 * clb_totals_rows(m->virial) + 4 * rows;
   m->atom_capacity = 0;
-  m->n_species = -1;
+  m->n_species = 0;
   clb_status s = grow_slots(m, false, rows);
   if (!s) s = replace(m, &m->species_of, rows, 2 * sizeof(int32_t));
-  if (!s && m->edge_vectors) s = replace(m, &m->positions, rows, 3 * sizeof(double));
   if (!s) s = replace(m, &m->results, results, clb_dtype_bytes((int32_t)m->sum_type));
   if (!s) m->atom_capacity = rows;
   return s;
 }
 
 static clb_status grow_edges(clb_model *m, int64_t n) {
-  const int64_t rows = n + spare(n);
+  const int64_t rows = clb_with_headroom(n);
   m->edge_capacity = 0;
   clb_status s = grow_slots(m, true, rows);
-  if (!s && m->edge_vectors) s = replace(m, &m->shifts, rows, sizeof(int32_t));
   if (!s) m->edge_capacity = rows;
   return s;
 }
@@ -140,7 +132,7 @@ static clb_status grow_edges(clb_model *m, int64_t n) {
 clb_status clb_model_reserve_v_atom(clb_model *m) {
   const int64_t bytes = 9 * clb_dtype_bytes((int32_t)m->sum_type);
   if (m->v_atom && m->v_atom->memory.bytes >= (uint64_t)(m->net.n_local * bytes)) return CLB_OK;
-  return replace(m, &m->v_atom, m->net.n_local + spare(m->net.n_local), bytes);
+  return replace(m, &m->v_atom, clb_with_headroom(m->net.n_local), bytes);
 }
 
 /* The size that all layers ask for, but no more than the limit unless one of them needs more. */
@@ -177,10 +169,10 @@ static clb_status grow_workspace(clb_model *m) {
 
 /* Atoms that are not there have features of some species, which nobody reads, and a species of
    energies, like those that do not count, whose energy is 0. */
-static clb_status species_of(clb_model *m, clb_edge_source source, const clb_model_edges *e,
-                             int32_t *features, int32_t *energies) {
+static clb_status species_of(clb_model *m, const clb_model_edges *e, int32_t *features,
+                             int32_t *energies) {
   const int32_t none = m->net.n_species;
-  const bool absent = source == CLB_SOURCE_POSITIONS; /* may be in a list */
+  const bool absent = m->edges.source == CLB_EDGES_PAIRS; /* may be in a list */
   for (int64_t i = 0; i < e->n_total; i++) {
     const int32_t x = e->species[i];
     if (x < (absent ? -1 : 0) || x >= none)
@@ -195,16 +187,16 @@ static clb_status species_of(clb_model *m, clb_edge_source source, const clb_mod
 }
 
 /* Species equal to the current ones are not uploaded again. */
-clb_status clb_model_set_species(clb_model *m, clb_edge_source source, const clb_model_edges *e) {
+static clb_status set_species(clb_model *m, const clb_model_edges *e) {
   const int64_t n = e->n_total;
   const size_t bytes = 2 * (size_t)n * sizeof *e->species;
   if (!n) return CLB_OK;
   if (!e->species)
     return clb_fail(&m->ctx->error, CLB_ERROR_ARGUMENT, "clb_model: species is NULL");
   int32_t *both = clb_network_staging(&m->net, bytes);
-  clb_status s = both ? species_of(m, source, e, both, both + n) : no_memory(m);
+  clb_status s = both ? species_of(m, e, both, both + n) : no_memory(m);
   if (s || (m->n_species == n && !memcmp(both, m->species, bytes))) return s;
-  m->n_species = -1;
+  m->n_species = 0;
   m->seen = false;
   if (n > m->species_capacity) {
     free(m->species);
@@ -219,7 +211,8 @@ clb_status clb_model_set_species(clb_model *m, clb_edge_source source, const clb
   return s;
 }
 
-clb_status clb_model_prepare_species(clb_model *m) {
+/* Has layers prepare for the species that occur. */
+static clb_status prepare_species(clb_model *m) {
   bool occurs[CLB_ELEMENTS] = {false};
   clb_network *n = &m->net;
   clb_status s = CLB_OK;
@@ -234,22 +227,10 @@ clb_status clb_model_prepare_species(clb_model *m) {
   return s;
 }
 
-clb_status clb_model_set_shifts(clb_model *m) {
-  const clb_neighbours *list = &m->neighbours;
-  const size_t bytes = (size_t)list->n_edges * sizeof(int32_t);
-  int32_t *packed = clb_network_staging(&m->net, bytes ? bytes : 1);
-  if (!packed) return no_memory(m);
-  bool fit = true;
-  for (int64_t e = 0; e < list->n_edges && fit; e++)
-    fit = (packed[e] = clb_edge_shift(list->shifts + 3 * e)) >= 0;
-  if (fit) m->edges = CLB_SOURCE_SHIFTS;
-  return fit && bytes ? clb_buffer_write(m->shifts, 0, packed, bytes) : CLB_OK;
-}
-
 /* Bytes of all memory that grows with the system. */
 static uint64_t held(const clb_model *m) {
-  const clb_buffer *all[] = {m->positions, m->shifts, m->species_of,
-                             m->results,   m->v_atom, m->net.workspace};
+  const clb_buffer *all[] = {m->edges.positions, m->edges.shifts, m->species_of,
+                             m->results,         m->v_atom,       m->net.workspace};
   uint64_t n = 0;
   for (size_t i = 0; i < sizeof all / sizeof *all; i++) n += all[i] ? all[i]->memory.bytes : 0;
   for (int i = 0; i < m->net.n_slots; i++)
@@ -266,8 +247,8 @@ clb_status clb_model_explain_memory(clb_model *m, int64_t n_atoms, int64_t n_edg
   const uint64_t left = clb_device_free_bytes(d), all = d->info.memory_bytes,
                  workspace = m->net.workspace ? m->net.workspace->memory.bytes : 0;
   const double capacity = (double)(left ? left + held(m) : all) - (double)workspace,
-               atoms = (double)(n_atoms + spare(n_atoms)),
-               edges = (double)(n_edges + spare(n_edges));
+               atoms = (double)clb_with_headroom(n_atoms),
+               edges = (double)clb_with_headroom(n_edges);
   const double need =
       atoms * (double)m->info.bytes_per_atom + edges * (double)m->info.bytes_per_edge;
   clb_fail_more(&m->ctx->error, CLB_ERROR_MEMORY,
@@ -283,51 +264,33 @@ clb_status clb_model_explain_memory(clb_model *m, int64_t n_atoms, int64_t n_edg
                        floor(part * (double)n_edges));
 }
 
-clb_status clb_model_reserve_atoms(clb_model *m, int64_t n) {
-  clb_status s =
-      clb_wait(m->ctx); /* work of an earlier call may still use memory that is replaced */
-  m->edges = CLB_SOURCE_NONE;
+/* Room for the graph's rows; work of an earlier call may still use memory that is replaced. */
+static clb_status grow(clb_model *m, const clb_model_edges *e) {
+  clb_status s = clb_wait(m->ctx);
   m->graph_number++;
-  if (!s && (n > m->atom_capacity || !m->atom_capacity)) s = grow_atoms(m, n);
-  return s;
+  if (!s && (e->n_total > m->atom_capacity || !m->atom_capacity)) s = grow_atoms(m, e->n_total);
+  if (s || (e->n_edges <= m->edge_capacity && m->edge_capacity)) return s;
+  clb_buffer_destroy(&m->net.workspace); /* leaves its memory to the arrays, and is made anew */
+  return grow_edges(m, e->n_edges);
 }
 
-/* Writes the edges that were counted into the graph, and their shifts. */
-static clb_status write_edges(clb_model *m, int64_t n_atoms, int64_t n_edges) {
-  clb_graph *g = m->net.graph;
-  clb_status s = clb_graph_reserve(g, n_atoms, n_atoms, n_edges);
-  if (!s)
-    s = clb_cell_list_fill(m->cells, &g->buffer[CLB_GRAPH_SENDERS].memory,
-                           &g->buffer[CLB_GRAPH_RECEIVERS].memory, &m->shifts->memory);
-  return s ? s : clb_graph_sort(g, n_atoms, n_atoms, n_edges);
-}
-
-static clb_status set_graph(clb_model *m, clb_edge_source source, const clb_model_edges *e) {
-  clb_status s = clb_model_reserve_atoms(m, e->n_total);
-  if (!s && (e->n_edges > m->edge_capacity || !m->edge_capacity)) {
-    clb_buffer_destroy(&m->net.workspace); /* leaves its memory to the arrays, and is made anew */
-    s = grow_edges(m, e->n_edges);
-  }
-  if (!s && !e->same_graph) s = clb_model_set_species(m, source, e);
-  if (!s && source == CLB_SOURCE_DEVICE) s = write_edges(m, e->n_total, e->n_edges);
-  else if (!s)
-    s = clb_graph_update(m->net.graph, e->n_total, e->n_local, e->n_edges, CLB_I32, e->senders,
-                         e->receivers);
+static clb_status set_graph(clb_model *m, const clb_model_edges *e) {
+  const bool same = m->edges.same;
+  clb_status s = same ? CLB_OK : grow(m, e);
+  if (!s && !e->same_graph) s = set_species(m, e);
+  if (!s && !same) s = clb_edges_write(&m->edges, e, m->net.graph);
   if (!s && !e->same_graph)
     s = clb_ghosts_set(&m->net.ghosts, m->ctx, e->n_local, e->n_total, e->exchange,
                        m->info.exchange_columns * clb_dtype_bytes((int32_t)m->type));
-  if (!s) s = grow_workspace(m);
-  if (s) return s;
+  if (s || same) return s;
   m->net.n_local = e->n_local;
   m->net.n_total = e->n_total;
   m->net.n_edges = e->n_edges;
-  return CLB_OK;
+  return grow_workspace(m);
 }
 
-clb_status clb_model_set_graph(clb_model *m, clb_edge_source source, const clb_model_edges *e) {
-  clb_status s = set_graph(m, source, e);
+clb_status clb_model_set_graph(clb_model *m, const clb_model_edges *e) {
+  const clb_status s = set_graph(m, e);
   if (s == CLB_ERROR_MEMORY) return clb_model_explain_memory(m, e->n_total, e->n_edges);
-  if (!s) s = clb_model_prepare_species(m);
-  if (!s) m->edges = source;
-  return s;
+  return s ? s : prepare_species(m);
 }

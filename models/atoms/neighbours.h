@@ -55,6 +55,9 @@ clb_status clb_neighbours_begin(clb_neighbours *list, int64_t n, const double *p
                                 clb_cell_grid *grid);
 clb_status clb_neighbours_set_count(clb_neighbours *list, const double *positions, int64_t n_edges);
 
+/* The next update rebuilds the list. */
+static inline void clb_neighbours_forget(clb_neighbours *list) { list->built = false; }
+
 /* vectors[n_edges][3] (Angstrom, from receiver to sender) for the positions[n][3] of the last
    update. */
 void clb_neighbours_vectors(const clb_neighbours *list, const double *positions, double *vectors);

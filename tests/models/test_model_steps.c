@@ -48,14 +48,16 @@ static void far_images(void **state) {
   opened o = open_made("cpu:interpreter", 0, &f64);
   atom_set a = random_atoms(6, 3, true, 15), far = a;
   const computed c = compute_atoms(&o, &a);
-  assert_true(o.model->edges == CLB_SOURCE_SHIFTS || o.model->edges == CLB_SOURCE_DEVICE);
+  assert_true(o.model->edges.source == CLB_EDGES_SHIFTS ||
+              o.model->edges.source == CLB_EDGES_DEVICE);
   for (int k = 0; k < 3; k++)
     far.positions[3 + k] += 400 * a.cell[k], far.positions[6 + k] -= 400 * a.cell[k];
   const computed d = compute_atoms(&o, &far);
-  assert_int_equal(o.model->edges, CLB_SOURCE_HOST);
+  assert_int_equal(o.model->edges.source, CLB_EDGES_HOST);
   expect_same(&d, &c, a.n, 1e-8);
   const computed again = compute_atoms(&o, &a);
-  assert_true(o.model->edges == CLB_SOURCE_SHIFTS || o.model->edges == CLB_SOURCE_DEVICE);
+  assert_true(o.model->edges.source == CLB_EDGES_SHIFTS ||
+              o.model->edges.source == CLB_EDGES_DEVICE);
   assert_memory_equal(&again, &c, sizeof c);
   close_model(&o);
 }
@@ -76,7 +78,7 @@ static void without_f64(void **state) {
                                     &(clb_model_options){.dtype = CLB_F32, .knots = CLB_NO_KNOTS},
                                     &o[i].model),
                      CLB_OK);
-    assert_true(!o[i].model->edge_vectors == (i == 1));
+    assert_true(!o[i].model->edges.make_vectors == (i == 1));
     c[i] = compute_atoms(&o[i], &a);
     const computed again = compute_atoms(&o[i], &a);
     assert_memory_equal(&again, &c[i], sizeof again);
@@ -129,7 +131,7 @@ static void expect_counts(int writes, int reads, int waits) {
 
 /* The calls with edges: vectors go to the device, gradients come back on their own. */
 static void step_of_edges(opened *o, const atom_set *a) {
-  const int64_t n = o->model->neighbours.n_edges;
+  const int64_t n = o->model->edges.between.n_edges;
   double *vectors = malloc((size_t)n * 48), energy, virial[9];
   assert_non_null(vectors);
   for (int64_t i = 0; i < 3 * n; i++) vectors[i] = i % 3 ? 0.4 : 1.1; /* any */
@@ -176,7 +178,7 @@ static void one_wait(void **state) {
     assert_int_equal(clb_model_compute(o.model, &atoms, &(clb_model_results){.energy = &energy}),
                      CLB_OK);
     expect_counts(1, 1, 0);
-    assert_true(staging == o.model->net.staging_bytes && o.model->rebuilds == 1);
+    assert_true(staging == o.model->net.staging_bytes && o.model->edges.rebuilds == 1);
     step_of_edges(&o, &a);
     o.ctx->device->backend = device.backend;
     close_model(&o);

@@ -1,12 +1,11 @@
-/* models/edges.c - clb_model_compute_edges: what simulation codes give, and checks of it. */
+/* models/compute_edges.c - clb_model_compute_edges: what simulation codes give, and checks of it.
+ */
 #include "models/model_state.h"
 #include "src/base/sizes.h"
 
 #include <string.h>
 
 #define FAIL(m, s, ...) clb_fail(&(m)->ctx->error, s, __VA_ARGS__)
-
-static bool listed(const clb_model_edges *e) { return e->positions || e->positions_buffer; }
 
 static clb_status check_counts(clb_model *m, const clb_model_edges *e) {
   const struct {
@@ -21,28 +20,11 @@ static clb_status check_counts(clb_model *m, const clb_model_edges *e) {
     return FAIL(m, CLB_ERROR_ARGUMENT,
                 "clb_model: n_total is %lld; it must be n_local, %lld, or more",
                 (long long)e->n_total, (long long)e->n_local);
-  if (!e->exchange && !listed(e) && e->n_total != e->n_local)
+  if (!e->exchange && !clb_edges_are_pairs(e) && e->n_total != e->n_local)
     return FAIL(m, CLB_ERROR_ARGUMENT,
                 "clb_model: n_total is %lld; without an exchange it must be n_local, %lld",
                 (long long)e->n_total, (long long)e->n_local);
   return CLB_OK;
-}
-
-/* The counts of the last call, if its graph is still there. */
-static clb_status check_same(clb_model *m, const clb_model_edges *e) {
-  const clb_caller_pairs *l = &m->pairs;
-  const clb_network *n = &m->net;
-  const bool same =
-      n->ghosts.there == !!e->exchange && m->edges != CLB_SOURCE_NONE &&
-      listed(e) == (m->edges == CLB_SOURCE_POSITIONS) &&
-      (listed(e)
-           ? l->n_given == e->n_edges && l->n_local == e->n_local && l->n_total == e->n_total
-           : n->n_edges == e->n_edges && n->n_local == e->n_local && n->n_total == e->n_total);
-  return same ? CLB_OK
-              : FAIL(m, CLB_ERROR_ARGUMENT,
-                     "clb_model: same_graph is %d; the counts differ from those of the last call, "
-                     "or that call failed",
-                     e->same_graph);
 }
 
 /* A buffer of n rows of 3 numbers of this type, or NULL. */
@@ -66,12 +48,12 @@ static clb_status check_places(clb_model *m, const clb_model_edges *e,
                 "clb_model_compute_edges: %d of vectors, vectors_buffer, positions and "
                 "positions_buffer are not NULL; it must be one of them",
                 given);
-  if (listed(e) && (r->d_vectors || r->d_vectors_buffer))
+  if (clb_edges_are_pairs(e) && (r->d_vectors || r->d_vectors_buffer))
     return FAIL(
         m, CLB_ERROR_ARGUMENT,
         "clb_model_compute_edges: d_vectors is for calls with vectors; with positions there "
         "are forces");
-  if (!listed(e) && e->images)
+  if (!clb_edges_are_pairs(e) && e->images)
     return FAIL(m, CLB_ERROR_ARGUMENT,
                 "clb_model_compute_edges: images are for calls with positions; with vectors, "
                 "senders can be local atoms themselves");
@@ -109,18 +91,23 @@ static clb_status clear_forces(clb_model *m, const clb_model_edges *e,
                           (uint64_t)(n * bytes));
 }
 
+/* The caller's edges as the graph. */
+static clb_status set_edges(clb_model *m, const clb_model_edges *e, clb_model_edges *found) {
+  clb_status s = clb_edges_of_caller(&m->edges, e, found);
+  if (!s) s = clb_model_set_graph(m, found);
+  if (s) clb_edges_forget(&m->edges);
+  return s;
+}
+
 static clb_status compute(clb_model *m, const clb_model_edges *e, const clb_model_edge_results *r) {
-  clb_model_edges near;
+  clb_model_edges found;
   clb_status s = check_counts(m, e);
-  if (!s && e->same_graph) s = check_same(m, e);
+  if (!s && e->same_graph) s = clb_edges_check_same(&m->edges, e);
   if (!s) s = check_places(m, e, r);
   if (!s) s = check_vectors(m, e->n_edges, e->vectors);
-  if (s) return s;
-  if (listed(e)) s = clb_caller_pairs_edges(m, e, &near);
-  else if (e->same_graph) m->edges = CLB_SOURCE_VECTORS;
-  else s = clb_model_set_graph(m, CLB_SOURCE_VECTORS, e);
-  if (!s) s = clb_model_evaluate(m, listed(e) ? &near : e, r);
-  return s || !listed(e) ? s : clear_forces(m, e, r);
+  if (!s) s = set_edges(m, e, &found);
+  if (!s) s = clb_model_evaluate(m, &found, r);
+  return s || !clb_edges_are_pairs(e) ? s : clear_forces(m, e, r);
 }
 
 clb_status clb_model_compute_edges_sized(clb_model *m, const clb_model_edges *edges,

@@ -1,0 +1,116 @@
+/* models/edges/edge_list.c - edges of any source: what a call does with them. */
+#include "models/edges/edge_list.h"
+
+#include <stdlib.h>
+
+#include "kernels/layers/host/layers.h"
+#include "src/base/reserve.h"
+
+#define FAIL(l, s, ...) clb_fail(&(l)->ctx->error, s, __VA_ARGS__)
+
+clb_status clb_edges_create(clb_edge_list *l, clb_context *ctx, clb_dtype type) {
+  l->ctx = ctx;
+  return ctx->device->limits.f64 ? clb_edge_vectors_create(ctx, type, &l->make_vectors) : CLB_OK;
+}
+
+void clb_edges_free(clb_edge_list *l) {
+  clb_op_destroy(&l->make_vectors);
+  clb_cell_list_destroy(&l->search);
+  clb_buffer_destroy(&l->positions);
+  clb_buffer_destroy(&l->shifts);
+  clb_neighbours_free(&l->between);
+  clb_caller_pairs_free(&l->pairs);
+  free(l->vectors);
+}
+
+void clb_edges_forget(clb_edge_list *l) {
+  l->source = CLB_EDGES_NONE;
+  clb_neighbours_forget(&l->between);
+}
+
+clb_status clb_edges_check_same(clb_edge_list *l, const clb_model_edges *e) {
+  const bool same = l->source != CLB_EDGES_NONE && l->exchanged == !!e->exchange &&
+                    clb_edges_are_pairs(e) == (l->source == CLB_EDGES_PAIRS) &&
+                    l->n_given == e->n_edges && l->n_local == e->n_local &&
+                    l->n_total == e->n_total;
+  return same ? CLB_OK
+              : FAIL(l, CLB_ERROR_ARGUMENT,
+                     "clb_model: same_graph is %d; the counts differ from those of the last call, "
+                     "or that call failed",
+                     e->same_graph);
+}
+
+static void given(clb_edge_list *l, const clb_model_edges *e) {
+  l->n_given = e->n_edges, l->n_local = e->n_local, l->n_total = e->n_total;
+  l->exchanged = e->exchange;
+}
+
+clb_status clb_edges_of_caller(clb_edge_list *l, const clb_model_edges *e, clb_model_edges *found) {
+  clb_neighbours_forget(&l->between);
+  given(l, e);
+  if (clb_edges_are_pairs(e)) {
+    l->source = CLB_EDGES_PAIRS;
+    return clb_edges_among_pairs(l, e, found);
+  }
+  l->source = CLB_EDGES_GIVEN;
+  l->same = e->same_graph;
+  *found = *e;
+  return CLB_OK;
+}
+
+clb_status clb_edges_of_atoms(clb_edge_list *l, const clb_model_atoms *a, clb_model_edges *found) {
+  const bool periodic[3] = {a->periodic[0] != 0, a->periodic[1] != 0, a->periodic[2] != 0};
+  clb_neighbours *list = &l->between;
+  clb_cell_grid grid;
+  bool rebuild;
+  clb_status s = clb_neighbours_begin(list, a->n, a->positions, a->cell, periodic, &rebuild, &grid);
+  if (s) return FAIL(l, s, "clb_model_compute: %s", list->error);
+  if (rebuild) s = clb_edges_search(l, a, periodic, &grid);
+  if (s) return s;
+  *found = (clb_model_edges){.n_local = a->n,
+                             .n_total = a->n,
+                             .n_edges = list->n_edges,
+                             .species = a->species,
+                             .senders = {.host = list->senders},
+                             .receivers = {.host = list->receivers}};
+  given(l, found);
+  l->same = !rebuild;
+  l->rebuilds += rebuild;
+  return CLB_OK;
+}
+
+clb_status clb_edges_write(clb_edge_list *l, const clb_model_edges *e, clb_graph *graph) {
+  if (l->source == CLB_EDGES_DEVICE) return clb_edges_write_counted(l, graph);
+  const clb_status s = clb_graph_update(graph, e->n_total, e->n_local, e->n_edges, CLB_I32,
+                                        e->senders, e->receivers);
+  return !s && l->source == CLB_EDGES_HOST && l->make_vectors ? clb_edges_write_shifts(l) : s;
+}
+
+/* ---- vectors ---- */
+
+static clb_status vectors_on_host(clb_edge_list *l, const double *positions,
+                                  clb_model_edges *found) {
+  const clb_neighbours *list = &l->between;
+  if (!clb_reserve(&l->vectors, &l->vectors_capacity, list->n_edges, 3 * sizeof *l->vectors))
+    return FAIL(l, CLB_ERROR_MEMORY, "clb_model_compute: no memory");
+  clb_neighbours_vectors(list, positions, l->vectors);
+  found->vectors = l->vectors;
+  return CLB_OK;
+}
+
+static clb_status vectors_on_device(clb_edge_list *l, const clb_graph *graph,
+                                    const double *positions, clb_rows vectors) {
+  const bool there = l->source == CLB_EDGES_DEVICE && !l->same; /* from the search */
+  const clb_status s = there ? CLB_OK : clb_edges_put_positions(l, l->n_local, positions);
+  return s ? s
+           : clb_edge_vectors_run(l->make_vectors, graph,
+                                  (clb_rows){l->positions, 0, CLB_DENSE, NULL},
+                                  (clb_rows){l->shifts, 0, CLB_DENSE, NULL},
+                                  (const double(*)[3])l->between.cell, vectors);
+}
+
+clb_status clb_edges_vectors(clb_edge_list *l, const clb_graph *graph, const double *positions,
+                             clb_rows vectors, clb_model_edges *found) {
+  return l->source == CLB_EDGES_HOST ? vectors_on_host(l, positions, found)
+                                     : vectors_on_device(l, graph, positions, vectors);
+}

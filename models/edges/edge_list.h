@@ -1,0 +1,98 @@
+/* models/edges/edge_list.h - the edges of a model's graph: where they come from, and their vectors.
+
+   Each call finds its edges (clb_edges_of_atoms or clb_edges_of_caller), writes them into the graph
+   unless they are still in it (clb_edges_write), and makes vectors (clb_edges_vectors) where the
+   caller brings none. After a failure nothing of them is left: clb_edges_forget. */
+#ifndef CLB_MODELS_EDGES_EDGE_LIST_H
+#define CLB_MODELS_EDGES_EDGE_LIST_H
+
+#include <clebsch/model.h>
+
+#include "kernels/graph/host/cell_list.h"
+#include "models/atoms/neighbours.h"
+#include "src/runtime/context.h"
+
+typedef enum {
+  CLB_EDGES_NONE,   /* there are none, or a call failed */
+  CLB_EDGES_HOST,   /* between atoms: found on the host, which also makes vectors */
+  CLB_EDGES_SHIFTS, /* between atoms: found on the host; the device has shifts, makes vectors */
+  CLB_EDGES_DEVICE, /* between atoms: found on the device, which has shifts and makes vectors */
+  CLB_EDGES_GIVEN,  /* a caller's, with their vectors */
+  CLB_EDGES_PAIRS   /* a caller's pairs of positions, of which those within the cutoff are edges */
+} clb_edge_source;
+
+/* Pairs of a caller's list, whose atoms are there, and those within the cutoff. */
+typedef struct {
+  int64_t n;
+  int32_t *sender, *receiver, *row; /* [n]; row: of the sender's features */
+  int64_t n_kept;
+  int32_t *kept[2];  /* [n_kept]: rows and receivers of the edges */
+  double *vectors;   /* [n_kept][3] */
+  double *positions; /* [n_total][3], if they come from a buffer */
+  int64_t capacity, atom_capacity;
+} clb_caller_pairs;
+
+typedef struct {
+  clb_context *ctx;
+  clb_edge_source source;
+  bool same; /* as they are in the graph */
+  bool exchanged;
+  int64_t n_given, n_local, n_total; /* of the call; n_given: edges or pairs */
+  int64_t rebuilds;                  /* of `between` */
+
+  clb_neighbours between; /* atoms; without edges where the device found them */
+  clb_cell_list *search;  /* on the device; NULL: not needed yet */
+  clb_op *make_vectors;   /* NULL: the device has no f64 */
+  clb_buffer *positions;  /* f64 [n][3] */
+  clb_buffer *shifts;     /* clb_edge_shift of each edge */
+  double *vectors;        /* on the host: [n_edges][3] */
+  int64_t vectors_capacity;
+  clb_caller_pairs pairs;
+} clb_edge_list;
+
+/* Compiles what makes vectors of type `type`. `l` is zeroed but for between.cutoff and .skin. */
+clb_status clb_edges_create(clb_edge_list *l, clb_context *ctx, clb_dtype type);
+void clb_edges_free(clb_edge_list *l);
+void clb_edges_forget(clb_edge_list *l);
+
+/* The edges between atoms, found anew only where they moved too far. Where memory lacks on the
+   device, between.n_edges says how many there are. */
+clb_status clb_edges_of_atoms(clb_edge_list *l, const clb_model_atoms *a, clb_model_edges *found);
+/* Whether the edges of the last call are still there, for one that says so. */
+clb_status clb_edges_check_same(clb_edge_list *l, const clb_model_edges *e);
+/* A caller's edges as they are, or those among its pairs with their vectors. */
+clb_status clb_edges_of_caller(clb_edge_list *l, const clb_model_edges *e, clb_model_edges *found);
+static inline bool clb_edges_are_pairs(const clb_model_edges *e) {
+  return e->positions || e->positions_buffer;
+}
+
+clb_status clb_edges_write(clb_edge_list *l, const clb_model_edges *found, clb_graph *graph);
+/* Into `vectors`, on the device; or on the host, and then found->vectors are those. */
+clb_status clb_edges_vectors(clb_edge_list *l, const clb_graph *graph, const double *positions,
+                             clb_rows vectors, clb_model_edges *found);
+
+/* Refuses atoms at the same position: they have no direction and no force between them. */
+clb_status clb_edges_check_places(clb_error_sink *error, const clb_neighbours *list,
+                                  const double *positions);
+
+/* ---- of one source each ---- */
+
+/* Makes `between` anew: CLB_EDGES_DEVICE or CLB_EDGES_HOST. */
+clb_status clb_edges_search(clb_edge_list *l, const clb_model_atoms *a, const bool periodic[3],
+                            const clb_cell_grid *grid);
+clb_status clb_edges_write_counted(clb_edge_list *l, clb_graph *graph);
+/* CLB_EDGES_SHIFTS, if they fit. */
+clb_status clb_edges_write_shifts(clb_edge_list *l);
+clb_status clb_edges_put_positions(clb_edge_list *l, int64_t n, const double *positions);
+clb_status clb_edges_among_pairs(clb_edge_list *l, const clb_model_edges *e,
+                                 clb_model_edges *found);
+void clb_caller_pairs_free(clb_caller_pairs *p);
+
+/* Rows to make room for: a quarter more, but for large systems, which change less and fill the
+   device, a 16th. */
+static inline int64_t clb_with_headroom(int64_t n) {
+  const int64_t quarter = n / 4 < 1 << 14 ? n / 4 : 1 << 14;
+  return n + (n / 16 > quarter ? n / 16 : quarter);
+}
+
+#endif

@@ -1,0 +1,97 @@
+/* models/edges/search.c - a search for the edges between atoms: on the device if it can, else on
+   the host. */
+#include "models/edges/edge_list.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "kernels/layers/host/layers.h"
+
+#define FAIL(l, s, ...) clb_fail(&(l)->ctx->error, s, __VA_ARGS__)
+
+clb_status clb_edges_check_places(clb_error_sink *error, const clb_neighbours *list,
+                                  const double *positions) {
+  static const double nearest = 1e-3; /* the precision of files */
+  for (int64_t e = 0; e < list->n_edges; e++) {
+    double v[3];
+    clb_neighbours_vector(list, positions, e, v);
+    const double square = v[0] * v[0] + v[1] * v[1] + v[2] * v[2];
+    if (square < nearest * nearest)
+      return clb_fail(error, CLB_ERROR_ARGUMENT,
+                      "clb_model_compute: positions[%d] and positions[%d] are one place, %g "
+                      "Angstrom apart; they must be %g apart or more",
+                      (int)list->receivers[e], (int)list->senders[e], sqrt(square), nearest);
+  }
+  return CLB_OK;
+}
+
+/* Work of an earlier call may still use a buffer that is replaced. */
+static clb_status reserve(clb_context *ctx, clb_buffer **buffer, int64_t n, uint64_t bytes) {
+  if (*buffer && (*buffer)->memory.bytes >= (uint64_t)n * bytes) return CLB_OK;
+  const clb_status s = clb_wait(ctx);
+  if (s) return s;
+  clb_buffer_destroy(buffer);
+  return clb_buffer_create(ctx, (uint64_t)(n ? clb_with_headroom(n) : 1) * bytes, buffer);
+}
+
+clb_status clb_edges_put_positions(clb_edge_list *l, int64_t n, const double *positions) {
+  const uint64_t row = 3 * sizeof *positions;
+  const clb_status s = reserve(l->ctx, &l->positions, n, row);
+  return s || !n ? s : clb_buffer_write(l->positions, 0, positions, (uint64_t)n * row);
+}
+
+/* Counts edges on the device; -1: it leaves them to the host, as devices without f64 do. */
+static clb_status count(clb_edge_list *l, const clb_model_atoms *a, const clb_cell_grid *grid,
+                        int64_t *n_edges) {
+  const double radius = l->between.cutoff + l->between.skin;
+  clb_status s = CLB_OK;
+  *n_edges = -1;
+  if (!l->make_vectors || !clb_cell_grid_slots(grid)) return CLB_OK;
+  if (!l->search) s = clb_cell_list_create(l->ctx, &l->search);
+  if (!s) s = clb_edges_put_positions(l, a->n, a->positions);
+  return s ? s : clb_cell_list_count(l->search, grid, radius, a->n, l->positions, n_edges);
+}
+
+clb_status clb_edges_search(clb_edge_list *l, const clb_model_atoms *a, const bool periodic[3],
+                            const clb_cell_grid *grid) {
+  clb_neighbours *list = &l->between;
+  int64_t n_edges;
+  const clb_status counted = count(l, a, grid, &n_edges);
+  if (counted && counted != CLB_ERROR_MEMORY) return counted;
+  l->source = !counted && n_edges >= 0 ? CLB_EDGES_DEVICE : CLB_EDGES_HOST;
+  const clb_status s =
+      l->source == CLB_EDGES_DEVICE
+          ? clb_neighbours_set_count(list, a->positions, n_edges)
+          : clb_neighbours_update(list, a->n, a->positions, a->cell, periodic, NULL);
+  if (counted) return counted;
+  if (s) return FAIL(l, s, "clb_model_compute: %s", list->error);
+  return l->source == CLB_EDGES_DEVICE ? CLB_OK
+                                       : clb_edges_check_places(&l->ctx->error, list, a->positions);
+}
+
+/* ---- what was found ---- */
+
+clb_status clb_edges_write_counted(clb_edge_list *l, clb_graph *g) {
+  const int64_t n = l->n_local;
+  clb_status s = reserve(l->ctx, &l->shifts, l->n_given, sizeof(int32_t));
+  if (!s) s = clb_graph_reserve(g, n, n, l->n_given);
+  if (!s)
+    s = clb_cell_list_fill(l->search, &g->buffer[CLB_GRAPH_SENDERS].memory,
+                           &g->buffer[CLB_GRAPH_RECEIVERS].memory, &l->shifts->memory);
+  return s ? s : clb_graph_sort(g, n, n, l->n_given);
+}
+
+clb_status clb_edges_write_shifts(clb_edge_list *l) {
+  const clb_neighbours *list = &l->between;
+  const uint64_t bytes = (uint64_t)list->n_edges * sizeof(int32_t);
+  clb_status s = reserve(l->ctx, &l->shifts, list->n_edges, sizeof(int32_t));
+  int32_t *packed = s ? NULL : malloc(bytes + 1);
+  if (!s && !packed) s = FAIL(l, CLB_ERROR_MEMORY, "clb_model_compute: no memory");
+  bool fit = !s;
+  for (int64_t e = 0; e < list->n_edges && fit; e++)
+    fit = (packed[e] = clb_edge_shift(list->shifts + 3 * e)) >= 0;
+  if (fit) l->source = CLB_EDGES_SHIFTS;
+  if (fit && bytes) s = clb_buffer_write(l->shifts, 0, packed, bytes);
+  free(packed);
+  return s;
+}
