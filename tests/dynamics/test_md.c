@@ -77,7 +77,7 @@ static void fits_drift(void **state) {
     for (int i = 0; i < 5000; i++) { /* more than fits; errors are correlated over 20 steps */
       noise = 0.95 * noise + test_random(&seed);
       const double kinetic = 30 + test_random(&seed), wanted = -1e5 + 2e-3 * i + noise;
-      series_add(&s, (const double[]){0.5 * i, wanted - kinetic, kinetic, 300});
+      series_add(&s, (const double[]){0.5 * i, wanted - kinetic, kinetic, 300, wanted});
     }
     assert_int_equal(s.per, 4);
     assert_int_equal(s.n, 1250);
@@ -91,7 +91,8 @@ static void fits_drift(void **state) {
 static void halves_series(void **state) {
   (void)state;
   static md_series s;
-  for (int i = 0; i < 2 * SERIES_ROOM + 3; i++) series_add(&s, (const double[]){i, 2. * i, 0, 0});
+  for (int i = 0; i < 2 * SERIES_ROOM + 3; i++)
+    series_add(&s, (const double[]){i, 2. * i, 0, 0, 0});
   assert_int_equal(s.per, 4);
   for (int i = 0; i < s.n; i++)
     assert_true(s.mean[i][SERIES_TIME] == 4 * i + 1.5 && s.mean[i][SERIES_POTENTIAL] == 8 * i + 3);
@@ -113,7 +114,7 @@ static csv_rows csv_of(const char *name) {
   FILE *f = fopen(name, "r");
   assert_non_null(f);
   assert_true(fgets(line, sizeof line, f) &&
-              !strcmp(line, "step,time_fs,potential_eV,kinetic_eV,total_eV,temperature_K\n"));
+              !strncmp(line, "step,time_fs,potential_eV,kinetic_eV,total_eV,temperature_K,", 60));
   while (fgets(line, sizeof line, f)) {
     double *v = r.v[r.n++];
     if (r.n > 64 ||
@@ -249,7 +250,7 @@ static void thermostat_finds_temperature(void **state) {
 
 /* ---- restarts ---- */
 
-static void goes_on(const char *options) {
+static void goes_on(const char *options, bool coupled) {
   expect_clebsch(
       format("md -m model -s atoms.xyz --steps 20 %s -T 2000 --seed 9 --every 5 --csv a.csv "
              "--trajectory a.xyz --forces --restart a --force",
@@ -263,22 +264,25 @@ static void goes_on(const char *options) {
   expect_clebsch(
       format("md -m model --continue b --steps 10 %s%s --every 5 --csv b.csv --trajectory b.xyz "
              "--forces --restart b",
-             options, strstr(options, "langevin") ? " -T 2000" : ""),
+             options, coupled ? " -T 2000" : ""),
       0, NULL);
   same_files("a", "b");
   same_files("a.csv", "b.csv");
   same_files("a.xyz", "b.xyz");
   char *text = get_text("a");
-  assert_true(!strncmp(text, "clebsch restart 2 bytes ", 24) && strstr(text, "\nstep 20 time "));
+  assert_true(!strncmp(text, "clebsch restart 3 bytes ", 24) && strstr(text, "\nstep 20 time "));
   free(text);
 }
 
 static void goes_on_bit_for_bit(void **state) {
   (void)state;
-  goes_on("--dt 0.712345678");
-  goes_on("--dt 1 --skin 0.3");
-  goes_on("--dt 1 --skin 0");
-  goes_on("--dt 1 --langevin 30 --dtype f32 --skin 1");
+  goes_on("--dt 0.712345678", false);
+  goes_on("--dt 1 --skin 0.3", false);
+  goes_on("--dt 1 --skin 0", false);
+  goes_on("--dt 1 --langevin 30 --dtype f32 --skin 1", true);
+  goes_on("--dt 1 --bussi 20", true);
+  goes_on("--dt 1 --nose-hoover 20 --pressure 1 --barostat 200", true);
+  goes_on("--dt 1 --bussi 20 --pressure 1 --barostat 200 --skin 1", true);
 }
 
 /* ---- signals, arguments, files ---- */
@@ -362,6 +366,20 @@ static void minds_its_arguments(void **state) {
       {"-m model -s atoms.xyz --steps -1 --dt 1", 2, "--steps is a whole number"},
       {"-m model -s atoms.xyz --steps 1 --dt 1 -T -3", 2, "--temperature is a number"},
       {"-m model -s atoms.xyz --steps 1 --dt 1 --langevin 3", 2, "--langevin needs --temperature"},
+      {"-m model -s atoms.xyz --steps 1 --dt 1 --bussi 9", 2, "--bussi needs --temperature"},
+      {"-m model -s atoms.xyz --steps 1 --dt 1 -T 0 --nose-hoover 9", 2,
+       "--nose-hoover needs a --temperature above 0"},
+      {"-m model -s atoms.xyz --steps 1 --dt 1 -T 9 --bussi 9 --langevin 9", 2,
+       "--langevin, --bussi and --nose-hoover exclude each other"},
+      {"-m model -s atoms.xyz --steps 1 --dt 1 -T 9 --bussi 0", 2,
+       "--bussi is a number from 0.001"},
+      {"-m model -s atoms.xyz --steps 1 --dt 1 -T 9 --pressure 1", 2,
+       "--pressure needs --langevin"},
+      {"-m model -s atoms.xyz --steps 1 --dt 1 -T 9 --bussi 9 --barostat 9", 2,
+       "--barostat needs --pressure"},
+      {"-m model -s slab.xyz --steps 1 --dt 1 -T 9 --bussi 9 --pressure 1", 1,
+       "slab.xyz: --pressure needs a cell that is periodic in three directions"},
+      {"-m model -s one.xyz --steps 1 --dt 1 -T 9 --bussi 9", 1, "one.xyz: one atom, whose"},
       {"-m model -s atoms.xyz --steps 1 --dt 1 --forces", 2, "--forces needs --trajectory"},
       {"-m model -s atoms.xyz --steps 1 --dt 1 --every 0", 2, "--every is a whole number"},
       {"-m model --continue a --steps 1 --dt 1 -T 300", 2, "needs --langevin"},
@@ -377,6 +395,7 @@ static void minds_its_arguments(void **state) {
       {"-m model -s atoms.xyz --steps 1 --dt 1 --csv /dev/full", 1,
        "/dev/full: could not be written: No space left"},
   };
+  put_text("one.xyz", "1\n\nO 0 0 0\n");
   expect_refusals("md ", wrong, sizeof wrong / sizeof *wrong);
   expect_clebsch("md --help", 0, NULL);
 }

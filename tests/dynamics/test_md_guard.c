@@ -67,6 +67,13 @@ static void ends_what_its_thermostat_cannot_hold(void **state) {
                    "the thermostat at 300 K does not hold the temperature, which is ");
 }
 
+static void ends_what_its_barostat_breaks(void **state) {
+  (void)state;
+  expect_clebsch("md -m model -s atoms.xyz --dt 1 --steps 9 -T 300 --bussi 10 --pressure 40 "
+                 "--barostat 5",
+                 1, "the cell's lengths change by ");
+}
+
 /* Hot and strange, but as asked for: a hot start, atoms that were never near each other. */
 static void leaves_others_alone(void **state) {
   (void)state;
@@ -126,9 +133,11 @@ static void says_where_it_is(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(ends_what_explodes), cmocka_unit_test(ends_what_its_thermostat_cannot_hold),
-      cmocka_unit_test(leaves_others_alone), cmocka_unit_test(serves_no_absurd_force),
-      cmocka_unit_test(says_where_it_is)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(ends_what_explodes),
+                                     cmocka_unit_test(ends_what_its_thermostat_cannot_hold),
+                                     cmocka_unit_test(ends_what_its_barostat_breaks),
+                                     cmocka_unit_test(leaves_others_alone),
+                                     cmocka_unit_test(serves_no_absurd_force),
+                                     cmocka_unit_test(says_where_it_is)};
   return cmocka_run_group_tests(tests, make_more, remove_folder);
 }

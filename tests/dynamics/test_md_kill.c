@@ -61,7 +61,7 @@ static void check_rows(const char *text, long long last) {
     if (!end || sscanf(text, "%lld,", &said) != 1 || said != step)
       fail_msg("row %lld is %lld", step, said);
     for (const char *c = text; c < end; c++) commas += *c == ',';
-    if (commas != 5) fail_msg("row %lld has %d values", step, commas + 1);
+    if (commas != 6) fail_msg("row %lld has %d values", step, commas + 1);
     text = end;
   }
 }

@@ -10,112 +10,12 @@
 
 #include "tools/dynamics/md_files.h"
 #include "tools/dynamics/md_guard.h"
-#include "tools/dynamics/md_motion.h"
+#include "tools/dynamics/md_options.h"
 #include "tools/dynamics/md_report.h"
 #include "tools/dynamics/md_restart.h"
 #include "tools/dynamics/md_series.h"
 #include "tools/common/output.h"
 #include "tools/measure/timing.h"
-
-typedef struct {
-  md_choice choice;
-  md_motion motion;
-  int64_t steps, every; /* steps < 0: not given */
-  uint64_t seed;
-  bool warm, seeded, forces, force, unguarded; /* warm: --temperature was given */
-  const char *trajectory, *csv, *plot, *restart, *from;
-} md_arguments;
-
-/* ---- options ---- */
-
-enum {
-  LANGEVIN = 256,
-  SEED,
-  TRAJECTORY,
-  CSV,
-  PLOT,
-  RESTART,
-  CONTINUE,
-  FORCES,
-  SKIN,
-  FORCE,
-  NO_GUARD
-};
-
-static const struct argp_option options[] = {
-    {"steps", 'n', "N", 0, "Number of steps", 1},
-    {"dt", 'D', "FS", 0, "Length of a step (fs)", 1},
-    {"temperature", 'T', "K", 0,
-     "Temperature of the initial velocities (default: 0, at rest) and of the thermostat", 1},
-    {"langevin", LANGEVIN, "FRICTION", 0,
-     "Use a Langevin thermostat (1/ps); without it energy is constant", 1},
-    {"seed", SEED, "N", 0, "Seed of velocities and thermostat (default: 1)", 1},
-    {"skin", SKIN, "A", 0,
-     "Rebuild the neighbour list when an atom has moved by half of this; a longer skin means more "
-     "edges (default: 0.5)",
-     1},
-    {"no-guard", NO_GUARD, NULL, 0, "Go on where forces, energies or distances are absurd", 1},
-    {"every", 'e', "N", 0, "Steps between lines, frames and restarts (default: 10)", 2},
-    {"csv", CSV, "FILE", 0, "Energies and temperature", 2},
-    {"trajectory", TRAJECTORY, "FILE", 0,
-     "Extended XYZ with velocities (A/fs), and masses and momenta from which ASE has them; "
-     "positions are not wrapped into the cell",
-     2},
-    {"forces", FORCES, NULL, 0, "Write forces to the trajectory, too", 2},
-    {"plot", PLOT, "FILE", 0, "Plot energies and temperature as SVG, at the end", 2},
-    {"restart", RESTART, "FILE", 0, "Write restarts, from which a later run can continue", 2},
-    {"continue", CONTINUE, "FILE", 0,
-     "Continue from a restart, which replaces --structure, the initial velocities and the seed; "
-     "csv and trajectory are continued from where they were then",
-     2},
-    {"force", FORCE, NULL, 0, "Overwrite the csv, trajectory or restart of another run", 2},
-    {0}};
-
-static void check(const md_arguments *a, const struct argp_state *state) {
-  if (!a->choice.structure == !a->from)
-    argp_error(state, "give --structure, or --continue, and not both");
-  if (a->steps < 0) argp_error(state, "--steps is missing");
-  if (!(a->motion.dt > 0)) argp_error(state, "--dt is missing");
-  if (a->motion.friction > 0 && !a->warm) argp_error(state, "--langevin needs --temperature");
-  if (a->from && a->warm && !(a->motion.friction > 0))
-    argp_error(state, "--temperature of a run that goes on needs --langevin: the velocities are "
-                      "those of the restart");
-  if (a->from && a->seeded) argp_error(state, "--seed: the seed is that of the restart");
-  if (a->forces && !a->trajectory) argp_error(state, "--forces needs --trajectory");
-}
-
-static error_t parse(int key, char *arg, struct argp_state *state) {
-  md_arguments *a = state->input;
-  switch (key) {
-    case 'n': a->steps = whole_number(state, "--steps", arg, 0, 1000000000000); return 0;
-    case 'e': a->every = whole_number(state, "--every", arg, 1, 1000000000000); return 0;
-    case 'D': a->motion.dt = real_number(state, "--dt", arg, 1e-6, 1000); return 0;
-    case 'T':
-      a->motion.temperature = real_number(state, "--temperature", arg, 0, 1e9);
-      a->warm = true;
-      return 0;
-    case LANGEVIN:
-      a->motion.friction = real_number(state, "--langevin", arg, 1e-9, 1e6) / 1000;
-      return 0;
-    case SEED:
-      a->seed = (uint64_t)whole_number(state, "--seed", arg, 0, (int64_t)1 << 53);
-      a->seeded = true;
-      return 0;
-    case SKIN: a->choice.options.skin = real_number(state, "--skin", arg, 0, 100); return 0;
-    case TRAJECTORY: a->trajectory = arg; return 0;
-    case CSV: a->csv = arg; return 0;
-    case PLOT: a->plot = arg; return 0;
-    case RESTART: a->restart = arg; return 0;
-    case CONTINUE: a->from = arg; return 0;
-    case FORCES: a->forces = true; return 0;
-    case FORCE: a->force = true; return 0;
-    case NO_GUARD: a->unguarded = true; return 0;
-    case ARGP_KEY_INIT: state->child_inputs[0] = &a->choice; return 0;
-    case ARGP_KEY_ARG: argp_error(state, "'%s' is one argument too many", arg); return 0;
-    case ARGP_KEY_END: check(a, state); return 0;
-    default: return ARGP_ERR_UNKNOWN;
-  }
-}
 
 /* ---- a run ---- */
 
@@ -217,24 +117,45 @@ static bool start_anew(md_run *r) {
   return true;
 }
 
+/* Whether thermostat and barostat have something to act on. */
+static bool can_couple(const md_run *r) {
+  const structure *s = &r->system.atoms;
+  const md_motion *m = &r->a->motion;
+  const bool *p = s->periodic;
+  if (m->thermostat > MD_LANGEVIN && s->n < 2)
+    return warn("%s: one atom, whose momentum is constant, has no temperature; --langevin can "
+                "be used",
+                r->system.from),
+           false;
+  if (!m->barostat || (r->system.has_stress && p[0] && p[1] && p[2])) return true;
+  warn("%s: --pressure needs a cell that is periodic in three directions", r->system.from);
+  return false;
+}
+
 static bool begin(md_run *r) {
-  return name_files(r->a) && (r->a->from ? go_on(r) : start_anew(r)) &&
+  return name_files(r->a) && (r->a->from ? go_on(r) : start_anew(r)) && can_couple(r) &&
          md_start(&r->system, &r->state) && open_files(r);
 }
 
 /* ---- output during the run ---- */
 
 /* Writes the header if the file is new or cannot be continued. */
-static void csv_head(const append_file *csv) {
-  if (csv->f && csv->mark.bytes < 1)
-    fputs("step,time_fs,potential_eV,kinetic_eV,total_eV,temperature_K\n", csv->f);
+static void csv_head(const md_run *r) {
+  if (r->csv.f && r->csv.mark.bytes < 1)
+    fprintf(r->csv.f,
+            "step,time_fs,potential_eV,kinetic_eV,total_eV,temperature_K,conserved_eV%s\n",
+            r->system.has_stress ? ",pressure_GPa,volume_A3" : "");
 }
 
 static void csv_line(md_run *r, const double v[SERIES_VALUES]) {
-  if (r->csv.f)
-    fprintf(r->csv.f, "%lld,%.10g,%.9f,%.9f,%.9f,%.4f\n", (long long)r->state.step, v[SERIES_TIME],
-            v[SERIES_POTENTIAL], v[SERIES_KINETIC], v[SERIES_POTENTIAL] + v[SERIES_KINETIC],
-            v[SERIES_TEMPERATURE]);
+  if (!r->csv.f) return;
+  fprintf(r->csv.f, "%lld,%.10g,%.9f,%.9f,%.9f,%.4f,%.9f", (long long)r->state.step, v[SERIES_TIME],
+          v[SERIES_POTENTIAL], v[SERIES_KINETIC], v[SERIES_POTENTIAL] + v[SERIES_KINETIC],
+          v[SERIES_TEMPERATURE], v[SERIES_CONSERVED]);
+  if (r->system.has_stress)
+    fprintf(r->csv.f, ",%.9g,%.9g", md_pressure(&r->system, v[SERIES_KINETIC]) * gpa_per_ev_a3,
+            md_volume(&r->system));
+  fputc('\n', r->csv.f);
 }
 
 /* On a terminal a line that the next one replaces, elsewhere one for each record. */
@@ -271,7 +192,8 @@ static bool record(md_run *r, const double v[SERIES_VALUES]) {
 static bool look(md_run *r, double values[SERIES_VALUES]) {
   const double kinetic = md_kinetic(&r->system, &r->state);
   const double v[SERIES_VALUES] = {r->state.time, r->system.energy, kinetic,
-                                   md_temperature(&r->system, &r->a->motion, kinetic)};
+                                   md_temperature(&r->system, &r->a->motion, kinetic),
+                                   md_conserved(&r->system, &r->state, &r->a->motion, kinetic)};
   memcpy(values, v, sizeof v);
   if (!isfinite(r->system.energy) || !isfinite(kinetic)) {
     warn("step %lld: the energy is not finite; a shorter --dt, or atoms that are not so close, "
@@ -292,7 +214,7 @@ static bool go(md_run *r) {
   double v[SERIES_VALUES];
   md_guard_start(&r->guard, &r->system, &r->state, &a->motion);
   if (!look(r, v)) return false;
-  csv_head(&r->csv);
+  csv_head(r);
   if (a->from) r->written = r->state.step; /* by the previous run */
   if (!record(r, v)) return false;
   while (r->effort.steps < a->steps && !stopped) {
@@ -315,35 +237,8 @@ static bool finish(md_run *r) {
 }
 
 int md_main(int argc, char **argv) {
-  static const struct argp_child children[] = {{&md_choice_argp, 0, NULL, 0}, {0}};
-  static const struct argp argp = {
-      .options = options,
-      .parser = parse,
-      .children = children,
-      .args_doc = "--model FILE --structure FILE --steps N --dt FS",
-      .doc =
-          "Molecular dynamics: velocity Verlet at constant energy, or Langevin (BAOAB).\v"
-          "Masses are standard atomic weights. Velocities are drawn, without total momentum, and "
-          "scaled to --temperature. The last step is always recorded. "
-          "Each record is a line on standard output, too, unless that is a terminal. "
-          "A run ends with a sentence and exit status 1, its files complete up to the last "
-          "record, if a force is above 1e4 (eV/A); if an atom moves by more than a quarter of "
-          "r_max in a step; if the temperature is above 20000 K and 20 times that of the start or "
-          "of the thermostat; if a thermostat's is 5 times too high on average, and above 1000 K, "
-          "5 / FRICTION after the start; if the total energy without a thermostat has changed by "
-          "an electronvolt per atom; or if atoms have left each other. Bounds of temperatures are "
-          "higher for "
-          "few atoms. --no-guard goes on. "
-          "Ctrl-C (SIGINT, or SIGTERM) ends the run after the current step, with all files "
-          "complete and exit status 1; a second one kills. "
-          "A restart records the lengths of csv and trajectory: anything after that, written by a "
-          "run that was killed or ran out of space, is truncated when another run continues. A run "
-          "continued from a restart takes the same steps as an uninterrupted run, bit for bit, if "
-          "device, model and other options are the same. "
-          "drift: the slope of a straight line through the total energy, with its standard error."};
-  md_arguments a = {
-      .steps = -1, .every = 10, .seed = 1, .choice.options.skin = 0.5, .choice.checksum = true};
-  parse_arguments(&argp, argc, argv, 0, &a);
+  md_arguments a;
+  md_options(argc, argv, &a);
   md_run r = {.a = &a, .written = -1};
   bool good = begin(&r);
   if (good) {

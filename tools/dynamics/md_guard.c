@@ -8,7 +8,7 @@
 /* The bounds, as the help of `clebsch md` tells them. */
 static const double max_force = 1e4; /* eV / Angstrom */
 static const double max_move = 0.25; /* of r_max, in a step */
-static const double max_drift = 1;   /* eV / atom, of the total energy without a thermostat */
+static const double max_drift = 1;   /* eV / atom, of the energy without a thermostat */
 static const double max_hot = 20, least_hot = 2e4;  /* times the start's or the thermostat's; K */
 static const double max_held = 5, least_held = 1e3; /* the same for the mean with a thermostat */
 
@@ -72,7 +72,7 @@ static bool too_hot(const look *l, const md_guard *g) {
 /* Once the thermostat had the time to take up what the start released. */
 static bool not_held(const look *l, const md_guard *g) {
   const double target = l->m->temperature, bound = l->few * fmax(least_held, max_held * target);
-  return g->time * l->m->friction > 5 && g->mean > bound &&
+  return l->m->thermostat && g->time * l->m->rate > 5 && g->mean > bound &&
          beyond(l,
                 "the thermostat at %g K does not hold the temperature, which is %.0f K on "
                 "average; atom %lld (%s) is the fastest",
@@ -80,7 +80,7 @@ static bool not_held(const look *l, const md_guard *g) {
 }
 
 static bool drifts(const look *l) {
-  return !(l->m->friction > 0) && fabs(l->drift) > max_drift &&
+  return !l->m->thermostat && fabs(l->drift) > max_drift &&
          beyond(l,
                 "the total energy has changed by %.3g eV per atom since the start; atom %lld "
                 "(%s) is the fastest",
@@ -123,7 +123,7 @@ bool md_guard_holds(md_guard *g, const md_system *y, const md_state *s, const md
             .size = sizeof text};
   l.fastest = longest(s->velocities, y->atoms.n, &l.step);
   l.step *= m->dt;
-  g->mean += (l.temperature - g->mean) * -expm1(-m->friction * m->dt);
+  g->mean += (l.temperature - g->mean) * -expm1(-m->rate * m->dt);
   g->time += m->dt;
   if (!too_strong(&l) && !too_fast(&l) && !too_hot(&l, g) && !not_held(&l, g) && !drifts(&l) &&
       !apart(&l, g))

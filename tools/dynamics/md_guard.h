@@ -6,7 +6,7 @@
 
 typedef struct {
   double energy, temperature; /* eV, total; K; both at the start */
-  double mean;                /* K: of about the last 1 / friction */
+  double mean;                /* K: of about the last 1 / rate */
   double time;                /* fs since the start */
   int64_t edges;              /* at the start */
 } md_guard;

@@ -1,16 +1,16 @@
-/* tools/dynamics/md_motion.c - velocity Verlet and BAOAB, and velocities. */
+/* tools/dynamics/md_motion.c - velocity Verlet and the thermostat in its middle; velocities. */
 #include "tools/dynamics/md_motion.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "models/atoms/neighbours.h"
 #include "tools/common/philox.h"
 
 /* CODATA 2018 */
-static const double boltzmann = 8.617333262e-5; /* eV / K */
-static const double force_unit =
-    1.602176634e-19 / 1.66053906660e-27 * 1e-10 /* eV / (Angstrom u) in Angstrom / fs^2 */;
+const double md_boltzmann = 8.617333262e-5,
+             md_force_unit = 1.602176634e-19 / 1.66053906660e-27 * 1e-10;
 
 /* ---- the state ---- */
 
@@ -27,7 +27,7 @@ void md_state_free(md_state *s) {
 static double mass(const md_system *y, int64_t i) { return atomic_weights[y->atoms.numbers[i]]; }
 
 void md_momentum(const md_system *y, int64_t i, const double v[3], double p[3]) {
-  for (int k = 0; k < 3; k++) p[k] = mass(y, i) * v[k] / sqrt(force_unit);
+  for (int k = 0; k < 3; k++) p[k] = mass(y, i) * v[k] / sqrt(md_force_unit);
 }
 
 /* Uses the deviates of step -1, which no step of the run uses. */
@@ -35,7 +35,7 @@ void md_draw_velocities(const md_system *y, md_state *s, double temperature) {
   double momentum[3] = {0}, total = 0;
   for (int64_t i = 0; i < y->atoms.n; i++) {
     double *v = s->velocities + 3 * i;
-    const double width = sqrt(boltzmann * temperature * force_unit / mass(y, i));
+    const double width = sqrt(md_boltzmann * temperature * md_force_unit / mass(y, i));
     normal_triple(s->seed, -1, i, v);
     for (int k = 0; k < 3; k++) momentum[k] += mass(y, i) * (v[k] *= width);
     total += mass(y, i);
@@ -53,12 +53,28 @@ double md_kinetic(const md_system *y, const md_state *s) {
     const double *v = s->velocities + 3 * i;
     sum += mass(y, i) * (v[0] * v[0] + v[1] * v[1] + v[2] * v[2]);
   }
-  return sum / 2 / force_unit;
+  return sum / 2 / md_force_unit;
+}
+
+double md_freedom(const md_system *y, const md_motion *m) {
+  return 3 * (double)y->atoms.n - (m->thermostat == MD_LANGEVIN ? 0 : 3);
 }
 
 double md_temperature(const md_system *y, const md_motion *m, double kinetic) {
-  const int64_t freedom = 3 * y->atoms.n - (m->friction > 0 ? 0 : 3);
-  return freedom > 0 ? 2 * kinetic / ((double)freedom * boltzmann) : 0;
+  const double freedom = md_freedom(y, m);
+  return freedom > 0 ? 2 * kinetic / (freedom * md_boltzmann) : 0;
+}
+
+double md_volume(const md_system *y) { return clb_cell_volume(&y->atoms.cell[0][0]); }
+
+double md_pressure(const md_system *y, double kinetic) {
+  return 2 * kinetic / (3 * md_volume(y)) -
+         (y->stress[0][0] + y->stress[1][1] + y->stress[2][2]) / 3;
+}
+
+double md_conserved(const md_system *y, const md_state *s, const md_motion *m, double kinetic) {
+  return y->energy + kinetic + s->heat + md_chain_energy(y, s, m) +
+         (m->barostat ? md_barostat_energy(y, s, m) : 0);
 }
 
 /* ---- steps ---- */
@@ -80,35 +96,42 @@ bool md_start(md_system *y, md_state *s) {
 static void kick(const md_system *y, md_state *s, double dt) {
   for (int64_t i = 0; i < y->atoms.n; i++)
     for (int k = 0; k < 3; k++)
-      s->velocities[3 * i + k] += dt * force_unit / mass(y, i) * y->forces[3 * i + k];
+      s->velocities[3 * i + k] += dt * md_force_unit / mass(y, i) * y->forces[3 * i + k];
 }
 
-static void drift(md_system *y, const md_state *s, double dt) {
-  for (int64_t i = 0; i < 3 * y->atoms.n; i++) y->atoms.positions[i] += dt * s->velocities[i];
+/* With a cell that stretches at the rate h: dx/dt = v + h x, dv/dt = -h v. */
+static void drift(md_system *y, md_state *s, double dt) {
+  const double h = s->stretch, grow = exp(h * dt), reach = h != 0 ? sinh(h * dt) / h : dt;
+  for (int64_t i = 0; i < 3 * y->atoms.n; i++)
+    y->atoms.positions[i] = grow * y->atoms.positions[i] + reach * s->velocities[i];
+  if (h == 0) return;
+  for (int64_t i = 0; i < 3 * y->atoms.n; i++) s->velocities[i] /= grow;
+  for (int k = 0; k < 9; k++) y->atoms.cell[k / 3][k % 3] *= grow;
 }
 
-/* The exact solution of friction and noise alone over a time step dt. */
-static void thermostat(const md_system *y, md_state *s, const md_motion *m) {
-  const double keep = exp(-m->friction * m->dt),
-               energy = -expm1(-2 * m->friction * m->dt) * boltzmann * m->temperature * force_unit;
-  for (int64_t i = 0; i < y->atoms.n; i++) {
-    double noise[3];
-    const double width = sqrt(energy / mass(y, i));
-    normal_triple(s->seed, s->step, i, noise);
-    for (int k = 0; k < 3; k++)
-      s->velocities[3 * i + k] = keep * s->velocities[3 * i + k] + width * noise[k];
-  }
+/* Steps that change the cell by more are no solution of any equation. */
+static bool stretches_slowly(const md_state *s, const md_motion *m) {
+  const double most = 0.1, change = s->stretch * m->dt;
+  if (fabs(change) <= most) return true;
+  warn(
+      "step %lld: the cell's lengths change by %.3g %%, more than %g %% in a step: a shorter --dt, "
+      "a longer --barostat than %g fs, or another --pressure may help",
+      (long long)s->step, 100 * change, 100 * most, m->barostat_time);
+  return false;
 }
 
 bool md_step(md_system *y, md_state *s, const md_motion *m) {
+  if (m->barostat) md_barostat_kick(y, s, m, m->dt / 2);
+  if (!stretches_slowly(s, m)) return false;
   kick(y, s, m->dt / 2);
-  if (m->friction > 0) {
+  if (m->thermostat) {
     drift(y, s, m->dt / 2);
-    thermostat(y, s, m);
+    md_thermostat_act(y, s, m);
     drift(y, s, m->dt / 2);
   } else drift(y, s, m->dt);
   if (!compute(y, s, y->atoms.positions)) return false;
   kick(y, s, m->dt / 2);
+  if (m->barostat) md_barostat_kick(y, s, m, m->dt / 2);
   s->step++;
   s->time += m->dt;
   return true;

@@ -1,30 +1,37 @@
-/* tools/dynamics/md_motion.h - molecular dynamics: velocity Verlet, and Langevin by BAOAB.
-   Angstrom, fs, eV, K, atomic mass units. */
+/* tools/dynamics/md_motion.h - molecular dynamics: velocity Verlet, whose drift is cut in two
+   halves around a thermostat, and a cell that changes its volume. Angstrom, fs, eV, K, atomic mass
+   units. */
 #ifndef CLB_TOOLS_DYNAMICS_MD_MOTION_H
 #define CLB_TOOLS_DYNAMICS_MD_MOTION_H
 
 #include "tools/dynamics/md_system.h"
 
-extern const double
-    atomic_weights[CLB_ELEMENTS + 1]; /* standard weights; for elements without one, the mass number
-                                         of the most stable isotope */
+enum { MD_CHAIN = 3 };
 
-/* The state from which a run continues, together with the positions in its md_system. */
+/* The state from which a run continues, together with positions and cell in its md_system. */
 typedef struct {
   int64_t step;
   double time; /* fs */
   uint64_t seed;
-  double *velocities; /* [n][3], Angstrom / fs */
-  double *listed;     /* [n][3]: positions at the last rebuild of the neighbour list */
-  int64_t rebuilds;   /* number of rebuilds so far */
+  double *velocities;        /* [n][3], Angstrom / fs */
+  double *listed;            /* [n][3]: positions at the last rebuild of the neighbour list */
+  int64_t rebuilds;          /* number of rebuilds so far */
+  double heat;               /* eV that random thermostats have taken from the atoms so far */
+  double chain[2][MD_CHAIN]; /* positions of the Nose-Hoover chain, and velocities, 1 / fs */
+  double stretch;            /* rate at which the cell's lengths grow, relative, 1 / fs */
 } md_state;
 
 void md_state_make(md_state *s, int64_t n); /* all zeros */
 void md_state_free(md_state *s);
 
+typedef enum { MD_FREE, MD_LANGEVIN, MD_BUSSI, MD_NOSE_HOOVER } md_thermostat;
+
 typedef struct {
-  double dt;                    /* fs */
-  double friction, temperature; /* 1 / fs, K; friction 0: no thermostat */
+  double dt; /* fs */
+  md_thermostat thermostat;
+  double rate, temperature; /* of the thermostat: friction, or 1 / its time, 1 / fs; K */
+  bool barostat;
+  double pressure, barostat_time; /* eV / Angstrom^3, fs */
 } md_motion;
 
 /* From the Maxwell distribution, without total momentum, scaled to the temperature of 3 n - 3
@@ -38,7 +45,35 @@ bool md_step(md_system *y, md_state *s, const md_motion *m);
 /* The momentum of an atom with a velocity, in ASE's unit: sqrt(eV u). */
 void md_momentum(const md_system *y, int64_t atom, const double velocity[3], double momentum[3]);
 double md_kinetic(const md_system *y, const md_state *s); /* eV */
-/* Without a thermostat the total momentum does not count as degrees of freedom. */
+/* All coordinates with Langevin's thermostat; the total momentum does not count where nothing
+   changes it. */
+double md_freedom(const md_system *y, const md_motion *m);
 double md_temperature(const md_system *y, const md_motion *m, double kinetic);
+/* Of cells with a volume: eV / Angstrom^3, Angstrom^3. */
+double md_pressure(const md_system *y, double kinetic);
+double md_volume(const md_system *y);
+/* What exact integration would keep: the energy of the atoms, and of thermostat and barostat what
+   they hold or have taken. */
+double md_conserved(const md_system *y, const md_state *s, const md_motion *m, double kinetic);
+
+/* ---- thermostat and barostat ---- */
+
+/* eV / K; eV / (Angstrom u) in Angstrom / fs^2 */
+extern const double md_boltzmann, md_force_unit;
+
+/* The exact solution (of the chain: a splitting of fourth order) over a time step dt in which only
+   the thermostat acts, on atoms and cell. */
+void md_thermostat_act(const md_system *y, md_state *s, const md_motion *m);
+/* The energy that the chain holds; 0 of other thermostats, whose heat the state counts. */
+double md_chain_energy(const md_system *y, const md_state *s, const md_motion *m);
+
+/* The barostat is that of Bussi, Zykova-Parrinello (2009): the logarithm of the cell's length is a
+   coordinate with a mass, which the pressure accelerates. This is its acceleration over dt. */
+void md_barostat_kick(const md_system *y, md_state *s, const md_motion *m, double dt);
+/* Its mass, eV fs^2. */
+double md_barostat_mass(const md_system *y, const md_motion *m);
+/* Kinetic energy of the cell, work against the pressure, and the part that volumes have in the
+   ensemble: with the energy of the atoms it is conserved. */
+double md_barostat_energy(const md_system *y, const md_state *s, const md_motion *m);
 
 #endif

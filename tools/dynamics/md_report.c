@@ -25,7 +25,7 @@ void report_rate(char *text, size_t size, const md_motion *m, const md_effort *e
 
 /* ---- the plot ---- */
 
-enum { TIME, POTENTIAL, KINETIC, TOTAL, SMALL_TOTAL, TEMPERATURE, COLUMNS };
+enum { TIME, POTENTIAL, KINETIC, TOTAL, CONSERVED, TEMPERATURE, COLUMNS };
 
 /* Chooses a unit in which changes of energy are between 1 and 1000. */
 static const char *energy_unit(const double *x, int n, double *unit) {
@@ -50,17 +50,18 @@ static void fill(double *x, const md_system *y, const md_series *s, char titles[
     x[TIME * n + i] = v[SERIES_TIME] / (is_short ? 1 : 1000);
     x[POTENTIAL * n + i] = (v[SERIES_POTENTIAL] - first[SERIES_POTENTIAL]) / atoms;
     x[KINETIC * n + i] = (v[SERIES_KINETIC] - first[SERIES_KINETIC]) / atoms;
-    x[TOTAL * n + i] = x[SMALL_TOTAL * n + i] = x[POTENTIAL * n + i] + x[KINETIC * n + i];
+    x[TOTAL * n + i] = x[POTENTIAL * n + i] + x[KINETIC * n + i];
+    x[CONSERVED * n + i] = (v[SERIES_CONSERVED] - first[SERIES_CONSERVED]) / atoms;
     x[TEMPERATURE * n + i] = v[SERIES_TEMPERATURE];
   }
   snprintf(titles[0], 96, "Change of energy (%s/atom)",
            energy_unit(x + POTENTIAL * n, n, &unit[0]));
-  snprintf(titles[1], 96, "Change of total energy (%s/atom)",
-           energy_unit(x + TOTAL * n, n, &unit[1]));
+  snprintf(titles[1], 96, "Change of conserved energy (%s/atom)",
+           energy_unit(x + CONSERVED * n, n, &unit[1]));
   snprintf(titles[2], 96, "Time (%s)", is_short ? "fs" : "ps");
   for (int i = 0; i < n; i++) {
     for (int c = POTENTIAL; c <= TOTAL; c++) x[c * n + i] /= unit[0];
-    x[SMALL_TOTAL * n + i] /= unit[1];
+    x[CONSERVED * n + i] /= unit[1];
   }
 }
 
@@ -74,9 +75,26 @@ static void drift_text(char text[96], const md_system *y, const md_series *s) {
   else snprintf(text, 96, "too few steps to tell");
 }
 
+static const char *const thermostat_titles[] = {[MD_FREE] = "Constant energy",
+                                                [MD_LANGEVIN] = "Langevin dynamics",
+                                                [MD_BUSSI] = "Bussi thermostat",
+                                                [MD_NOSE_HOOVER] = "Nose-Hoover chain"};
+
+/* What thermostat and barostat were told. */
+static void ensemble_text(char text[128], const md_motion *m) {
+  int n = 0;
+  text[0] = 0;
+  if (m->thermostat == MD_LANGEVIN) n = snprintf(text, 128, ", %g/ps", m->rate * 1000);
+  else if (m->thermostat) n = snprintf(text, 128, ", %g fs", 1 / m->rate);
+  if (m->thermostat) n += snprintf(text + n, 128 - (size_t)n, " at %g K", m->temperature);
+  if (m->barostat)
+    snprintf(text + n, 128 - (size_t)n, " and %g GPa (%g fs)", m->pressure * gpa_per_ev_a3,
+             m->barostat_time);
+}
+
 bool report_plot(const char *path, const md_system *y, const md_motion *m, const md_series *s) {
   const int n = s->n;
-  char titles[3][96], subtitle[192], drift[96];
+  char titles[3][96], subtitle[320], ensemble[128], drift[96];
   double *x = allocate((size_t)n * COLUMNS, sizeof *x);
   const char *slash = strrchr(y->name, '/');
   fill(x, y, s, titles);
@@ -85,16 +103,13 @@ bool report_plot(const char *path, const md_system *y, const md_motion *m, const
                                 3,
                                 {"total", "potential", "kinetic"},
                                 {x + TOTAL * n, x + POTENTIAL * n, x + KINETIC * n}},
-                               {titles[1], 1, {NULL}, {x + SMALL_TOTAL * n}},
+                               {titles[1], 1, {NULL}, {x + CONSERVED * n}},
                                {"Temperature (K)", 1, {NULL}, {x + TEMPERATURE * n}}};
-  if (m->friction > 0)
-    snprintf(subtitle, sizeof subtitle, "%lld atoms, %g fs a step, Langevin %g/ps at %g K",
-             (long long)y->atoms.n, m->dt, m->friction * 1000, m->temperature);
-  else
-    snprintf(subtitle, sizeof subtitle, "%lld atoms, %g fs a step; drift %s", (long long)y->atoms.n,
-             m->dt, drift);
+  ensemble_text(ensemble, m);
+  snprintf(subtitle, sizeof subtitle, "%lld atoms, %g fs a step%s; drift %s", (long long)y->atoms.n,
+           m->dt, ensemble, drift);
   char title[160];
-  snprintf(title, sizeof title, "%s, %s", m->friction > 0 ? "Langevin dynamics" : "Constant energy",
+  snprintf(title, sizeof title, "%s, %s", thermostat_titles[m->thermostat],
            slash ? slash + 1 : y->name);
   const bool good =
       n < 1 || file_replace(path, plot_write,
@@ -116,11 +131,13 @@ void report_print(const md_system *y, const md_state *state, const md_motion *m,
   printf("energy       potential %.6f eV, kinetic %.6f eV, total %.6f eV\n", y->energy, kinetic,
          y->energy + kinetic);
   printf("temperature  %.1f K\n", md_temperature(y, m, kinetic));
+  if (y->has_stress)
+    printf("pressure     %.4g GPa, volume %.6g A^3\n", md_pressure(y, kinetic) * gpa_per_ev_a3,
+           md_volume(y));
   if (effort->steps)
     printf("time         %.4g ms a step, %.3g us a step and atom, %.3g ns/day\n",
            1e3 * effort->seconds / (double)effort->steps,
            1e6 * effort->seconds / (double)effort->steps / atoms, ns_per_day(m, effort));
-  if (m->friction > 0) return;
   drift_text(drift, y, s);
   printf("drift        %s\n", drift);
 }

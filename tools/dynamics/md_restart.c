@@ -1,10 +1,11 @@
 /* tools/dynamics/md_restart.c - writes and reads the restart file.
 
-     clebsch restart 2 bytes N checksum H     of all that follows this line
+     clebsch restart 3 bytes N checksum H     of all that follows this line
      model H NAME
      trajectory BYTES H                       0 0: there was none
      csv BYTES H
      step STEP time FS seed SEED
+     heat EV chain 6 NUMBERS stretch RATE     not in version 2, whose csv has fewer columns
      cell 9 NUMBERS periodic 1 1 1
      atoms N
      SYMBOL position velocity listed          N times, 9 numbers each
@@ -22,7 +23,7 @@
 
 #include "tools/common/output.h"
 
-enum { VERSION = 2 };
+enum { OLDEST = 2, VERSION = 3 };
 static const char head_format[] =
     "clebsch restart %d bytes %020" PRId64 " checksum %016" PRIx64 "\n";
 static const int64_t max_steps = 1000000000000000;
@@ -54,7 +55,10 @@ static void body_write(FILE *f, const whole_state *w) {
   fputc('\n', f);
   mark_write(f, "trajectory", w->trajectory);
   mark_write(f, "csv", w->csv);
-  fprintf(f, "step %" PRId64 " time %a seed %" PRIu64 "\ncell", s->step, s->time, s->seed);
+  fprintf(f, "step %" PRId64 " time %a seed %" PRIu64 "\nheat %a chain", s->step, s->time, s->seed,
+          s->heat);
+  for (int k = 0; k < 2 * MD_CHAIN; k++) fprintf(f, " %a", s->chain[k / MD_CHAIN][k % MD_CHAIN]);
+  fprintf(f, " stretch %a\ncell", s->stretch);
   for (int k = 0; k < 9; k++) fprintf(f, " %a", a->cell[k / 3][k % 3]);
   fprintf(f, " periodic %d %d %d\natoms %" PRId64 "\n", a->periodic[0], a->periodic[1],
           a->periodic[2], a->n);
@@ -92,6 +96,7 @@ typedef struct {
   char *line; /* the current line */
   size_t capacity;
   int64_t number;
+  int version;
 } lines;
 
 __attribute__((format(printf, 2, 3))) static bool refuse_file(const lines *l, const char *format,
@@ -140,9 +145,10 @@ static bool read_head(lines *l) {
       sscanf(l->line + sizeof magic - 1, "%d", &version) != 1)
     return refuse_file(l, "not a restart file of `clebsch md`: it does not begin with '%s%d'",
                        magic, VERSION);
-  if (version != VERSION)
-    return refuse_file(l, "a restart file of version %d, and this clebsch (%s) reads version %d",
-                       version, CLB_VERSION, VERSION);
+  if (version < OLDEST || version > VERSION)
+    return refuse_file(l, "a restart file of version %d, and this clebsch (%s) reads %d to %d",
+                       version, CLB_VERSION, OLDEST, VERSION);
+  l->version = version;
   if (l->line[n - 1] != '\n') return refuse_file(l, "cut short: it ends within its first line");
   if (!TAKEN(l, taken, 3, "clebsch restart %d bytes %" SCNd64 " checksum %" SCNx64 "\n%n", &version,
              &bytes, &said))
@@ -194,6 +200,20 @@ static const char *numbers_at(const char *at, int n, double *x) {
     at = end;
   }
   return at;
+}
+
+static bool read_couplings(lines *l, md_restart *r) {
+  md_state *s = &r->state;
+  double *const one = &s->chain[0][0], *const all[] = {&s->heat, one, &s->stretch};
+  static const char *const words[] = {"heat ", " chain ", " stretch "};
+  if (l->version < 3) return r->csv = (file_mark){0}, true;
+  if (!next(l)) return false;
+  const char *at = l->line;
+  for (int k = 0; k < 3 && at; k++) {
+    const size_t n = strlen(words[k]);
+    at = strncmp(at, words[k], n) ? NULL : numbers_at(at + n, k == 1 ? 2 * MD_CHAIN : 1, all[k]);
+  }
+  return (at && !*at) || refuse_file(l, "not 'heat EV chain 6 NUMBERS stretch RATE'");
 }
 
 static bool read_cell(lines *l, structure *a) {
@@ -259,7 +279,7 @@ bool restart_read(const char *path, md_restart *r) {
   if (!l.f) return warn("%s: %s", path, strerror(errno)), false;
   const bool good = read_head(&l) && read_model(&l, r) &&
                     read_mark(&l, "trajectory", &r->trajectory) && read_mark(&l, "csv", &r->csv) &&
-                    read_step(&l, &r->state) && read_cell(&l, &r->atoms) &&
+                    read_step(&l, &r->state) && read_couplings(&l, r) && read_cell(&l, &r->atoms) &&
                     read_count(&l, &r->atoms) && read_atoms(&l, r);
   fclose(l.f);
   free(l.line);

@@ -3,7 +3,7 @@
 #ifndef CLB_TOOLS_DYNAMICS_MD_RESTART_H
 #define CLB_TOOLS_DYNAMICS_MD_RESTART_H
 
-#include "tools/dynamics/md_append.h"
+#include "tools/common/append.h"
 #include "tools/dynamics/md_motion.h"
 
 typedef struct {

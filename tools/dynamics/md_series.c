@@ -1,4 +1,4 @@
-/* tools/dynamics/md_series.c - means over time, and the drift of the total energy. */
+/* tools/dynamics/md_series.c - means over time, and the drift of the conserved energy. */
 #include "tools/dynamics/md_series.h"
 
 #include <math.h>
@@ -25,9 +25,8 @@ void series_add(md_series *s, const double values[SERIES_VALUES]) {
 }
 
 /* Relative to the first, so that large energies lose no digits. */
-static double total(const md_series *s, int i) {
-  return s->mean[i][SERIES_POTENTIAL] - s->mean[0][SERIES_POTENTIAL] +
-         (s->mean[i][SERIES_KINETIC] - s->mean[0][SERIES_KINETIC]);
+static double conserved(const md_series *s, int i) {
+  return s->mean[i][SERIES_CONSERVED] - s->mean[0][SERIES_CONSERVED];
 }
 
 md_drift series_drift(const md_series *s) {
@@ -36,17 +35,17 @@ md_drift series_drift(const md_series *s) {
   if (n < 3) return (md_drift){NAN, NAN};
   for (int i = 0; i < n; i++) {
     t += s->mean[i][SERIES_TIME] / n;
-    e += total(s, i) / n;
+    e += conserved(s, i) / n;
   }
   for (int i = 0; i < n; i++) {
     const double x = s->mean[i][SERIES_TIME] - t;
     tt += x * x;
-    te += x * (total(s, i) - e);
+    te += x * (conserved(s, i) - e);
   }
   const double slope = te / tt;
   for (int i = 0; i < n; i++) {
     const double x = s->mean[i][SERIES_TIME] - t;
-    block += x * (total(s, i) - e - slope * x);
+    block += x * (conserved(s, i) - e - slope * x);
     if ((int64_t)(i + 1) * blocks / n == (int64_t)i * blocks / n) continue;
     square += block * block;
     block = 0;

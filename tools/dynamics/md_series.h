@@ -5,8 +5,8 @@
 
 #include <stdint.h>
 
-enum { SERIES_ROOM = 2048, SERIES_VALUES = 4 };
-enum { SERIES_TIME, SERIES_POTENTIAL, SERIES_KINETIC, SERIES_TEMPERATURE };
+enum { SERIES_ROOM = 2048, SERIES_VALUES = 5 };
+enum { SERIES_TIME, SERIES_POTENTIAL, SERIES_KINETIC, SERIES_TEMPERATURE, SERIES_CONSERVED };
 
 typedef struct {
   int n;               /* number of complete means */
@@ -18,7 +18,7 @@ typedef struct {
 void series_add(md_series *s, const double values[SERIES_VALUES]);
 
 typedef struct {
-  double slope, error; /* drift of potential + kinetic energy per unit of time, and its standard
+  double slope, error; /* drift of the conserved energy per unit of time, and its standard
                           error; NAN: too few points */
 } md_drift;
 /* Least squares. Errors of nearby steps are correlated, so the error is estimated from 10 blocks of

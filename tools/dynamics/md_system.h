@@ -21,6 +21,8 @@ extern const struct argp md_model_argp;  /* --model, --modality, --head, --devic
                                             --atomics, --exact */
 extern const struct argp md_choice_argp; /* these, --structure and --elements */
 
+static const double gpa_per_ev_a3 = 160.2176634;
+
 /* A number in [low, high]; otherwise a usage error naming `option`. */
 double real_number(const struct argp_state *state, const char *option, const char *text, double low,
                    double high);

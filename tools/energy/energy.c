@@ -10,8 +10,6 @@
 #include "tools/common/output.h"
 #include "tools/measure/timing.h"
 
-static const double gpa_per_ev_a3 = 160.2176634;
-
 typedef struct {
   md_choice choice;
   const char *out;

@@ -27,6 +27,10 @@ typedef struct {
   const char *elements; /* "NAME=El,...": elements of atoms by name, or RESIDUE:NAME; NULL: none */
 } structure_options;
 
+extern const double
+    atomic_weights[CLB_ELEMENTS + 1]; /* standard weights; for elements without one, the mass number
+                                         of the most stable isotope */
+
 /* Reads the first frame of a file; the format follows from the end of its name. The first alternate
    location of each residue of a PDB file is used. A cell thinner than an atom is refused. NULL
    options: none. false: error (of size > 0) names the file, the line and what was expected; *s is

@@ -1,6 +1,6 @@
-/* tools/dynamics/md_weights.c - atomic weights: IUPAC's conventional and abridged values of 2021.
- */
-#include "tools/dynamics/md_motion.h"
+/* tools/structures/structure_weights.c - atomic weights: IUPAC's conventional and abridged values
+   of 2021. */
+#include "tools/structures/structure.h"
 
 const double atomic_weights[CLB_ELEMENTS + 1] = {
     0,      1.008,  4.0026, 6.94,   9.0122, 10.81,  12.011, 14.007, 15.999, 18.998, 20.180, 22.990,

@@ -1,5 +1,5 @@
-/* tools/dynamics/md_append.c - files that grow by whole records. */
-#include "tools/dynamics/md_append.h"
+/* tools/common/append.c - files that grow by whole records. */
+#include "tools/common/append.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,7 +1,7 @@
-/* tools/dynamics/md_append.h - files that grow by whole records, and continuing them after a
+/* tools/common/append.h - files that grow by whole records, and continuing them after a
    restart. */
-#ifndef CLB_TOOLS_DYNAMICS_MD_APPEND_H
-#define CLB_TOOLS_DYNAMICS_MD_APPEND_H
+#ifndef CLB_TOOLS_COMMON_APPEND_H
+#define CLB_TOOLS_COMMON_APPEND_H
 
 #include <stdbool.h>
 #include <stdint.h>
