@@ -78,11 +78,13 @@ static void lower_check(ir_kernel *k, const clb_schedule *s, ir_type type) {
   for (int i = 0; i < 2; i++) from[i] = ir_buffer(k, type, false), offset[i] = ir_scalar(k, IR_I64);
   ir_val n = ir_scalar(k, IR_I64), chunk = ir_scalar(k, IR_I64);
   for (int i = 0; i < 2; i++) limit[i] = ir_cast(k, type, ir_scalar(k, IR_I32));
+  ir_val first_receiver = ir_cast(k, type, ir_scalar(k, IR_I32));
   for (int i = 0; i < 2; i++) to[i] = output(k);
   ir_val found = output(k), bad = ir_var(k, none, false), start = begin_chunk(&w, n, chunk);
   for (int u = 0; u < s->graph.entries_per_lane; u++) {
     ir_val place = place_of(&w, start, u), mask = less(k, place, w.end), value[2];
     for (int i = 0; i < 2; i++) value[i] = ir_load(k, from[i], ir_add(k, place, offset[i]), mask);
+    value[1] = ir_sub(k, value[1], first_receiver);
     for (int i = 0; i < 2; i++) {
       ir_val fits =
           both(k, ir_2(k, IR_LE, ir_int(k, type, 0), value[i]), less(k, value[i], limit[i]));

@@ -14,8 +14,8 @@
 /* clang-format off */
 /* All buffers hold int32, except the lists of CHECK_WIDE. A `pair` is (node, edge).
      CHECK    senders, their offset, receivers, their offset, n_edges, chunk, n_senders,
-              n_receivers, out senders, out receivers, out first bad edge of each group (INT32_MAX:
-              none)
+              n_receivers, the receiver that becomes number 0, out senders, out receivers, out first
+              bad edge of each group (INT32_MAX: none)
      COUNT    list, stride (1: nodes, the index is the edge; 2: pairs), n_edges, chunk, which digit,
               out table
      SCAN     rows of `length` numbers: numbers (in place), length, out sum of each row; a group
@@ -30,7 +30,7 @@
      SPLITS   sorted pairs, first slot of each row, number of splits, out segment of each split, out
               split rows
      SEGMENT_LIST  first slot of each row, n_rows, out segments of rows
-   Scalars that count nodes, `stride`, `which digit`, `iterations` and the power of two are i32, all
+   Scalars that count or number nodes, `stride`, `which digit`, `iterations` and the power of two are i32, all
    others i64. */
 /* clang-format on */
 typedef enum {

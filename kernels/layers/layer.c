@@ -82,21 +82,29 @@ ir_val clb_wanted_lanes(ir_kernel *k, ir_val wanted, ir_val left) {
 
 ir_val clb_first_lane(ir_kernel *k) { return ir_2(k, IR_LT, ir_lane(k), clb_i32(k, 1)); }
 
+clb_atom_species clb_atom_species_begin(ir_kernel *k) {
+  clb_atom_species a = {.species = ir_buffer(k, IR_I32, false)};
+  a.offset = ir_scalar(k, IR_I64);
+  a.first = ir_scalar(k, IR_I64);
+  return a;
+}
+
+ir_val clb_species_of(ir_kernel *k, const clb_atom_species *a, bool receiver, ir_val atom,
+                      ir_val mask) {
+  if (receiver) atom = ir_add(k, atom, a->first);
+  return ir_cast(k, IR_I64, ir_load(k, a->species, ir_add(k, atom, a->offset), mask));
+}
+
 clb_ends clb_ends_begin(ir_kernel *k) {
   clb_ends e;
   for (int i = 0; i < 2; i++) e.list[i] = ir_buffer(k, IR_I32, false);
-  e.species = ir_buffer(k, IR_I32, false);
-  e.offset = ir_scalar(k, IR_I64);
+  e.atoms = clb_atom_species_begin(k);
   return e;
-}
-
-ir_val clb_species_of(ir_kernel *k, const clb_ends *e, ir_val atom, ir_val mask) {
-  return ir_cast(k, IR_I64, ir_load(k, e->species, ir_add(k, atom, e->offset), mask));
 }
 
 ir_val clb_end_species(ir_kernel *k, const clb_ends *e, int end, ir_val edge, ir_val mask) {
   ir_val atom = ir_cast(k, IR_I64, ir_load(k, e->list[end], edge, mask));
-  return clb_species_of(k, e, atom, mask);
+  return clb_species_of(k, &e->atoms, !end, atom, mask);
 }
 
 clb_received clb_received_begin(ir_kernel *k) {

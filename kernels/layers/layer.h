@@ -44,13 +44,21 @@ ir_val clb_i32(ir_kernel *k, int64_t x);
 ir_val clb_wanted_lanes(ir_kernel *k, ir_val wanted, ir_val left);
 ir_val clb_first_lane(ir_kernel *k);
 
-/* The atoms at the ends of edges: parameters are lists of receivers and senders, then species of
-   atoms from a number on. */
+/* Species of atoms from a number on; `first`: what a graph's receiver 0 is among them. */
 typedef struct {
-  ir_val list[2], species, offset; /* receivers, senders */
+  ir_val species, offset, first;
+} clb_atom_species;
+clb_atom_species clb_atom_species_begin(ir_kernel *k);
+/* Of a sender, or of a receiver; both i64. */
+ir_val clb_species_of(ir_kernel *k, const clb_atom_species *a, bool receiver, ir_val atom,
+                      ir_val mask);
+
+/* The atoms at the ends of edges: parameters are lists of receivers and senders, then species. */
+typedef struct {
+  ir_val list[2]; /* receivers, senders */
+  clb_atom_species atoms;
 } clb_ends;
 clb_ends clb_ends_begin(ir_kernel *k);
-ir_val clb_species_of(ir_kernel *k, const clb_ends *e, ir_val atom, ir_val mask); /* both i64 */
 /* The same of the receiver (0) or sender (1) of an edge (i64). */
 ir_val clb_end_species(ir_kernel *k, const clb_ends *e, int end, ir_val edge, ir_val mask);
 

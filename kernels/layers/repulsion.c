@@ -88,19 +88,19 @@ static void forward(const clb_problem *p, const clb_schedule *s, ir_kernel *k) {
   pair a = {.k = k, .t = b.t, .p = &p->repulsion};
   const clb_received list = clb_received_begin(k);
   const clb_row_array vectors = clb_layer_array(&b, p->storage, false);
-  clb_ends atoms = {.species = ir_buffer(k, IR_I32, false), .offset = ir_scalar(k, IR_I64)};
+  const clb_atom_species atoms = clb_atom_species_begin(k);
   a.tables = ir_buffer(k, b.t, false);
   const clb_row_array out = clb_layer_array(&b, p->storage, true);
   ir_val add = ir_scalar(k, IR_I32), edge, sender, mask, v[3], value, pull;
   clb_layer_start(&b);
   ir_val zero = ir_real(k, b.t, 0), sum = ir_var(k, zero, false),
-         own = clb_species_of(k, &atoms, b.unit, IR_NONE);
+         own = clb_species_of(k, &atoms, true, b.unit, IR_NONE);
   clb_received_start(&b, &list, &edge, &sender, &mask);
   ir_val row = clb_layer_row(&b, &vectors, edge);
   if (s->layer.wide_vectors) ir_load_wide(k, vectors.buffer, row, mask, 3, v);
   for (int i = 0; i < 3 && !s->layer.wide_vectors; i++)
     v[i] = clb_layer_load(&b, &vectors, row, clb_i64(k, i), mask);
-  const ir_val species[2] = {own, clb_species_of(k, &atoms, sender, mask)};
+  const ir_val species[2] = {own, clb_species_of(k, &atoms, false, sender, mask)};
   energy(&a, square(k, v), species, mask, &value, &pull);
   ir_set(k, sum, ir_add(k, ir_get(k, sum), ir_select(k, mask, value, zero)));
   ir_end(k);

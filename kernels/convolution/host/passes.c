@@ -220,7 +220,7 @@ static clb_status run_edges(call *c, int64_t e0, int64_t e1) {
               *w = parts->weights ? written(c, CLB_OPERAND_W) : NULL, x_whole, w_whole;
   clb_buffer workspace = {.ctx = op->ctx, .memory = c->workspace};
   const clb_memory *m = &c->workspace;
-  bool add = e0 > 0 || op->problem.accumulate;
+  bool add = e0 > 0 || op->problem.accumulate || c->graph->adds;
   if (x) x_whole = to_workspace(x, &workspace, c->needs.x, clb_dtype_bytes(op->problem.arithmetic));
   if (w)
     w_whole = to_workspace(w, &workspace, start_of_weights(&c->needs, e1 - e0),
@@ -258,7 +258,8 @@ static clb_status run_all_edges(call *c) {
   clb_status s = CLB_OK;
   const clb_operand *x = written(c, CLB_OPERAND_X);
   if (!x && !written(c, CLB_OPERAND_Y) && !written(c, CLB_OPERAND_W)) return CLB_OK;
-  if (x && c->op->problem.convolution.atomics && !c->op->problem.accumulate) /* empty sums are 0 */
+  const bool adds = c->op->problem.accumulate || c->graph->adds;
+  if (x && c->op->problem.convolution.atomics && !adds) /* empty sums are 0 */
     s = clb_row_sum_run(parts_of(c->op)->x, c->graph, CLB_BY_SENDER, 0, 0, &x->rows.buffer->memory,
                         0, 0, &x->rows.buffer->memory, x->rows.offset, clb_operand_stride(x), false,
                         NULL, 0);

@@ -35,6 +35,7 @@ static int64_t radix(const clb_graph *g) {
 
 static uint64_t bytes_of(const clb_graph *g, int buffer) {
   if (buffer < CLB_GRAPH_ROW_START) return 4 * (uint64_t)g->edges;
+  if (g->listed && buffer < CLB_GRAPH_FOUND) return 0;
   if (buffer < CLB_GRAPH_EDGE) return 4 * ((uint64_t)g->nodes + 1);
   if (buffer < CLB_GRAPH_SEGMENTS) return 4 * (uint64_t)g->edges;
   if (buffer < CLB_GRAPH_SPLIT_SEGMENTS) return 12 * (uint64_t)g->nodes;
@@ -43,6 +44,14 @@ static uint64_t bytes_of(const clb_graph *g, int buffer) {
   return 4 * (uint64_t)(buffer == CLB_GRAPH_TABLE  ? radix(g) * g->groups
                         : buffer == CLB_GRAPH_SUMS ? radix(g)
                                                    : g->groups);
+}
+
+uint64_t clb_graph_bytes(const clb_graph *g, int64_t nodes, int64_t edges) {
+  clb_graph other = *g;
+  uint64_t n = 0;
+  other.nodes = nodes, other.edges = edges;
+  for (int i = 0; i < CLB_GRAPH_BUFFERS; i++) n += bytes_of(&other, i);
+  return n;
 }
 
 /* Allocates every buffer for the capacities; old contents are not kept. */
@@ -331,7 +340,7 @@ static clb_status take_lists(clb_graph *g, const request *r) {
   clb_status s = CLB_OK;
   for (int i = 0; i < 2 && !s; i++) {
     const clb_index_list *l = &r->list[i];
-    from[i] = l->buffer ? l->buffer : &b[CLB_GRAPH_PAIRS + i];
+    from[i] = l->buffer ? l->buffer : &b[g->listed ? i : CLB_GRAPH_PAIRS + i];
     offset[i] = l->buffer ? l->offset : 0;
     if (l->host)
       s = d->backend->write(d, &from[i]->memory, 0,
@@ -344,8 +353,8 @@ static clb_status take_lists(clb_graph *g, const request *r) {
     s = LAUNCH(g, step, c.groups, clb_buffer_arg(from[1]), clb_i64_arg(offset[1]),
                clb_buffer_arg(from[0]), clb_i64_arg(offset[0]), clb_i64_arg(r->n),
                clb_i64_arg(c.chunk), clb_i32_arg(r->n_rows[1]), clb_i32_arg(r->n_rows[0]),
-               clb_buffer_arg(&b[CLB_GRAPH_SENDERS]), clb_buffer_arg(&b[CLB_GRAPH_RECEIVERS]),
-               clb_buffer_arg(&b[CLB_GRAPH_FOUND]));
+               clb_i32_arg(0), clb_buffer_arg(&b[CLB_GRAPH_SENDERS]),
+               clb_buffer_arg(&b[CLB_GRAPH_RECEIVERS]), clb_buffer_arg(&b[CLB_GRAPH_FOUND]));
   if (!s) s = d->backend->read(d, &b[CLB_GRAPH_FOUND].memory, 0, found, (uint64_t)c.groups * 4);
   for (int64_t i = 0; i < c.groups && !s; i++)
     if (found[i] < first) first = found[i];
@@ -368,10 +377,27 @@ clb_status clb_graph_reserve(clb_graph *g, int64_t n_senders, int64_t n_receiver
 
 clb_status clb_graph_sort(clb_graph *g, int64_t n_senders, int64_t n_receivers, int64_t n_edges) {
   set_counts(g, n_receivers, n_senders, n_edges);
+  if (g->listed) return CLB_OK;
   clb_status s = sort(g, CLB_BY_RECEIVER);
   if (!s && (n_senders || !n_edges)) s = sort(g, CLB_BY_SENDER);
   if (s) set_counts(g, 0, 0, 0);
   return s;
+}
+
+clb_status clb_graph_block(const clb_graph *listed, int64_t first, int64_t n_receivers, int64_t e0,
+                           int64_t n_edges, clb_graph *block) {
+  const clb_buffer *from = listed->buffer, *to = block->buffer;
+  const int64_t n_senders = listed->n_rows[CLB_BY_SENDER];
+  const cut c = cut_up(block, CLB_GRAPH_CHECK, n_edges);
+  block->first_receiver = first;
+  for (int i = 0; i < 2; i++) clb_memory_discard(&to[i].memory);
+  const clb_status s =
+      LAUNCH(block, CLB_GRAPH_CHECK, c.groups, clb_buffer_arg(&from[CLB_GRAPH_SENDERS]),
+             clb_i64_arg(e0), clb_buffer_arg(&from[CLB_GRAPH_RECEIVERS]), clb_i64_arg(e0),
+             clb_i64_arg(n_edges), clb_i64_arg(c.chunk), clb_i32_arg(n_senders),
+             clb_i32_arg(n_receivers), clb_i32_arg(first), clb_buffer_arg(&to[CLB_GRAPH_SENDERS]),
+             clb_buffer_arg(&to[CLB_GRAPH_RECEIVERS]), clb_buffer_arg(&to[CLB_GRAPH_FOUND]));
+  return s ? s : clb_graph_sort(block, n_senders, n_receivers, n_edges);
 }
 
 clb_status clb_graph_update(clb_graph *g, int64_t n_senders, int64_t n_receivers, int64_t n_edges,

@@ -33,6 +33,9 @@ struct clb_graph {
   int64_t n_rows[2], n_edges; /* by direction: n_receivers, n_senders */
   int64_t groups;             /* maximum number of groups that share a list */
   bool whole;                 /* rows are not split, however long they are */
+  bool listed;                /* only the lists are there, of int32; blocks of it are sorted */
+  int64_t first_receiver;     /* of a block: what its receiver 0 is in the whole graph */
+  bool adds;                  /* of a block: sums by sender are added to those of other blocks */
 };
 
 /* For edges that kernels write: reserve makes room (as clb_graph_update does) and leaves the graph
@@ -41,6 +44,13 @@ struct clb_graph {
    alone. */
 clb_status clb_graph_reserve(clb_graph *g, int64_t n_senders, int64_t n_receivers, int64_t n_edges);
 clb_status clb_graph_sort(clb_graph *g, int64_t n_senders, int64_t n_receivers, int64_t n_edges);
+
+/* Makes `block` the graph of the receivers first ... first + n_receivers - 1 of a listed graph,
+   whose edges are number e0 ... e0 + n_edges - 1. Memory for it is there; submits alone. */
+clb_status clb_graph_block(const clb_graph *listed, int64_t first, int64_t n_receivers, int64_t e0,
+                           int64_t n_edges, clb_graph *block);
+/* Bytes of a graph's memory, of such capacities. */
+uint64_t clb_graph_bytes(const clb_graph *g, int64_t nodes, int64_t edges);
 
 /* Number of split indices, including unused ones; _used_: 0 if rows are not split. */
 static inline int64_t clb_graph_splits(int64_t n_edges) {

@@ -60,8 +60,11 @@ void clb_call_received(clb_call *c, const clb_graph *graph) {
 
 void clb_call_species(clb_call *c, const clb_graph *graph, clb_rows species) {
   const int64_t n = c->n, *rows = graph->n_rows;
-  c->n = rows[0] > rows[1] ? rows[0] : rows[1];
+  const int64_t receivers = graph->first_receiver + rows[CLB_BY_RECEIVER],
+                senders = rows[CLB_BY_SENDER];
+  c->n = receivers > senders ? receivers : senders;
   clb_call_numbers(c, "species", species);
+  clb_call_i64(c, graph->first_receiver);
   c->n = n;
 }
 

@@ -227,7 +227,7 @@ void clb_totals_add(const clb_op *op, const void *rows, double *total);
 /* force[i][3] of clb_sum_type = sum over edges that i receives of g_v - sum over edges that i sends
    of g_v (v = sender - receiver: minus the gradient by positions), for i up to the larger of the
    graph's n_receivers and n_senders.  g_v[n_edges][3] of `type`, in the graph's order of edges as
-   it was given. */
+   it was given. Of a block that adds, forces are added to those of other blocks. */
 clb_status clb_forces_create(clb_context *ctx, clb_dtype type, clb_op **op);
 clb_status clb_forces_run(clb_op *op, const clb_graph *graph, clb_rows g_v, clb_rows force);
 /* out[i][3][3] of clb_sum_type = sum over edges that i receives of v (x) g_v, by the same op, for i

@@ -189,20 +189,24 @@ static void call_direction(clb_call *c, const clb_graph *graph, int direction) {
 }
 
 /* Results of n atoms. */
-static clb_status launch_atoms(clb_call *c, int64_t n, int64_t columns, clb_rows out, int pass) {
+static void call_atoms(clb_call *c, int64_t n, int64_t columns, clb_rows out) {
   c->n = n;
   clb_call_rows(c, "result", (clb_dtype)c->op->problem.arithmetic, columns, out, CLB_OUT);
-  return clb_call_run(c, pass);
 }
 
 clb_status clb_forces_run(clb_op *op, const clb_graph *graph, clb_rows g_v, clb_rows force) {
   if (!op || !graph) return CLB_ERROR_ARGUMENT;
-  const int64_t n = graph->n_rows[0] > graph->n_rows[1] ? graph->n_rows[0] : graph->n_rows[1];
+  const int64_t receivers = graph->first_receiver + graph->n_rows[CLB_BY_RECEIVER],
+                senders = graph->n_rows[CLB_BY_SENDER],
+                n = receivers > senders ? receivers : senders;
   clb_call c = clb_call_begin(op, CLB_FORCES, graph->n_edges, n);
   if (c.status) return c.status;
   for (int d = 0; d < 2; d++) call_direction(&c, graph, d);
+  clb_call_i64(&c, graph->first_receiver);
   clb_call_rows(&c, "g_v", (clb_dtype)op->problem.storage, 3, g_v, CLB_IN);
-  return launch_atoms(&c, n, 3, force, FORCES);
+  call_atoms(&c, n, 3, force);
+  clb_call_i32(&c, graph->adds);
+  return clb_call_run(&c, FORCES);
 }
 
 clb_status clb_atom_virials_run(clb_op *op, const clb_graph *graph, clb_rows v, clb_rows g_v,
@@ -214,5 +218,6 @@ clb_status clb_atom_virials_run(clb_op *op, const clb_graph *graph, clb_rows v, 
   call_direction(&c, graph, CLB_BY_RECEIVER);
   clb_call_rows(&c, "v", (clb_dtype)op->problem.storage, 3, v, CLB_IN);
   clb_call_rows(&c, "g_v", (clb_dtype)op->problem.storage, 3, g_v, CLB_IN);
-  return launch_atoms(&c, n, 9, out, ATOM_VIRIALS);
+  call_atoms(&c, n, 9, out);
+  return clb_call_run(&c, ATOM_VIRIALS);
 }
