@@ -89,25 +89,18 @@ static int weights(const clb_layer *y) {
 
 static void share(clb_network *n, const clb_layer *y) {
   clb_convolution_layer *p = y->parameters;
-  const int made = y->out[CLB_CONVOLUTION_MADE];
-  p->shared = (clb_convolution_shared){
-      .frames = clb_value(n, made < 0 ? y->in[CLB_CONVOLUTION_FRAMES] : made),
-      .harmonics = clb_value(n, y->in[CLB_CONVOLUTION_HARMONICS]),
-      .lengths = clb_value(n, y->in[CLB_CONVOLUTION_LENGTHS])};
+  p->shared = (clb_convolution_shared){.frames = clb_value(n, y->in[CLB_CONVOLUTION_FRAMES]),
+                                       .harmonics = clb_value(n, y->in[CLB_CONVOLUTION_HARMONICS]),
+                                       .lengths = clb_value(n, y->in[CLB_CONVOLUTION_LENGTHS])};
 }
 
 static clb_status forward(clb_network *n, clb_layer *y, unsigned adds) {
   const clb_convolution_layer *p = y->parameters;
-  clb_status s = CLB_OK;
   (void)adds;
   share(n, y);
-  if (y->out[CLB_CONVOLUTION_MADE] >= 0)
-    s = clb_convolution_make_frames(p->op, n->n_edges,
-                                    clb_value(n, y->in[CLB_CONVOLUTION_VECTORS]));
-  return s ? s
-           : clb_convolution_forward(p->op, n->graph, clb_value(n, y->in[CLB_CONVOLUTION_X]),
-                                     clb_value(n, directions(y)), clb_value(n, weights(y)),
-                                     clb_value(n, y->out[CLB_CONVOLUTION_MESSAGE]), n->workspace);
+  return clb_convolution_forward(p->op, n->graph, clb_value(n, y->in[CLB_CONVOLUTION_X]),
+                                 clb_value(n, directions(y)), clb_value(n, weights(y)),
+                                 clb_value(n, y->out[CLB_CONVOLUTION_MESSAGE]), n->workspace);
 }
 
 /* Gradients by vectors are added to as build says, all others overwritten. */
@@ -170,13 +163,8 @@ static void free_ops(void *parameters) {
   clb_op_destroy(&((clb_convolution_layer *)parameters)->op);
 }
 
-enum {
-  ALL = (1 << CLB_CONVOLUTION_INS) - 1,
-  MADE = 1 << CLB_CONVOLUTION_MADE,
-  VECTORS = 1 << CLB_CONVOLUTION_VECTORS
-};
+enum { ALL = (1 << CLB_CONVOLUTION_INS) - 1, VECTORS = 1 << CLB_CONVOLUTION_VECTORS };
 const clb_layer_kind clb_convolution_kind = {.reads_in = ALL,
-                                             .reads_out = MADE,
                                              .overwrites = ALL & ~VECTORS,
                                              .build = build,
                                              .tables = tables,

@@ -1,4 +1,4 @@
-/* models/layers/edges.c - what depends on edges' vectors alone: harmonics and lengths. */
+/* models/layers/edges.c - what depends on edges' vectors alone: harmonics and lengths; frames. */
 #include "models/layers/kinds.h"
 
 /* Creates harmonics, forward and backward, or their backward pass that adds. */
@@ -84,3 +84,24 @@ const clb_layer_kind clb_edges_kind = {.reads_in = 1U << CLB_EDGES_VECTORS,
                                        .forward = forward,
                                        .backward = backward,
                                        .free_ops = free_ops};
+
+/* ---- frames, in which convolutions work ---- */
+
+/* Any convolution that reads them makes the same; they have been built. */
+static clb_status build_frames(clb_network *n, clb_layer *y) {
+  clb_frames *p = y->parameters;
+  for (int l = 0; l < n->n_layers; l++)
+    if (n->layer[l]->kind == &clb_convolution_kind &&
+        n->layer[l]->in[CLB_CONVOLUTION_FRAMES] == y->out[0])
+      p->op = ((const clb_convolution_layer *)n->layer[l]->parameters)->op;
+  return CLB_OK;
+}
+
+static clb_status make_frames(clb_network *n, clb_layer *y, unsigned adds) {
+  const clb_frames *p = y->parameters;
+  (void)adds;
+  return clb_convolution_make_frames(p->op, clb_row_count(n, y->out[0]), clb_value(n, y->in[0]),
+                                     clb_value(n, y->out[0]));
+}
+
+const clb_layer_kind clb_frames_kind = {.build = build_frames, .forward = make_frames};

@@ -137,10 +137,10 @@ enum {
   CLB_CONVOLUTION_HARMONICS, /* then without gradient */
   CLB_CONVOLUTION_LENGTHS,   /* with a table */
   CLB_CONVOLUTION_WEIGHTS,   /* without */
-  CLB_CONVOLUTION_FRAMES,    /* unless it makes them */
+  CLB_CONVOLUTION_FRAMES,    /* in frames of edges */
   CLB_CONVOLUTION_INS
 };
-enum { CLB_CONVOLUTION_MESSAGE, CLB_CONVOLUTION_MADE /* frames, by the first layer */ };
+enum { CLB_CONVOLUTION_MESSAGE };
 typedef struct {
   clb_irreps message; /* of which the array may have adjacent terms of one irrep merged */
   bool merged, framed;
@@ -157,6 +157,13 @@ extern const clb_layer_kind clb_convolution_kind;
 enum { CLB_CONVOLUTION_TEXTS = 3 };
 clb_status clb_convolution_describe(clb_network *n, const clb_layer *y,
                                     clb_text text[CLB_CONVOLUTION_TEXTS], clb_convolution_desc *d);
+
+/* ---- frames: vectors -> the frames of edges ---- */
+
+typedef struct {
+  const clb_op *op; /* of a convolution */
+} clb_frames;
+extern const clb_layer_kind clb_frames_kind;
 
 /* ---- norm [9] ---- */
 

@@ -1,4 +1,7 @@
-/* models/passes/frames.c - convolutions in the frames of edges, which the first one makes. */
+/* models/passes/frames.c - convolutions in the frames of edges, which a layer before
+   them makes. */
+#include <string.h>
+
 #include "models/layers/kinds.h"
 #include "models/passes/passes.h"
 
@@ -13,11 +16,25 @@ static clb_status find_columns(clb_network *n, const clb_layer *y, int64_t *colu
   return s;
 }
 
-static void use_frames(clb_layer *y, int frames, bool first) {
+/* A layer that makes them, before the first convolution. */
+static clb_status make_frames(clb_network *n, int frames) {
+  clb_layer *y;
+  int l = 0;
+  while (n->layer[l]->kind != &clb_convolution_kind) l++;
+  const clb_status s = clb_network_layer(n, &clb_frames_kind, "frames", sizeof(clb_frames), &y);
+  if (s) return s;
+  y->in[0] = CLB_VECTORS;
+  y->out[0] = frames;
+  memmove(n->layer + l + 1, n->layer + l, (size_t)(n->n_layers - 1 - l) * sizeof *n->layer);
+  n->layer[l] = y;
+  return CLB_OK;
+}
+
+static void use_frames(clb_layer *y, int frames) {
   clb_convolution_layer *p = y->parameters;
   p->framed = true;
   y->in[CLB_CONVOLUTION_VECTORS] = CLB_VECTORS;
-  *(first ? &y->out[CLB_CONVOLUTION_MADE] : &y->in[CLB_CONVOLUTION_FRAMES]) = frames;
+  y->in[CLB_CONVOLUTION_FRAMES] = frames;
   y->gradients =
       1U << CLB_CONVOLUTION_X | 1U << CLB_CONVOLUTION_VECTORS | 1U << CLB_CONVOLUTION_WEIGHTS;
 }
@@ -36,7 +53,8 @@ clb_status clb_pass_frames(clb_network *n) {
   if (s || columns <= 0) return s;
   const clb_irreps irreps = clb_scalars(columns);
   s = clb_network_array(n, CLB_PER_EDGE, false, &irreps, &frames);
-  for (int l = 0, found = 0; l < n->n_layers && !s; l++)
-    if (n->layer[l]->kind == &clb_convolution_kind) use_frames(n->layer[l], frames, !found++);
+  if (!s) s = make_frames(n, frames);
+  for (int l = 0; l < n->n_layers && !s; l++)
+    if (n->layer[l]->kind == &clb_convolution_kind) use_frames(n->layer[l], frames);
   return s;
 }

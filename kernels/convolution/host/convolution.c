@@ -210,8 +210,9 @@ clb_status clb_convolution_share(clb_op *op, const clb_convolution_shared *share
   return adds ? clb_convolution_vectors_add(v) : CLB_OK;
 }
 
-clb_status clb_convolution_make_frames(const clb_op *op, int64_t n_edges, clb_rows vectors) {
-  return clb_convolution_vectors_make(parts_of(op)->vectors, n_edges, vectors);
+clb_status clb_convolution_make_frames(const clb_op *op, int64_t n_edges, clb_rows vectors,
+                                       clb_rows frames) {
+  return clb_convolution_vectors_make(parts_of(op)->vectors, n_edges, vectors, frames);
 }
 
 bool clb_convolution_reads_harmonics(const clb_op *op) {

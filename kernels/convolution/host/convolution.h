@@ -26,7 +26,8 @@ int64_t clb_convolution_frame_columns(clb_context *ctx, const clb_convolution_de
 /* From now on op, for which the above is not 0, reads what is shared, which must outlive it; adds:
    gradients of vectors are added to. */
 clb_status clb_convolution_share(clb_op *op, const clb_convolution_shared *shared, bool adds);
-clb_status clb_convolution_make_frames(const clb_op *op, int64_t n_edges, clb_rows vectors);
+clb_status clb_convolution_make_frames(const clb_op *op, int64_t n_edges, clb_rows vectors,
+                                       clb_rows frames);
 /* Whether the forward pass reads harmonics, not frames. */
 bool clb_convolution_reads_harmonics(const clb_op *op);
 /* Bytes of workspace with which a pass processes so many edges at a time. */

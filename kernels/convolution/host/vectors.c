@@ -128,6 +128,6 @@ clb_status clb_convolution_vectors_add(clb_convolution_vectors *v) {
 }
 
 clb_status clb_convolution_vectors_make(const clb_convolution_vectors *v, int64_t n_edges,
-                                        clb_rows vectors) {
-  return clb_convolution_frames_run(v->frames, n_edges, &vectors, &v->shared->frames);
+                                        clb_rows vectors, clb_rows frames) {
+  return clb_convolution_frames_run(v->frames, n_edges, &vectors, &frames);
 }

@@ -32,9 +32,9 @@ void clb_convolution_vectors_share(clb_convolution_vectors *v,
                                    const clb_convolution_shared *shared);
 /* Gradients of vectors are added to, where passes work in the frame. */
 clb_status clb_convolution_vectors_add(clb_convolution_vectors *v);
-/* Makes the shared frames. */
+/* Makes frames of vectors. */
 clb_status clb_convolution_vectors_make(const clb_convolution_vectors *v, int64_t n_edges,
-                                        clb_rows vectors);
+                                        clb_rows vectors, clb_rows frames);
 
 /* Bytes that it uses at the end of the workspace, from an offset that is a multiple of 256. */
 int64_t clb_convolution_vectors_bytes(const clb_convolution_vectors *v, clb_pass pass,
