@@ -332,10 +332,11 @@ static void set_commands(clb_opencl *o, const facts *f) {
 }
 
 /* Sub-groups require a selectable size and shuffles; NVIDIA's and AMD's OpenCL provide neither, but
-   NVIDIA's takes PTX, in which Ampere and later have what kernels need. */
+   NVIDIA's takes PTX, in which Ampere and later have what kernels need.  PoCL has Intel's
+   extension, but a shuffle inside an IF inside a loop corrupts its memory (5.0 and 6.0). */
 static void set_dialect(clb_opencl *o, const facts *f, const clb_text *extensions, bool opencl_3) {
   const bool ptx = f->warp && f->capability >= 8,
-             intel = has_word(extensions, "cl_intel_subgroups") && f->sizes[0];
+             intel = has_word(extensions, "cl_intel_subgroups") && f->sizes[0] && !o->pocl;
   const cl_bitfield add = GLOBAL_FP_ATOMIC_ADD_EXT | LOCAL_FP_ATOMIC_ADD_EXT;
   o->rounds_division = f->f32 & CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT;
   o->head.dialect = (clb_dialect){
@@ -366,11 +367,11 @@ clb_status clb_opencl_describe(clb_opencl *o) {
   if (!s) s = get_text(o, false, CL_DRIVER_VERSION, &o->driver);
   if (!s) s = get_facts(o, &extensions, &f);
   if (!s) {
+    o->pocl = has_word(&name, "Portable"); /* "Portable Computing Language" */
     set_dialect(o, &f, &extensions, version.n > 7 && version.s[7] >= '3'); /* "OpenCL 3.0 ..." */
     set_limits(o, &f);
     set_pointers(o, &f, &extensions);
     set_commands(o, &f);
-    o->keeps_text = has_word(&name, "Portable"); /* PoCL, "Portable Computing Language" */
     o->head.info =
         (clb_device_info){o->name,  "opencl",   o->vendor.s, o->description.s, o->driver.s, 1,
                           f.memory, f.f64 != 0, {0}};

@@ -106,8 +106,8 @@ typedef struct {
   bool adopted;         /* context and queue belong to the caller */
   bool intel_gpu;       /* accepts Intel's compiler options */
   bool rounds_division; /* accepts -cl-fp32-correctly-rounded-divide-sqrt */
-  bool keeps_text; /* cache the text: the driver has its own cache, and getting a binary takes a
-                    second compilation */
+  bool pocl; /* the text is cached: the driver has its own cache, and getting a binary takes a
+                second compilation */
   char name[32];
   clb_text vendor, description, driver;
 } clb_opencl;

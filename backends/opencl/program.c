@@ -104,7 +104,7 @@ clb_status clb_opencl_build(clb_device *device, const ir_kernel *k, const clb_te
   clb_opencl *o = (clb_opencl *)device;
   cl_program program = NULL;
   clb_status s = compile(o, k, text->s, text->n, &program);
-  if (!s && o->keeps_text) clb_text_bytes(binary, text->s, text->n);
+  if (!s && o->pocl) clb_text_bytes(binary, text->s, text->n);
   else if (!s) s = get_binary(o, program, binary);
   if (program) o->cl.clReleaseProgram(program);
   return s;
@@ -130,7 +130,7 @@ static clb_status load_binary(clb_opencl *o, const ir_kernel *k, const void *bin
 static clb_status create_kernel(clb_opencl *o, const ir_kernel *k, const void *binary, size_t bytes,
                                 clb_module *m) {
   cl_int code = 0;
-  clb_status s = (o->keeps_text ? compile : load_binary)(o, k, binary, bytes, &m->program);
+  clb_status s = (o->pocl ? compile : load_binary)(o, k, binary, bytes, &m->program);
   if (s) return s;
   m->kernel = o->cl.clCreateKernel(m->program, k->name, &code);
   return !m->kernel || code ? clb_opencl_failed(o->head.error, "clCreateKernel", code) : CLB_OK;

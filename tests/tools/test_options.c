@@ -83,15 +83,16 @@ static void commands(void **state) {
   free(err);
 }
 
-enum { MAX_OPTIONS = 256 };
+enum { MAX_OPTIONS = 256, MAX_PAGES = 40 };
 typedef struct {
   char letter[4], name[32]; /* the letter may be missing */
   bool argument;
+  int page; /* the last one that has it */
 } option;
 
 /* Compares the option of a line of help with those before; takes it if it is new. */
-static void compare_option(option *all, int *n, const char *arguments, const char *line) {
-  option o = {0};
+static void compare_option(option *all, int *n, int page, const char *arguments, const char *line) {
+  option o = {.page = page};
   char next = 0;
   if (strncmp(line, "  -", 3) != 0 && strncmp(line, "      --", 8) != 0) return;
   if (sscanf(line, " -%1[a-zA-Z?], --%31[a-z-]%c", o.letter, o.name, &next) < 2 &&
@@ -104,39 +105,57 @@ static void compare_option(option *all, int *n, const char *arguments, const cha
     if (same_name ? !same_letter || o.argument != all[i].argument : same_letter && *o.letter)
       fail_msg("%s: -%s, --%s%s, but elsewhere -%s, --%s%s", arguments, o.letter, o.name,
                o.argument ? "=" : "", all[i].letter, all[i].name, all[i].argument ? "=" : "");
-    if (same_name) return;
+    if (!same_name) continue;
+    if (all[i].page == page) fail_msg("%s has two options --%s", arguments, o.name);
+    all[i].page = page;
+    return;
   }
   assert_in_range(*n, 0, MAX_OPTIONS - 1);
   all[(*n)++] = o;
 }
 
-/* In all commands an option has one name, one letter or none, and an argument or none. */
+/* Each command, and each op after `source`, whose help lists them. */
+static int list_pages(char pages[][48]) {
+  static const char *const commands[] = {"devices",
+                                         "check",
+                                         "bench",
+                                         "bench launches",
+                                         "bench optimizer",
+                                         "bench --suite quick",
+                                         "compare",
+                                         "tune",
+                                         "bench --without each",
+                                         "convert",
+                                         "energy",
+                                         "md",
+                                         "serve"};
+  enum { COMMANDS = sizeof commands / sizeof *commands };
+  int n = 0;
+  for (; n < COMMANDS; n++) snprintf(pages[n], sizeof *pages, "%s", commands[n]);
+  char *help = printed_by("source --help"), *list = strstr(help, "OP is one of"), *end, *rest;
+  assert_non_null(list);
+  assert_non_null(end = strchr(list, '.'));
+  *end = 0;
+  for (char *op = strtok_r(list + 12, " ,\n", &rest); op; op = strtok_r(NULL, " ,\n", &rest), n++)
+    snprintf(pages[n], sizeof *pages, "source %s", op);
+  free(help);
+  assert_in_range(n, COMMANDS + 8, MAX_PAGES - 1);
+  return n;
+}
+
+/* In all commands an option has one name, one letter or none, and an argument or none; and no op
+   takes the name of an option of its command. */
 static void options_mean_one_thing(void **state) {
   (void)state;
-  static const char *const pages[] = {"devices",
-                                      "check",
-                                      "bench",
-                                      "bench launches",
-                                      "bench optimizer",
-                                      "bench --suite quick",
-                                      "compare",
-                                      "tune",
-                                      "bench --without each",
-                                      "convert",
-                                      "energy",
-                                      "md",
-                                      "serve",
-                                      "source spherical_harmonics",
-                                      "source tensor_product",
-                                      "source convolution",
-                                      "source symmetric_contraction"};
   static option all[MAX_OPTIONS];
+  char pages[MAX_PAGES][48];
+  const int n_pages = list_pages(pages);
   int n = 0;
-  for (size_t i = 0; i < sizeof pages / sizeof *pages; i++) {
+  for (int i = 0; i < n_pages; i++) {
     const char *arguments = format("%s --help", pages[i]);
     char *out = printed_by(arguments), *rest = out;
     for (char *line; (line = strtok_r(rest, "\n", &rest));)
-      compare_option(all, &n, arguments, line);
+      compare_option(all, &n, i, arguments, line);
     free(out);
   }
   assert_true(n > 60);

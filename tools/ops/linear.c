@@ -23,11 +23,11 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
     case ARGP_KEY_INIT:
       d->irreps_in = p->in;
       d->irreps_out = p->out;
-      keep_text(state, "--in", "128x0e+128x1o+128x2e", p->in, sizeof p->in);
-      keep_text(state, "--out", p->in, p->out, sizeof p->out);
+      keep_text(state, "--irreps-in", "128x0e+128x1o+128x2e", p->in, sizeof p->in);
+      keep_text(state, "--irreps-out", p->in, p->out, sizeof p->out);
       return 0;
-    case KEY_IN: keep_text(state, "--in", arg, p->in, sizeof p->in); return 0;
-    case KEY_OUT: keep_text(state, "--out", arg, p->out, sizeof p->out); return 0;
+    case KEY_IN: keep_text(state, "--irreps-in", arg, p->in, sizeof p->in); return 0;
+    case KEY_OUT: keep_text(state, "--irreps-out", arg, p->out, sizeof p->out); return 0;
     case KEY_BIAS: d->bias = 1; return 0;
     case KEY_PATH: d->path_normalization = CLB_PATH_PATH; return 0;
     case KEY_LAYOUT:
@@ -45,8 +45,8 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
 }
 
 static const struct argp_option options[] = {
-    {"in", KEY_IN, "IRREPS", 0, "Irreps of x (default: 128x0e+128x1o+128x2e)", 0},
-    {"out", KEY_OUT, "IRREPS", 0, "Irreps of z (default: the same)", 0},
+    {"irreps-in", KEY_IN, "IRREPS", 0, "Irreps of x (default: 128x0e+128x1o+128x2e)", 0},
+    {"irreps-out", KEY_OUT, "IRREPS", 0, "Irreps of z (default: the same)", 0},
     {"bias", KEY_BIAS, NULL, 0, "Biases of 0e", 0},
     {"path", KEY_PATH, NULL, 0, "Normalise by paths, not by elements", 0},
     {"layout", KEY_LAYOUT, "NAME", 0, "mul_ir (default) or ir_mul", 0},
