@@ -237,6 +237,9 @@ ARGUMENTS = {{
 # Those that return no status.
 RESULTS = {{
 {results}}}
+# What passes take and what they give, each with the operand whose shape it has.
+OPERANDS = {{
+{operands}}}
 # Structs that may grow: the library's clb_NAME_sized takes their sizes after the arguments.
 SIZES = {{
 {sizes}}}
@@ -251,6 +254,27 @@ def listed(before, items, after):
     text = before + ", ".join(item.replace(" ", "\0") for item in items) + after
     indent = " " * (before.rindex("[") + 1)
     return textwrap.fill(text, 100, subsequent_indent=indent).replace("\0", " ") + "\n"
+
+
+def operands():
+    """Of each pass of signatures.def, clb_NAME_PASS, what it takes and what it gives, "name:shape",
+    as src/base/signature.c derives it."""
+    found = {}
+    text = (ROOT / "src" / "base" / "signatures.def").read_text()
+    for name, row in re.findall(r"^SIGNATURE\((\w+)(.*)\)$", text, re.M):
+        inputs = [part.split(", ") for part in re.findall(r"IN\((.*?)\)", row)]
+        of, z, g, last = re.search(r"OUT\((.*?)\)", row)[1].lower().split(", ")
+        shapes, x, a, p = ([part[i].lower() for part in inputs] for i in range(4))
+
+        def named(names, before=""):
+            return [f"{before}{name}:{shape}" for name, shape in zip(names, shapes)]
+        first, second, third = named(x), named(x) + [f"{g}:{of}"], named(x) + [f"{g}:{of}"] + named(a)
+        passes = {"forward": (first, [f"{z}:{of}"]), "backward": (second, named(x, "g_")),
+                  "double_backward": (third, named(x, "d_") + [f"d_{g}:{of}"]),
+                  "triple_backward": (third + named(p) + [f"{last}:{of}"],
+                                      named(x, "e_") + [f"e_{g}:{of}"] + named(a, "e_"))}
+        found.update((f"clb_{name}_{key}", both) for key, both in passes.items())
+    return found
 
 
 class Python:
@@ -280,14 +304,32 @@ class Python:
         return STRUCTS.format(version=self.headers.version, structs=structs, enumerators="".join(
             f"{name[4:]} = {value}\n" for name, value in constants))
 
+    def operands(self, name, function, known):
+        """A line of the table; nothing where the function takes no rows.  An op that has no
+        signature has that of another, whose operands are called the same."""
+        rows = [a.name for a in function.arguments if a.type == "clb_rows" and not a.stars]
+        for a in function.arguments:
+            members = sum(self.headers.structs.get(a.type, []), [])
+            if members and all(m.type == "clb_rows" for m in members):
+                rows = [m.name for m in members]
+        if not rows:
+            return ""
+        for given, made in [known[name]] if name in known else known.values():
+            if [item.partition(":")[0] for item in given + made] == rows:
+                sides = [f'"{" ".join(side)}"' for side in (given, made)]
+                return listed(f'    "{name[4:]}": [', sides, "],")
+        sys.exit(f"{name}: no row of signatures.def has the operands {', '.join(rows)}")
+
     def functions(self):
         result = {"void": "None", "*": "c.c_char_p"}
-        tables = {"arguments": "", "results": "", "sizes": ""}
+        tables = {"arguments": "", "results": "", "sizes": "", "operands": ""}
+        known = operands()
         for name, f in self.headers.functions.items():
             key = f'    "{name[4:]}": '
             tables["arguments"] += listed(key + "[", map(self.kind, f.arguments), "],")
             tables["results"] += f"{key}{result[f.result]},\n" if f.result in result else ""
             sizes = [f"s.{struct[4:]}" for struct in f.sizes]
+            tables["operands"] += self.operands(name, f, known)
             tables["sizes"] += listed(key + "[", sizes, "],") if sizes else ""
         return FUNCTIONS.format(**tables)
 

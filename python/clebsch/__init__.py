@@ -5,6 +5,7 @@ own, as they need those packages."""
 from ._context import Context, Device, devices
 from ._library import Error
 from ._structs import VERSION as __version__
+from .contraction import SymmetricContraction, symmetric_contraction
 from .gate import Gate, NormActivation, gate, norm_activation
 from .linear import Linear, linear
 from .model import Model, Neighbours, Results, convert
@@ -13,6 +14,8 @@ from .optimizer import Optimizer, Progress
 from .ops import (Convolution, Graph, Paths, SphericalHarmonics, TensorProduct, convolution, paths,
                   spherical_harmonics, tensor_product)
 
-__all__ = ["Context", "Convolution", "Device", "Error", "Gate", "Graph", "Linear", "Model", "Neighbours", "NormActivation", "Optimizer", "Paths", "Progress",
-           "Results", "RmsNorm", "SphericalHarmonics", "TensorProduct", "__version__", "convert",
-           "convolution", "devices", "gate", "linear", "norm_activation", "paths", "rms_norm", "spherical_harmonics", "tensor_product"]
+__all__ = ["Context", "Convolution", "Device", "Error", "Gate", "Graph", "Linear", "Model",
+           "Neighbours", "NormActivation", "Optimizer", "Paths", "Progress", "Results", "RmsNorm",
+           "SphericalHarmonics", "SymmetricContraction", "TensorProduct", "__version__", "convert",
+           "convolution", "devices", "gate", "linear", "norm_activation", "paths", "rms_norm",
+           "spherical_harmonics", "symmetric_contraction", "tensor_product"]

@@ -39,12 +39,12 @@ def exact_keywords(function: Function) -> Function:
     def checked(*arguments, **keywords):
         for word in keywords:
             if word not in names:
-                raise TypeError(f"{called}: there is no keyword {word!r}; {_right(word, names)}")
+                raise TypeError(f"{called}: there is no keyword {word!r}; {right_word(word, names)}")
         return function(*arguments, **keywords)
     return checked  # type: ignore[return-value]
 
 
-def _right(word, names):
+def right_word(word, names):
     key = word.lower().strip("_")
     found = [name for name in WORDS.get(key, ()) if name in names]
     if key not in WORDS:

@@ -150,6 +150,35 @@ RESULTS = {
     "optimizer_destroy": None,
     "model_destroy": None,
 }
+# What passes take and what they give, each with the operand whose shape it has.
+OPERANDS = {
+    "spherical_harmonics_forward": ["x:x", "y:y"],
+    "spherical_harmonics_backward": ["x:x g_y:y", "g_x:x"],
+    "spherical_harmonics_double_backward": ["x:x g_y:y h:x", "d_x:x d_g_y:y"],
+    "tensor_product_forward": ["x:x y:y w:w", "z:z"],
+    "tensor_product_backward": ["x:x y:y w:w g:z", "g_x:x g_y:y g_w:w"],
+    "tensor_product_double_backward": ["x:x y:y w:w g:z a:x b:y c:w", "d_x:x d_y:y d_w:w d_g:z"],
+    "tensor_product_triple_backward": ["x:x y:y w:w g:z a:x b:y c:w p:x q:y r:w s:z",
+                                       "e_x:x e_y:y e_w:w e_g:z e_a:x e_b:y e_c:w"],
+    "symmetric_contraction_forward": ["x:x w:w", "z:z"],
+    "symmetric_contraction_backward": ["x:x w:w g:z", "g_x:x g_w:w"],
+    "symmetric_contraction_double_backward": ["x:x w:w g:z a:x c:w", "d_x:x d_w:w d_g:z"],
+    "convolution_forward": ["x:x y:y w:w", "z:z"],
+    "convolution_backward": ["x:x y:y w:w g:z", "g_x:x g_y:y g_w:w"],
+    "convolution_double_backward": ["x:x y:y w:w g:z a:x b:y c:w", "d_x:x d_y:y d_w:w d_g:z"],
+    "rms_norm_forward": ["x:x w:w", "y:z"],
+    "rms_norm_backward": ["x:x w:w g:z", "g_x:x g_w:w"],
+    "rms_norm_double_backward": ["x:x w:w g:z a:x c:w", "d_x:x d_w:w d_g:z"],
+    "gate_forward": ["x:x", "y:z"],
+    "gate_backward": ["x:x g:z", "g_x:x"],
+    "gate_double_backward": ["x:x g:z a:x", "d_x:x d_g:z"],
+    "linear_forward": ["x:x w:w", "z:z"],
+    "linear_backward": ["x:x w:w g:z", "g_x:x g_w:w"],
+    "linear_double_backward": ["x:x w:w g:z a:x c:w", "d_x:x d_w:w d_g:z"],
+    "norm_activation_forward": ["x:x w:w", "y:z"],
+    "norm_activation_backward": ["x:x w:w g:z", "g_x:x g_w:w"],
+    "norm_activation_double_backward": ["x:x w:w g:z a:x c:w", "d_x:x d_w:w d_g:z"],
+}
 # Structs that may grow: the library's clb_NAME_sized takes their sizes after the arguments.
 SIZES = {
     "context_device": [s.device_info],

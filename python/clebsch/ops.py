@@ -2,28 +2,28 @@
 
 Each is a function that returns an op, whose passes are methods: forward, backward (gradients of sum
 g z) and double_backward (gradients of the sum of a, b, c times the gradients).  clebsch.h has what
-they compute; operands have its names and order."""
+they compute; operands have its names and order, and `out` may follow them."""
 from __future__ import annotations
 
 import ctypes as c
-from typing import Any, NamedTuple, Optional, Sequence, Tuple, Union
+from typing import Any, Callable, NamedTuple, Optional, Sequence, Tuple, Union
+
+import numpy as np
 
 from . import _arrays, _checks
 from . import _structs as s
 from ._checks import choice
 from ._context import Context
 from ._library import Error
-from ._op import PASSES, Op, context_of
+from ._op import LAYOUTS, PASSES, Op, bits_of, context_of, described, measured
 
 NORMALIZATIONS = {"component": s.COMPONENT, "norm": s.NORM, "integral": s.INTEGRAL}
 IRREP_NORMALIZATIONS = {"component": s.IRREP_COMPONENT, "norm": s.IRREP_NORM, "none": s.IRREP_NONE}
 PATH_NORMALIZATIONS = {"element": s.PATH_ELEMENT, "path": s.PATH_PATH, "none": s.PATH_NONE}
-LAYOUTS = {"mul_ir": s.MUL_IR, "ir_mul": s.IR_MUL}
 KINDS = dict.fromkeys(("channel_wise", "fully_connected", "full", "elementwise"), 0)
 ORDERS = {"sorted": s.SORTED, "as_found": s.AS_FOUND}
 MODES = {"uvw": s.UVW, "uvu": s.UVU, "uvv": s.UVV, "uuw": s.UUW, "uuu": s.UUU, "uvuv": s.UVUV,
          "uvu<v": s.UVU_HALF, "u<vw": s.UVW_HALF}
-BITS = {"x": s.OPERAND_X, "y": s.OPERAND_Y, "w": s.OPERAND_W, "z": s.OPERAND_Z}
 
 class Paths(NamedTuple):
     """What couples to what: instructions are e3nn's (in1, in2, out, mode, has_weight
@@ -57,24 +57,8 @@ def _irreps(operand, irreps):
     return _checks.text(f"irreps_{operand}", irreps).encode()
 
 
-def _types(dtype, arithmetic):
-    storage = choice("dtype", dtype, _arrays.DTYPES)
-    other = "f64" if dtype == "f64" else "f32"
-    return storage, choice("arithmetic", arithmetic or other, {"f64": s.F64, "f32": s.F32})
-
-
-class SphericalHarmonics(Op):
-    def forward(self, x: Any, out: Any = None) -> Any:
-        """y[n][D] of x[n][3]."""
-        return self._run("forward", (x,), out)
-
-    def backward(self, x: Any, g_y: Any, out: Any = None) -> Any:
-        """g_x[n][3], the gradient of sum g_y y."""
-        return self._run("backward", (x, g_y), out)
-
-    def double_backward(self, x: Any, g_y: Any, h: Any, out: Any = None) -> Tuple[Any, ...]:
-        """d_x[n][3] and d_g_y[n][D], the gradients of sum h g_x."""
-        return self._run("double_backward", (x, g_y, h), out)
+class SphericalHarmonics(Op, name="spherical_harmonics"):
+    """y[n][D] of x[n][3]; g_y, the gradient by y; h, the incoming gradient of g_x."""
 
 
 @_checks.exact_keywords
@@ -94,49 +78,17 @@ def spherical_harmonics(degrees: Sequence[int], normalization: str = "component"
     in_c = (c.c_int * len(numbers))(*numbers)
     normalize = _checks.flag("normalize", normalize)
     kind = choice("normalization", normalization, NORMALIZATIONS)
-    _types(dtype or "f32", arithmetic)
-
-    def describe(dtype, passes):
-        storage, working = _types(dtype, arithmetic)
-        return s.spherical_harmonics_desc(
-            degrees=in_c, n_degrees=len(numbers), normalization=kind, normalize=int(normalize),
-            storage=storage, arithmetic=working, passes=passes)
-    operands = {"forward": (["x"], ["y"]), "backward": (["x", "g_y"], ["g_x"]),
-                "double_backward": (["x", "g_y", "h"], ["d_x", "d_g_y"])}
-    kinds = {"x": "x", "y": "y", "g_y": "y", "g_x": "x", "h": "x", "d_x": "x", "d_g_y": "y"}
+    desc = described(s.spherical_harmonics_desc, dtype, arithmetic, degrees=in_c,
+                     n_degrees=len(numbers), normalization=kind, normalize=normalize)
     columns = {"x": 3, "y": sum(2 * degree + 1 for degree in numbers)}
-    return SphericalHarmonics("spherical_harmonics", context_of(device), dtype, describe, columns,
-                              operands, kinds, "xy")
+    return SphericalHarmonics(context_of(device), dtype, arithmetic, desc, columns, "xy")
 
 
-class TensorProduct(Op):
-    """columns: of x, y, z and w.  paths: what was asked for."""
+class TensorProduct(Op, name="tensor_product"):
+    """z[n][Z] of x[n][X], y[n][Y] and w[n][W], or w[W] with shared_weights.  paths: what was asked
+    for."""
 
-    def _counts(self, inputs):
-        apart = [None if self.shared_weights and operand and self._kinds[operand.view.what] == "w"
-                 else operand for operand in inputs]
-        counts = super()._counts(apart)
-        return {**counts, "w": 1} if self.shared_weights else counts
-
-    def forward(self, x: Any, y: Any, w: Any = None, out: Any = None) -> Any:
-        """z[n][Z] of x[n][X], y[n][Y], w[n][W]."""
-        return self._run("forward", (x, y, w), out)
-
-    def backward(self, x: Any, y: Any, w: Any, g: Any, out: Any = None) -> Tuple[Any, ...]:
-        """g_x, g_y and g_w, the gradients of sum g z."""
-        return self._run("backward", (x, y, w, g), out)
-
-    def double_backward(self, x: Any, y: Any, w: Any, g: Any, a: Any, b: Any, c: Any = None,
-                        out: Any = None) -> Tuple[Any, ...]:
-        """d_x, d_y, d_w and d_g, the gradients of sum a g_x + b g_y + c g_w."""
-        return self._run("double_backward", (x, y, w, g, a, b, c), out)
-
-
-_OPERANDS = {"forward": (["x", "y", "w"], ["z"]),
-             "backward": (["x", "y", "w", "g"], ["g_x", "g_y", "g_w"]),
-             "double_backward": (["x", "y", "w", "g", "a", "b", "c"], ["d_x", "d_y", "d_w", "d_g"])}
-_KINDS = {"x": "x", "y": "y", "w": "w", "z": "z", "g": "z", "a": "x", "b": "y", "c": "w",
-          "g_x": "x", "g_y": "y", "g_w": "w", "d_x": "x", "d_y": "y", "d_w": "w", "d_g": "z"}
+    triple_backward: Callable[..., Any]
 
 
 def _instructions(given):
@@ -157,34 +109,23 @@ def _instructions(given):
     return (s.instruction * len(made))(*made)
 
 
-def _product(kind, name, wanted, device, wrap, dtype, arithmetic, layout, shared_weights,
-             gradients, irrep_normalization, path_normalization):
-    context, (storage, working) = context_of(device), _types(dtype or "f32", arithmetic)
+def _product(wanted, dtype, arithmetic, context, layout, shared_weights, gradients,
+             irrep_normalization, path_normalization):
+    """The description, and the lengths of rows."""
     irreps_x, irreps_y, irreps_z = (_irreps(o, given) for o, given in zip("xyz", wanted))
     steps = _instructions(wanted.instructions)
-    shared_weights = _checks.flag("shared_weights", shared_weights)
     layout = choice("layout", layout, LAYOUTS)
-    irreps = choice("irrep_normalization", irrep_normalization, IRREP_NORMALIZATIONS)
-    letters = set(_checks.text("gradients", gradients))
-    computed = sum(choice("gradients", letter, BITS) for letter in letters)
-    desc = s.tensor_product_desc(
-        irreps_x=irreps_x, irreps_y=irreps_y, irreps_z=irreps_z,
-        instructions=steps, n_instructions=len(steps),
-        irrep_normalization=irreps,
+    desc = described(
+        s.tensor_product_desc, dtype, arithmetic, irreps_x=irreps_x, irreps_y=irreps_y,
+        irreps_z=irreps_z, instructions=steps, n_instructions=len(steps),
+        irrep_normalization=choice("irrep_normalization", irrep_normalization,
+                                   IRREP_NORMALIZATIONS),
         path_normalization=choice("path_normalization", path_normalization, PATH_NORMALIZATIONS),
-        layout_x=layout, layout_y=layout, layout_z=layout, shared_weights=shared_weights,
-        gradients=computed, storage=storage, arithmetic=working, passes=1)
-    sizes = s.tensor_product_sizes()
-    context._call("tensor_product_measure", c.byref(desc), c.byref(sizes))
-
-    def describe(dtype, passes):
-        desc.storage, desc.arithmetic = _types(dtype, arithmetic)
-        desc.passes = passes
-        return wrap(desc)
-    columns = {o: getattr(sizes, o) for o in "xyzw"}
-    op = kind(name, context, dtype, describe, columns, _OPERANDS, _KINDS, gradients)
-    op.shared_weights, op.paths = shared_weights, wanted
-    return op
+        layout_x=layout, layout_y=layout, layout_z=layout,
+        shared_weights=_checks.flag("shared_weights", shared_weights),
+        gradients=bits_of(gradients, "xywz"))
+    sizes = measured(context, "tensor_product", desc)
+    return desc, {o: getattr(sizes, o) for o in "xyzw"}
 
 
 @_checks.exact_keywords
@@ -198,10 +139,13 @@ def tensor_product(irreps_x: str, irreps_y: str, irreps_z: str, instructions: Se
 
     dtype, arithmetic: as for spherical_harmonics.  layout: "mul_ir" or "ir_mul".  gradients: those
     that derivative passes compute; the others are None."""
-    wanted = Paths(irreps_x, irreps_y, irreps_z, instructions)
-    return _product(TensorProduct, "tensor_product", wanted, device, lambda desc: desc, dtype,
-                    arithmetic, layout, shared_weights, gradients, irrep_normalization,
-                    path_normalization)
+    wanted, context = Paths(irreps_x, irreps_y, irreps_z, instructions), context_of(device)
+    desc, columns = _product(wanted, dtype, arithmetic, context, layout, shared_weights, gradients,
+                             irrep_normalization, path_normalization)
+    op = TensorProduct(context, dtype, arithmetic, desc, columns, gradients,
+                       {"w": 1} if shared_weights else {})
+    op.paths = wanted
+    return op
 
 
 class Graph:
@@ -220,7 +164,7 @@ class Graph:
             view.expect(self.context, ("i32", "i64"))
             if len(view.shape) != 1 or view.shape != views[0].shape or view.dtype != views[0].dtype:
                 raise ValueError("senders and receivers must be of one type and as many")
-            if view.shape[0] > 1 and view.strides[0] != 1:
+            if not view.is_dense():
                 raise Error(f"{view.what}: its elements must be adjacent")
         self.n_edges = views[0].shape[0]
         nodes = max(self.n_receivers, self.n_senders)
@@ -239,42 +183,60 @@ class Graph:
         return s.index_list(buffer=buffer.value), (view, buffer)
 
 
-class Convolution(TensorProduct):
-    """z[i] = scale * sum over edges e into i of T(x[sender(e)], y[e], w[e])."""
+class Convolution(Op, name="convolution", first=("graph",)):
+    """z[i] = scale * sum over edges e into i of T(x[sender(e)], y[e], w[e]): z[n_receivers][Z] of
+    x[n_senders][X], y[n_edges][Y] and w[n_edges][W], or w[W] with shared_weights.
 
-    def _convolve(self, name, graph, arrays, out):
+    weights: W, of which there is a function each where there are knots."""
+
+    _workspace, _workspace_bytes, _table = None, 0, None
+
+    def _call(self, name, arrays, named, out):
+        if "graph" in named:
+            arrays = (named.pop("graph"), *arrays)
+        if not arrays or not isinstance(arrays[0], Graph):
+            raise TypeError(f"graph: {arrays[0] if arrays else None!r}; it must be a clebsch.Graph")
+        graph, of = arrays[0], self._passes[name]
+        arrays, out, _ = self._bind(name, of.inputs, arrays[1:], named, out)
         if graph.context is not self.context:
             raise Error("the graph is of another context than the op")
 
         def workspace(op):
             least, most = c.c_uint64(), c.c_uint64()
-            self.context._call("convolution_workspace", PASSES.index(name), graph._handle,
-                              c.byref(least), c.byref(most), handle=op)
+            self.context._call("convolution_workspace", PASSES[name], graph._handle,
+                               c.byref(least), c.byref(most), handle=op)
             if most.value > self._workspace_bytes:
                 self._workspace = self.context._make("buffer_create", "buffer", most.value)
                 self._workspace_bytes = most.value
             return (self._workspace,)
         counts = {"x": graph.n_senders, "z": graph.n_receivers, "y": graph.n_edges,
-                  "w": 1 if self.shared_weights else graph.n_edges}
-        return self._run(name, arrays, out, counts, graph._handle, workspace)
+                  "w": graph.n_edges, **self._fixed}
+        return self._run(name, of, arrays, out, None, counts, graph._handle, workspace)
 
-    _workspace, _workspace_bytes = None, 0
+    def _compile(self, name, dtype):
+        known = (name, dtype) in self._compiled
+        compiled = super()._compile(name, dtype)
+        if not known and self._table is not None:
+            self._set(compiled)
+        return compiled
 
-    def forward(self, graph: Graph, x: Any, y: Any, w: Any = None,  # type: ignore[override]
-                out: Any = None) -> Any:
-        """z[n_receivers][Z] of x[n_senders][X], y[n_edges][Y], w[n_edges][W]."""
-        return self._convolve("forward", graph, (x, y, w), out)
+    def _set(self, compiled):
+        self.context._call("convolution_set_table", self._table.ctypes.data_as(c.POINTER(c.c_double)),
+                           handle=compiled.handle)
 
-    def backward(self, graph: Graph, x: Any, y: Any, w: Any, g: Any,  # type: ignore[override]
-                 out: Any = None) -> Tuple[Any, ...]:
-        """g_x, g_y and g_w, the gradients of sum g z."""
-        return self._convolve("backward", graph, (x, y, w, g), out)
+    def knots(self) -> np.ndarray:
+        """The lengths [knots] at which set_table takes weights."""
+        lengths = np.empty(self._desc.knots)
+        op = self._compile("forward", self.dtype or "f32")
+        self.context._call("convolution_knots", lengths.ctypes.data_as(c.POINTER(c.c_double)),
+                           handle=op.handle)
+        return lengths
 
-    def double_backward(self, graph: Graph, x: Any, y: Any, w: Any,  # type: ignore[override]
-                        g: Any, a: Any, b: Any, c: Any = None,
-                        out: Any = None) -> Tuple[Any, ...]:
-        """d_x, d_y, d_w and d_g, the gradients of sum a g_x + b g_y + c g_w."""
-        return self._convolve("double_backward", graph, (x, y, w, g, a, b, c), out)
+    def set_table(self, values: Any) -> None:
+        """The weights [knots][weights] through which splines of the length go."""
+        self._table = _checks.reals("values", values, (self._desc.knots, self.weights))
+        for compiled in self._compiled.values():
+            self._set(compiled)
 
 
 @_checks.exact_keywords
@@ -282,15 +244,32 @@ def convolution(irreps_x: str, irreps_y: str, irreps_z: str, instructions: Seque
                 scale: float = 1.0, atomics: bool = False, device: Union[str, Context] = "",
                 dtype: Optional[str] = None, arithmetic: Optional[str] = None,
                 layout: str = "mul_ir", shared_weights: bool = False, gradients: str = "xywz",
-                irrep_normalization: str = "component",
-                path_normalization: str = "element") -> Convolution:
+                irrep_normalization: str = "component", path_normalization: str = "element",
+                vectors: bool = False, normalization: str = "component", knots: int = 0,
+                first_knot: float = 0.0, last_knot: float = 0.0,
+                break_at: float = 0.0) -> Convolution:
     """The graph convolution; its operands are those of tensor_product, of which it has the options.
 
-    atomics: gradients of x are summed with atomics: faster, and not bitwise reproducible."""
-    by, atomic = _checks.number("scale", scale), _checks.flag("atomics", atomics)
-
-    def wrap(desc):
-        return s.convolution_desc(product=desc, scale=by, atomics=atomic)
-    wanted = Paths(irreps_x, irreps_y, irreps_z, instructions)
-    return _product(Convolution, "convolution", wanted, device, wrap, dtype, arithmetic, layout,
-                    shared_weights, gradients, irrep_normalization, path_normalization)
+    atomics: gradients of x are summed with atomics: faster, and not bitwise reproducible.
+    vectors: y is the vectors of edges, [n_edges][3], whose harmonics the op computes, with that
+    normalization.  knots: w is the lengths of edges, [n_edges][1] (with vectors there is no w), and
+    weights are splines of them, which set_table gives, from first_knot to last_knot; at break_at
+    their second derivatives may jump.  clebsch.h has all of it."""
+    desc = s.convolution_desc(
+        scale=_checks.number("scale", scale), atomics=_checks.flag("atomics", atomics),
+        knots=_checks.count("knots", knots), first_knot=_checks.number("first_knot", first_knot),
+        last_knot=_checks.number("last_knot", last_knot),
+        break_at=_checks.number("break_at", break_at), vectors=_checks.flag("vectors", vectors),
+        normalization=choice("normalization", normalization, NORMALIZATIONS))
+    wanted, context = Paths(irreps_x, irreps_y, irreps_z, instructions), context_of(device)
+    desc.product, columns = _product(wanted, dtype, arithmetic, context, layout, shared_weights,
+                                     gradients, irrep_normalization, path_normalization)
+    weights = columns["w"]
+    if desc.knots:
+        columns["w"] = 0 if desc.vectors else 1
+    if desc.vectors:
+        columns["y"] = 3
+    op = Convolution(context, dtype, arithmetic, desc, columns, gradients,
+                     {"w": 1} if shared_weights else {})
+    op.paths, op.weights = wanted, weights
+    return op

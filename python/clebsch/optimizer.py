@@ -67,7 +67,7 @@ class _Arrays:
         self.views = [_arrays.View(array, context, f"{what}[{i}]")
                       for i, array in enumerate(arrays)]
         for view in self.views:
-            view.expect(context, tuple(_arrays.DTYPES))
+            view.expect(context, None)
             if view.device == "host" and context.backend != "cpu":
                 raise Error(f"{view.what} is in the host's memory; on {context.name} an optimizer "
                             "takes arrays of the device")
@@ -76,9 +76,7 @@ class _Arrays:
             if view.dtype != self.views[0].dtype:
                 raise TypeError(f"{view.what} holds {view.dtype}, {self.views[0].what} "
                                 f"{self.views[0].dtype}; all must be of one type")
-            extents = [n for n in zip(view.shape, view.strides) if n[0] != 1]
-            steps = _arrays._dense([n for n, _ in extents])
-            if 0 not in view.shape and [step for _, step in extents] != steps:
+            if 0 not in view.shape and not view.is_dense():
                 raise Error(f"{view.what}: elements must follow each other; strides are "
                             f"{list(view.strides)}")
         self.buffers = [self._wrap(view, context) for view in self.views]

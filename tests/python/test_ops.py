@@ -1,4 +1,6 @@
 """Ops on arrays: by mathematical property, in others' memory, on PoCL, and what is refused."""
+import ctypes as c
+import inspect
 import os
 import subprocess
 import unittest
@@ -28,6 +30,38 @@ class Foreign:
 
     def __dlpack_device__(self):
         return self.device or self.array.__dlpack_device__()
+
+
+class Tensor(c.Structure):
+    """DLTensor."""
+    _fields_ = [("data", c.c_void_p), ("device_type", c.c_int32), ("device_id", c.c_int32), ("ndim", c.c_int32), ("code", c.c_uint8),
+                ("bits", c.c_uint8), ("lanes", c.c_uint16), ("shape", c.c_void_p), ("strides", c.c_void_p), ("byte_offset", c.c_uint64)]
+
+
+class Exchanged(Foreign):
+    """The same, with DLPack's functions for C."""
+    calls = 0
+
+    def __init__(self, array, refuses=False, device=None):
+        super().__init__(array, device)
+        self.refuses, self.numbers = refuses, (c.c_int64 * 4)(*array.shape, *(step // 8 for step in array.strides))
+
+    @c.PYFUNCTYPE(c.c_int, c.py_object, c.POINTER(Tensor))
+    def tensor_from(self, out):
+        if self.refuses:
+            return -1
+        Exchanged.calls += 1
+        at = c.addressof(self.numbers)
+        out[0] = Tensor(self.array.ctypes.data - 8, *self.__dlpack_device__(), 2, 2, 64, 1, at, at + 16, 8)
+        return 0
+
+    api = (c.c_void_p * 7)(1 | 3 << 32, None, None, None, None, c.cast(tensor_from, c.c_void_p), c.cast(tensor_from, c.c_void_p))
+
+
+NAME = b"dlpack_exchange_api"  # which the capsule does not copy
+new_capsule = c.pythonapi.PyCapsule_New
+new_capsule.restype, new_capsule.argtypes = c.py_object, [c.c_void_p, c.c_char_p, c.c_void_p]
+Exchanged.__dlpack_c_exchange_api__ = new_capsule(c.addressof(Exchanged.api), NAME, None)
 
 
 def normal(*shape, dtype=np.float64):
@@ -185,6 +219,129 @@ class Ops(unittest.TestCase):
         with self.assertRaisesRegex(clebsch.Error, "senders"):
             clebsch.Graph(m, senders + 1, receivers, n, device="cpu")
 
+    def test_ops_convolution_of_vectors(self):
+        """Harmonics and splines in the op are those outside of it; at a knot weights are the table's."""
+        senders, receivers = np.array([0, 2, 2, 1, 3]), np.array([1, 1, 0, 0, 2])
+        graph = clebsch.Graph(4, senders, receivers, device="cpu")
+        parts = clebsch.paths("channel_wise", "3x0e+2x1o", "0e+1o+2e", "0e+1o+2e")
+        given = clebsch.convolution(*parts, scale=0.5, device="cpu")
+        harmonics = clebsch.spherical_harmonics([0, 1, 2], normalize=True, device="cpu")
+        op = clebsch.convolution(*parts, scale=0.5, vectors=True, knots=9, first_knot=0.5, last_knot=4, break_at=1.5, device="cpu")
+        at, table = op.knots(), normal(9, op.weights)
+        self.assertTrue((np.diff(at) > 0).all() and at[0] == 0.5 and at[-1] == 4 and np.isclose(at, 1.5).any())
+        x, v, g = normal(4, op.columns["x"]), normal(5, 3), normal(4, op.columns["z"])
+        v *= at[2:7, None] / np.linalg.norm(v, axis=1)[:, None]
+        with self.assertRaisesRegex(clebsch.Error, "set_table"):
+            op.forward(graph, x, v)
+        for values in (table, 2 * table):
+            op.set_table(values)
+            self.near(op.forward(graph, x, v), given.forward(graph, x, harmonics.forward(v), values[2:7]))
+        v *= 1.03  # at a break slopes may jump
+        g_x, g_v, g_w = op.backward(graph, x, v, None, g)
+        self.assertIsNone(g_w)
+        self.near((g_v * v[::-1]).sum(), slope(lambda v: (g * op.forward(graph, x, v)).sum(), v, v[::-1]), 1e-6)
+        self.near((g_x * x).sum(), (g * op.forward(graph, x=x, y=v)).sum())
+        lengths = clebsch.convolution(*parts, scale=0.5, knots=9, first_knot=0.5, last_knot=4, device="cpu")
+        lengths.set_table(table)
+        v /= 1.03
+        self.near(lengths.forward(graph, x, harmonics.forward(v), lengths.knots()[2:7, None]),
+                  given.forward(graph, x, harmonics.forward(v), table[2:7]))
+        with self.assertRaisesRegex(ValueError, r"values: an array of shape \(9, 1\); it must be \(9, "):
+            lengths.set_table(table[:, :1])
+        with self.assertRaisesRegex(TypeError, "graph: None; it must be a clebsch.Graph"):
+            op.forward()
+
+    def test_ops_species(self):
+        """Rows with weights of their species are those of an op that has one species."""
+        one, all_ = (clebsch.linear("3x0e+2x1o", "2x0e+5x1o", biases=True, n_species=n, device="cpu") for n in (0, 3))
+        x, w, g, a = normal(7, 9), normal(3, one.columns["w"]), normal(7, 17), normal(7, 9)
+        c, species = normal(*w.shape), np.array([2, 0, 2, 2, 0, 0, 2])
+        for kind in (np.int32, np.int64, list):
+            of = species.tolist() if kind is list else species.astype(kind)
+            z = all_.forward(x, w, species=of)
+        g_w = all_.backward(x, w, g, species=species)[1]
+        d_w = all_.double_backward(x, w, g, a, c, species=species)[1]
+        self.assertEqual(g_w.shape, w.shape)
+        self.near(g_w[1], 0 * g_w[1])
+        for kind in (0, 2):
+            here = species == kind
+            self.near(z[here], one.forward(x[here], w[kind]))
+            self.near(g_w[kind], one.backward(x[here], w[kind], g[here])[1][0])
+            self.near(d_w[kind], one.double_backward(x[here], w[kind], g[here], a[here], c[kind])[1][0])
+        for words, call in ((r"species\[3\] is 3; it must be a number below 3", lambda: all_.forward(x, w, species=[0, 1, 2, 3, 0, 0, 0])),
+                            (r"species has the shape \[2\]; it must be \[7\]", lambda: all_.forward(x, w, species=[0, 1])),
+                            ("species is missing", lambda: all_.forward(x, w)), ("w has 1 row; it must have 3", lambda: all_.forward(x, w[0], species=species)),
+                            ("w has 2 rows; it must have 3", lambda: all_.forward(x, w[:2], species=species)),
+                            ("species: this op has one set of weights", lambda: one.forward(x, w[0], species=species))):
+            with self.subTest(words), self.assertRaisesRegex(ValueError, words):
+                call()
+
+    def test_ops_contraction(self):
+        """A form of its degree in x, made of the tensors of its paths."""
+        op = clebsch.symmetric_contraction(1, 2, [0, 1], 3, n_species=2, layout="by_channel", device="cpu")
+        x, w, g, species = normal(5, op.columns["x"]), normal(2, op.columns["w"]), normal(5, op.columns["z"]), np.array([0, 1, 1, 0, 1])
+        weights, A, wanted = w.reshape(2, -1, 3)[species], x.reshape(5, 3, 4), []
+        for degree in (0, 1):
+            of = np.zeros((5, 3, 2 * degree + 1))
+            for path in op.paths(degree, 1):
+                of += weights[:, path, :, None] * np.einsum("mi,nki->nkm", op.basis(degree, 1, path), A)
+            for path in op.paths(degree, 2):
+                of += weights[:, path, :, None] * np.einsum("mij,nki,nkj->nkm", op.basis(degree, 2, path), A, A)
+            wanted.append(of)
+        self.near(op.forward(x, w, species=species), np.concatenate(wanted, axis=2).reshape(5, -1))
+        g_x, g_w = op.backward(x, w, g, species=species)
+        along = normal(*x.shape)
+        self.near((g_w * w).sum(), (g * op.forward(x, w, species=species)).sum())
+        self.near((g_x * along).sum(), slope(lambda x: (g * op.forward(x, w, species=species)).sum(), x, along), 1e-8)
+        alone = clebsch.symmetric_contraction(1, 2, [0, 1], 3, layout="by_channel", device="cpu")
+        self.near(alone.forward(x, w[1]), op.forward(x, w, species=5 * [1]))
+        with self.assertRaisesRegex(ValueError, r"path: 99; it must be one of range\("):
+            op.basis(1, 2, 99)
+
+    def test_ops_triple_backward(self):
+        op, (x, y, w, g, a, b, c) = self.product()
+        p, q, r, s = normal(*x.shape), normal(*y.shape), normal(*w.shape), normal(*g.shape)
+        e_x, e_y, e_w, e_g, e_a, e_b, e_c = op.triple_backward(x, y, w, g, a, b, c, p, q, r, s)
+
+        def value(x, a):
+            return sum((i * d).sum() for i, d in zip((p, q, r, s), op.double_backward(x, y, w, g, a, b, c)))
+        self.near((e_a * a).sum(), value(x, a) - value(x, 0 * a))
+        self.near((e_x * p).sum(), slope(lambda x: value(x, a), x, p), 1e-7)
+
+    def test_ops_arguments(self):
+        """Operands have names, in the order of the library's call, and `out` may follow them."""
+        op, (x, y, w, g, *_) = self.product()
+        z = op.forward(x, y, w)
+        self.near(op.forward(w=w, x=x, y=y), z)
+        self.near(op.forward(x, y, w=w, out=0 * z), z)
+        self.assertEqual(str(inspect.signature(op.backward)), "(x: Any, y: Any, w: Any, g: Any, *, out: Any = None)")
+        for words, call in (("TensorProduct.forward: there is no keyword 'v'; there are 'x', 'y', 'w'", lambda: op.forward(x, y, v=w)),
+                            ("TensorProduct.forward: y is given twice", lambda: op.forward(x, y, y=y)),
+                            ("TensorProduct.forward takes x, y, w", lambda: op.forward(x, y, w, g, g))):
+            with self.subTest(words), self.assertRaisesRegex(TypeError, words):
+                call()
+        with self.assertRaisesRegex(ValueError, "pass: 'triple_backward'; there are 'forward', 'backward', 'double_backward'"):
+            clebsch.rms_norm("4x0e", device="cpu").compile("triple_backward")
+
+    def test_ops_use_the_array_of_each_call(self):
+        """Not one that lay at the same place before, or had another size."""
+        op, x = clebsch.spherical_harmonics([0, 1], device="cpu"), normal(300, 3)
+        for n in (5, 300, 0, 7, *range(100)):
+            made = op.forward(x[n // 2:n])
+            self.near(made[:, 1:], np.sqrt(3) * x[n // 2:n])
+            x += 1
+
+    def test_ops_prepare_once(self):
+        """A call like the one before makes nothing in the library."""
+        for op, arrays in (self.product(), (clebsch.rms_norm("4x0e", device="cpu"), [normal(3, 4), normal(4)])):
+            arrays = arrays[:op._passes["forward"].n_inputs]
+            z = op.forward(*arrays)
+            make, clebsch.Context._make = clebsch.Context._make, None
+            try:
+                self.near(op.forward(*arrays, out=z), z)
+            finally:
+                clebsch.Context._make = make
+
     def test_ops_in_place(self):
         """Rows with gaps, rows at odd addresses, one row for all, and results where they are wanted."""
         op, (x, y, w, *_) = self.product()
@@ -209,6 +366,19 @@ class Ops(unittest.TestCase):
     def test_ops_dlpack(self):
         op, (x, y, w, *_) = self.product()
         z, target = op.forward(x, y, w), np.full((6, op.columns["z"]), np.nan)
+        calls = Exchanged.calls
+        op.forward(Exchanged(x), Exchanged(y), w, out=Exchanged(target))
+        self.near(target, z)
+        self.assertEqual(Exchanged.calls, calls + 3)
+        wide = np.zeros((6, 20))
+        wide[:, 1:19] = x
+        self.near(op.forward(Exchanged(wide[:, 1:19]), y, w), z)
+        self.near(op.forward(Exchanged(x, refuses=True), y, w), z)
+        self.assertEqual(Exchanged.calls, calls + 4)
+        for device, said in ((2, "x is on a GPU: make the context"), (7, "device type 7 is not known")):
+            with self.assertRaisesRegex(clebsch.Error, said):
+                op.forward(Exchanged(x, device=(device, 0)), y, w)
+        target[:] = np.nan
         made = op.forward(Foreign(x), Foreign(y), w, out=Foreign(target))
         self.assertIs(made.array, target)
         self.near(target, z)
@@ -249,7 +419,7 @@ class Ops(unittest.TestCase):
             for mine, exact in zip((z, *second), (op.forward(*arrays[:3]), *op.double_backward(*arrays))):
                 self.near(mine, exact, tolerance)
         op.compile("backward")
-        self.assertEqual([dtype for name, dtype in op._ops if name == "backward"], ["f32"])
+        self.assertEqual([dtype for name, dtype in op._compiled if name == "backward"], ["f32"])
         with self.assertRaisesRegex(TypeError, "y holds float64; the op takes f32"):
             op.forward(arrays[0].astype(np.float32), *arrays[1:3])
         with self.assertRaisesRegex(TypeError, "x holds int64; the op takes f32 or f64"):

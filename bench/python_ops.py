@@ -1,0 +1,37 @@
+#!/usr/bin/env python3
+"""What a call of an op costs the host:  python3 bench/python_ops.py [DEVICE]
+
+Of few rows on the cpu (the default) that is nearly all of the call.  The least of many runs, in
+microseconds; with results in new arrays, and in arrays that are there (out=)."""
+import sys
+import timeit
+
+import numpy as np
+
+import clebsch
+
+
+def least(call, runs=100, calls=200):
+    call()
+    return min(timeit.repeat(call, number=calls, repeat=runs)) / calls * 1e6
+
+
+def main():
+    device = sys.argv[1] if sys.argv[1:] else "cpu"
+    paths = clebsch.paths("channel_wise", "8x0e+8x1o", "0e+1o+2e", "0e+1o+2e")
+    ops = {"spherical_harmonics": clebsch.spherical_harmonics([0, 1, 2], device=device),
+           "rms_norm": clebsch.rms_norm("8x0e+8x1o", device=device),
+           "tensor_product": clebsch.tensor_product(*paths, device=device)}
+    print(f"{'':36}{'new':>8}{'out=':>8}")
+    for name, op in ops.items():
+        for word, of in op._passes.items():
+            for rows in (1, 100):
+                arrays = [np.ones((op._fixed.get(kind, rows), op.columns[kind]), np.float32)
+                          for kind in of.kinds[:of.n_inputs]]
+                call, out = getattr(op, word), getattr(op, word)(*arrays)
+                new, there = least(lambda: call(*arrays)), least(lambda: call(*arrays, out=out))
+                print(f"{name}.{word}, {rows}".ljust(36) + f"{new:8.1f}{there:8.1f}")
+
+
+if __name__ == "__main__":
+    main()
