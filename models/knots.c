@@ -108,7 +108,7 @@ static clb_status find_error(clb_model *m) {
   if (!s) s = clb_model_compute(m, &atoms, &(clb_model_results){.forces = coarse});
   if (!s) s = make_tables(m, false);
   if (!s) s = clb_model_compute(m, &atoms, &(clb_model_results){.forces = fine});
-  m->edges.between.skin = m->options.skin;
+  m->edges.between.skin = fmax(m->options.skin, 0);
   clb_edges_forget(&m->edges);
   m->edges.rebuilds = 0;
   if (s == CLB_ERROR_ARGUMENT) return make_tables(m, false);

@@ -16,7 +16,8 @@ clb_status clb_model_load(clb_model *m, const char *path, int knots) {
   clb_status s = clb_model_read(&ctx->error, path, &m->net);
   m->net.knots = knots;
   m->edges.between.cutoff = m->net.r_max;
-  m->edges.between.skin = m->options.skin;
+  m->edges.auto_skin = m->options.skin == CLB_AUTO_SKIN;
+  m->edges.between.skin = fmax(m->options.skin, 0);
   m->batch_atoms = 1 << 15;
   if (!s && (s = clb_model_build(m)))
     clb_fail(&ctx->error, s, "%s: %s", path, ctx->error.text.s ? ctx->error.text.s : "no memory");

@@ -17,9 +17,10 @@ static clb_status check_options(clb_context *ctx, const clb_model_options *o) {
     return clb_fail(&ctx->error, CLB_ERROR_ARGUMENT,
                     "clb_model_open: knots is %d; it must be 0, CLB_NO_KNOTS, or 4 ... %d",
                     o->knots, 1 << 20);
-  if (!(o->skin >= 0 && isfinite(o->skin)))
+  if (!((o->skin >= 0 && isfinite(o->skin)) || o->skin == CLB_AUTO_SKIN))
     return clb_fail(&ctx->error, CLB_ERROR_ARGUMENT,
-                    "clb_model_open: skin is %g; it must be 0 or positive", o->skin);
+                    "clb_model_open: skin is %g; it must be 0, positive, or CLB_AUTO_SKIN",
+                    o->skin);
   return CLB_OK;
 }
 

@@ -38,7 +38,7 @@ module clebsch
        CLB_EMA_CONSTANT = 3
   integer(c_int), parameter :: CLB_RMS_PLAIN = 0, CLB_RMS_NEQUIX = 1, CLB_RMS_DEGREE = 2, &
        CLB_RMS_DEGREE_NORM = 3, CLB_RMS_BALANCED = 4
-  integer(c_int), parameter :: CLB_NO_KNOTS = -1
+  integer(c_int), parameter :: CLB_NO_KNOTS = -1, CLB_AUTO_SKIN = -1
   ! To be added up for `passes`.
   integer(c_int), parameter :: CLB_PASS_FORWARD = 1, CLB_PASS_BACKWARD = 2, &
        CLB_PASS_DOUBLE_BACKWARD = 4, CLB_PASS_TRIPLE_BACKWARD = 8, CLB_MEASURE = 1073741824

@@ -17,7 +17,7 @@ extern "C" {
 
 typedef struct clb_model clb_model;
 
-enum { CLB_NO_KNOTS = -1 };
+enum { CLB_NO_KNOTS = -1, CLB_AUTO_SKIN = -1 };
 
 /* All zeros means defaults. */
 typedef struct {
@@ -37,7 +37,9 @@ typedef struct {
                       the networks themselves are computed at every edge, which takes `weights`
                       numbers per edge (clb_model_info) */
   double skin; /* clb_model_compute only: the neighbour list includes pairs within r_max + skin and
-                  is rebuilt when an atom has moved by skin / 2 */
+                  is rebuilt when an atom has moved by skin / 2. CLB_AUTO_SKIN: 0 where edges of a
+                  skin take more time than a search in every step: on CPUs, and for 2000 atoms and
+                  more on GPUs; else 0.5 */
   uint64_t workspace_bytes; /* limit of the workspace for gradients of convolutions, raised to the
                                minimum that they need; 0: 256 MiB, or 1/16 of a GPU's memory where
                                that is more, or less where so much cannot be had */

@@ -37,6 +37,7 @@ typedef struct {
   clb_edge_source source;
   bool same; /* as they are in the graph */
   bool exchanged;
+  bool auto_skin;                    /* the skin of `between` is chosen in each call */
   int64_t n_given, n_local, n_total; /* of the call; n_given: edges or pairs */
   int64_t rebuilds;                  /* of `between` */
 

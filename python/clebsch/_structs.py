@@ -85,6 +85,7 @@ RMS_DEGREE = 2
 RMS_DEGREE_NORM = 3
 RMS_BALANCED = 4
 NO_KNOTS = -1
+AUTO_SKIN = -1
 
 
 class device_info(c.Structure):

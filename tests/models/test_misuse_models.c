@@ -37,7 +37,8 @@ static void options(void **state) {
   OPEN(REFUSED, q.knots = -2);
   OPEN(REFUSED, q.knots = INT_MAX);
   OPEN(REFUSED, q.skin = NAN);
-  OPEN(REFUSED, q.skin = -1);
+  OPEN(REFUSED, q.skin = -2);
+  OPEN(DONE, q.skin = CLB_AUTO_SKIN);
   OPEN(DONE, q.skin = 1e308);
   OPEN(DONE, q.workspace_bytes = UINT64_MAX);
   OPEN(DONE, q.workspace_bytes = 1);

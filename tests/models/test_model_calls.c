@@ -365,7 +365,7 @@ static void bad_options(void **state) {
   } bad[] = {{{.dtype = CLB_F16}, "dtype"},
              {{.knots = 1}, "knots"},
              {{.knots = -2}, "knots"},
-             {{.skin = -1}, "skin"},
+             {{.skin = -0.5}, "skin"},
              {{.skin = NAN}, "skin"}};
   for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
     refuse_open(NULL, NULL, &bad[i].options, CLB_ERROR_ARGUMENT, bad[i].what);

@@ -41,6 +41,28 @@ static void skins(void **state) {
   close_model(&skin);
 }
 
+/* On CPUs neighbours are found anew in each call, without a skin, unless no atom moved. */
+static void chooses_skins(void **state) {
+  (void)state;
+  opened bare = open_made("cpu", 0, &f64),
+         chosen = open_made(
+             "cpu", 0,
+             &(clb_model_options){.dtype = CLB_F64, .skin = CLB_AUTO_SKIN, .knots = CLB_NO_KNOTS});
+  atom_set a = random_atoms(6, 3, true, 16);
+  clb_model_neighbours found, wanted;
+  for (int64_t t = 0; t < 4; t++, step(&a, t)) {
+    const computed c = compute_atoms(&bare, &a), d = compute_atoms(&chosen, &a),
+                   again = compute_atoms(&chosen, &a);
+    expect_same(&d, &c, a.n, 0);
+    expect_same(&again, &c, a.n, 0);
+    assert_int_equal(clb_model_last_neighbours(chosen.model, &found), CLB_OK);
+    assert_int_equal(clb_model_last_neighbours(bare.model, &wanted), CLB_OK);
+    assert_true(found.n_edges == wanted.n_edges && found.rebuilds == t + 1);
+  }
+  close_model(&bare);
+  close_model(&chosen);
+}
+
 /* Atoms hundreds of cells away from each other, whose vectors are made on the host; then near
    again. */
 static void far_images(void **state) {
@@ -277,9 +299,10 @@ static void replays_opencl(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(replays),       cmocka_unit_test(replays_opencl), cmocka_unit_test(skins),
-      cmocka_unit_test(far_images),    cmocka_unit_test(without_f64),    cmocka_unit_test(one_wait),
-      cmocka_unit_test(out_of_memory), cmocka_unit_test(capacity)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(replays),    cmocka_unit_test(replays_opencl),
+                                     cmocka_unit_test(skins),      cmocka_unit_test(chooses_skins),
+                                     cmocka_unit_test(far_images), cmocka_unit_test(without_f64),
+                                     cmocka_unit_test(one_wait),   cmocka_unit_test(out_of_memory),
+                                     cmocka_unit_test(capacity)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

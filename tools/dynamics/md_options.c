@@ -42,7 +42,8 @@ static const struct argp_option options[] = {
     {"seed", SEED, "N", 0, "Seed of velocities and thermostat (default: 1)", 1},
     {"skin", SKIN, "A", 0,
      "Rebuild the neighbour list when an atom has moved by half of this; a longer skin means more "
-     "edges (default: 0.5)",
+     "edges (default: 0, which is a search in every step, on CPUs, with --pressure and for 2000 "
+     "atoms and more; else 0.5)",
      1},
     {"no-guard", NO_GUARD, NULL, 0, "Go on where forces, energies or distances are absurd", 1},
     {"every", 'e', "N", 0, "Steps between lines, frames and restarts (default: 10)", 2},
@@ -175,8 +176,13 @@ static const struct argp argp = {
         "error."};
 
 void md_options(int argc, char **argv, md_arguments *a) {
-  *a = (md_arguments){
-      .steps = -1, .every = 10, .seed = 1, .choice.options.skin = 0.5, .choice.checksum = true};
+  *a = (md_arguments){.steps = -1,
+                      .every = 10,
+                      .seed = 1,
+                      .choice.options.skin = CLB_AUTO_SKIN,
+                      .choice.checksum = true};
   parse_arguments(&argp, argc, argv, 0, a);
   if (!(a->motion.barostat_time > 0)) a->motion.barostat_time = 1000;
+  if (a->motion.barostat && a->choice.options.skin == CLB_AUTO_SKIN)
+    a->choice.options.skin = 0; /* every cell is another one */
 }

@@ -280,9 +280,12 @@ int relax_main(int argc, char **argv) {
           "not wrapped into the cell. The exit status is 1 where forces or stress are still too "
           "large after the last step; --out is written nevertheless. Splines and f32 limit how "
           "small forces can become; with --exact they can be smaller."};
-  relax_arguments a = {
-      .steps = 1000, .force = 0.01, .stress = 0.05 / gpa_per_ev_a3, .choice.options.skin = 0.5};
+  relax_arguments a = {.steps = 1000,
+                       .force = 0.01,
+                       .stress = 0.05 / gpa_per_ev_a3,
+                       .choice.options.skin = CLB_AUTO_SKIN};
   parse_arguments(&argp, argc, argv, 0, &a);
+  if (a.cell) a.choice.options.skin = 0; /* every cell is another one */
   relaxation r = {.a = &a};
   const named_file files[] = {{"the model (--model)", a.choice.model, FILE_INPUT},
                               {"the structure (--structure)", a.choice.structure, FILE_INPUT},

@@ -17,7 +17,6 @@
 
 enum { MAX_CLIENTS = 1024, CHUNK = 1 << 16 };
 enum { UNIX_NAME = 256, HOST, PORT, CLIENTS, WAIT, NO_GUARD };
-static const double skin = 0.5; /* Angstrom */
 
 typedef struct {
   md_choice choice;
@@ -95,7 +94,7 @@ static bool open_model(server *s, serve_arguments *a) {
   char error[512];
   /* With several clients a list would be that of whoever came before, and so would be the order of
      sums: results would depend on who is faster. */
-  a->choice.options.skin = a->clients == 1 ? skin : 0;
+  a->choice.options.skin = a->clients == 1 ? CLB_AUTO_SKIN : 0;
   if (!structure_read(a->choice.structure, &a->choice.reading, &atoms, error, sizeof error))
     return warn("%s", error), false;
   const bool good = atoms.n <= INT32_MAX && md_system_open(&s->y, &a->choice);
