@@ -338,49 +338,34 @@ static clb_status compare_variants(work *w, const char *label) {
 
 /* ---- times ---- */
 
-enum { FEWEST = 7, MAX_ROUNDS = 250 };
-static const double BATCH = 2e-3;
-
-/* After the other variants the caches are cold and threads of a CPU asleep: one launch is not
-   timed. That matters little to naive kernels, which may take seconds. */
-static clb_status time_batch(const work *w, const variant *y, int launches, double *seconds) {
-  clb_status status = y->without == NAIVE_KERNEL ? CLB_OK : run_variant(y);
-  if (!status) status = wait_for(w, y);
-  double start = seconds_now();
-  for (int i = 0; i < launches && !status; i++) status = run_variant(y);
-  if (!status) status = wait_for(w, y);
-  *seconds = (seconds_now() - start) / launches;
-  return status;
+static clb_status launch_variant(void *user, int i) {
+  return run_variant(&((work *)user)->variant[i]);
 }
 
-/* Times all variants alternately, so that other load on the machine affects all of them; ratios use
-   minimum times, which are affected least. */
-static clb_status time_variants(work *w, double seconds, const char *label) {
-  static double of[MAX_VARIANTS][MAX_ROUNDS];
-  int launches[MAX_VARIANTS], rounds = 0;
-  clb_status status = CLB_OK;
+static clb_status wait_variant(void *user, int i) {
+  const work *w = user;
+  return wait_for(w, &w->variant[i]);
+}
+
+/* Ratios use minimum times, which other load affects least. */
+static clb_status time_variants(work *w, double seconds) {
+  timing times[MAX_VARIANTS];
+  const timed_tasks tasks = {.ctx = w->ctx,
+                             .n = w->n_variants,
+                             .launch = launch_variant,
+                             .wait = wait_variant,
+                             .user = w,
+                             .batch = 2e-3,
+                             .seconds = seconds * w->n_variants,
+                             .fewest = 7,
+                             .enough = 7,
+                             .most = 250};
+  clb_status status = time_tasks(&tasks, times);
   for (int i = 0; i < w->n_variants && !status; i++) {
-    double first = 0;
-    for (launches[i] = 1; !status;
-         launches[i] *=
-         first * launches[i] > BATCH / 10 ? 1 + (int)(1.2 * BATCH / (first * launches[i])) : 10) {
-      status = time_batch(w, &w->variant[i], launches[i], &first);
-      if (first * launches[i] >= BATCH) break;
-    }
-  }
-  double start = seconds_now();
-  for (; !status && rounds < MAX_ROUNDS &&
-         (rounds < FEWEST || seconds_now() - start < seconds * w->n_variants);
-       rounds++) {
-    progress("%s: timing, round %d", label, rounds + 1);
-    for (int i = 0; i < w->n_variants && !status; i++)
-      status = time_batch(w, &w->variant[i], launches[i], &of[i][rounds]);
-  }
-  for (int i = 0; i < w->n_variants && !status; i++) {
-    w->variant[i].seconds = median(of[i], rounds); /* which sorts */
-    w->variant[i].seconds_min = of[i][0];
-    w->variant[i].ratio =
-        of[i][0] / of[w->variant[i].baseline][0]; /* the other variant comes before */
+    variant *y = &w->variant[i];
+    y->seconds = times[i].seconds;
+    y->seconds_min = times[i].seconds_min;
+    y->ratio = times[i].seconds_min / times[y->baseline].seconds_min;
   }
   return status;
 }
@@ -388,6 +373,7 @@ static clb_status time_variants(work *w, double seconds, const char *label) {
 clb_status work_measure(work *w, double seconds, const char *label) {
   if (!w->status) leave_out_same(w);
   if (!w->status) w->status = compare_variants(w, label);
-  if (!w->status) w->status = time_variants(w, seconds, label);
+  progress("%s: timing", label);
+  if (!w->status) w->status = time_variants(w, seconds);
   return w->status;
 }

@@ -11,8 +11,6 @@
 #include "tools/measure/timing.h"
 
 enum { OPS = 20 }; /* ops per batch, which ends with a wait */
-enum { FEWEST = 20, MAX = 400 };
-static const double SECONDS = 0.4; /* per line, unless that is less than FEWEST batches */
 static const int64_t all_rows[] = {64, 512, 4096};
 
 /* One op, its operands and a recording of OPS times the op. */
@@ -76,34 +74,23 @@ static void forget(small_op *s) {
 /* ---- their times ---- */
 
 enum { DIRECT, REPLAYED, WAYS };
-typedef struct {
-  double host[WAYS],
-      wall[WAYS]; /* seconds per op: until all are submitted, until all have finished */
-} costs;
 
-/* Times both ways alternately, so that other load on the machine affects both. */
-static clb_status time_ways(const small_op *s, costs *c) {
-  static double host[WAYS][MAX], wall[WAYS][MAX];
-  clb_status status = CLB_OK;
-  double begin = 0;
-  int n = 0;
-  for (int batch = -2; !status && (n < FEWEST || (n < MAX && seconds_now() - begin < SECONDS));
-       batch++) { /* the first two warm up */
-    if (!batch) begin = seconds_now();
-    for (int way = 0; way < WAYS && !status; way++) {
-      double start = seconds_now();
-      status = way == DIRECT ? run_all(s) : clb_replay(s->recording);
-      host[way][n] = (seconds_now() - start) / OPS;
-      if (!status) status = clb_wait(s->ctx);
-      wall[way][n] = (seconds_now() - start) / OPS;
-    }
-    n += batch >= 0;
-  }
-  for (int way = 0; way < WAYS && !status; way++) {
-    c->host[way] = median(host[way], n);
-    c->wall[way] = median(wall[way], n);
-  }
-  return status;
+static clb_status launch(void *user, int way) {
+  const small_op *s = user;
+  return way == DIRECT ? run_all(s) : clb_replay(s->recording);
+}
+
+/* Of OPS ops, both ways. */
+static clb_status time_ways(small_op *s, timing times[WAYS]) {
+  const timed_tasks tasks = {.ctx = s->ctx,
+                             .n = WAYS,
+                             .launch = launch,
+                             .user = s,
+                             .seconds = 0.4,
+                             .fewest = 20,
+                             .enough = 20,
+                             .most = 400};
+  return time_tasks(&tasks, times);
 }
 
 /* ---- output ---- */
@@ -114,7 +101,7 @@ typedef struct {
 } launches;
 
 static void add_json(json_t *lines, const small_op *s, const clb_device_info *info,
-                     const costs *c) {
+                     const timing *t) {
   json_t *line = json_array_add(lines, json_object());
   json_add(line, "op", json_text(s->name));
   json_add(line, "pass", json_text(pass_names[CLB_FORWARD]));
@@ -124,15 +111,16 @@ static void add_json(json_t *lines, const small_op *s, const clb_device_info *in
   json_add(line, "driver", json_text(info->driver));
   json_add(line, "rows", json_count(s->rows));
   json_add(line, "ops", json_count(OPS));
-  json_add(line, "host_seconds", json_number(c->host[DIRECT]));
-  json_add(line, "host_seconds_replayed", json_number(c->host[REPLAYED]));
-  json_add(line, "seconds", json_number(c->wall[DIRECT]));
-  json_add(line, "seconds_replayed", json_number(c->wall[REPLAYED]));
+  json_add(line, "host_seconds", json_number(t[DIRECT].host / OPS));
+  json_add(line, "host_seconds_replayed", json_number(t[REPLAYED].host / OPS));
+  json_add(line, "seconds", json_number(t[DIRECT].seconds / OPS));
+  json_add(line, "seconds_replayed", json_number(t[REPLAYED].seconds / OPS));
 }
 
-static void add_line(const table *t, const small_op *s, const costs *c) {
-  const double numbers[] = {(double)s->rows, c->host[DIRECT] * 1e6, c->host[REPLAYED] * 1e6,
-                            c->wall[DIRECT] * 1e6, c->wall[REPLAYED] * 1e6};
+static void add_line(const table *to, const small_op *s, const timing *t) {
+  const double us = 1e6 / OPS,
+               numbers[] = {(double)s->rows, t[DIRECT].host * us, t[REPLAYED].host * us,
+                            t[DIRECT].seconds * us, t[REPLAYED].seconds * us};
   char made[5][24];
   const char *cells[6] = {s->name};
   for (int i = 0; i < 5; i++) {
@@ -140,7 +128,7 @@ static void add_line(const table *t, const small_op *s, const costs *c) {
     cells[i + 1] = made[i];
   }
   progress(NULL);
-  table_line(t, cells);
+  table_line(to, cells);
 }
 
 static int on_device(clb_context *ctx, const clb_device_info *info, const char *asked, void *user) {
@@ -160,12 +148,12 @@ static int on_device(clb_context *ctx, const clb_device_info *info, const char *
   if (!l->lines) table_titles(&t);
   for (int i = 0; i < N_OPS * N_ROWS && !status; i++) {
     small_op s = {.name = ops[i / N_ROWS].name, .ctx = ctx, .rows = all_rows[i % N_ROWS]};
-    costs c;
+    timing times[WAYS];
     progress("%s: %s, %lld rows", info->name, s.name, (long long)s.rows);
     status = prepare(&s, i / N_ROWS);
-    if (!status) status = time_ways(&s, &c);
-    if (!status && l->lines) add_json(l->lines, &s, info, &c);
-    if (!status && !l->lines) add_line(&t, &s, &c);
+    if (!status) status = time_ways(&s, times);
+    if (!status && l->lines) add_json(l->lines, &s, info, times);
+    if (!status && !l->lines) add_line(&t, &s, times);
     forget(&s);
   }
   progress(NULL);

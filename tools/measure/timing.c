@@ -72,26 +72,6 @@ double seconds_now(void) {
   return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-typedef struct {
-  clb_context *ctx;
-  launch_function *launch;
-  void *user;
-  int n_sets, next;
-} launcher;
-
-/* Seconds of one batch. */
-static clb_status batch(launcher *l, int launches, double *seconds) {
-  clb_status status = CLB_OK;
-  double start = seconds_now();
-  for (int i = 0; !status && i < launches; i++) {
-    status = l->launch(l->user, l->next);
-    l->next = (l->next + 1) % l->n_sets;
-  }
-  if (!status) status = clb_wait(l->ctx);
-  *seconds = seconds_now() - start;
-  return status;
-}
-
 static int ascending(const void *a, const void *b) {
   double x = *(const double *)a, y = *(const double *)b;
   return (x > y) - (x < y);
@@ -102,29 +82,92 @@ double median(double *x, int n) {
   return (x[(n - 1) / 2] + x[n / 2]) / 2;
 }
 
-enum { FEW = 5, ENOUGH = 30, MAX = 1000 };
+/* Seconds of one batch, and until it was submitted. After other tasks caches are cold and threads
+   of a CPU asleep: one launch is not timed, unless it takes long. */
+static clb_status time_batch(const timed_tasks *t, int task, int launches, double *all,
+                             double *host) {
+  clb_status status = CLB_OK;
+  double start = 0;
+  for (int i = t->n > 1 && launches > 1 ? -1 : 0; !status && i < launches; i++) {
+    if (!i) start = seconds_now();
+    status = t->launch(t->user, task);
+    if (i == launches - 1) *host = seconds_now() - start;
+    if (!status && (i < 0 || i == launches - 1))
+      status = t->wait ? t->wait(t->user, task) : clb_wait(t->ctx);
+  }
+  *all = seconds_now() - start;
+  return status;
+}
+
+/* As many launches as a batch needs. */
+static clb_status choose_launches(const timed_tasks *t, int task, int *launches) {
+  double all, host;
+  clb_status status = time_batch(t, task, *launches = 1, &all, &host);
+  while (!status && all < t->batch) {
+    *launches *= all > t->batch / 10 ? 1 + (int)(1.2 * t->batch / all) : 10;
+    status = time_batch(t, task, *launches, &all, &host);
+  }
+  return status;
+}
+
+static timing summary(double *all, double *host, int n) {
+  timing r = {.seconds = median(all, n), .host = median(host, n), .repeats = n}; /* which sorts */
+  r.seconds_tenth = all[n / 10];
+  r.seconds_min = all[0];
+  r.spread = (all[n - 1 - n / 10] - all[n / 10]) / r.seconds;
+  return r;
+}
+
+clb_status time_tasks(const timed_tasks *t, timing *results) {
+  const size_t each = (size_t)t->most;
+  double *all = allocate((size_t)t->n * each, sizeof *all),
+         *host = allocate((size_t)t->n * each, sizeof *host);
+  int *launches = allocate((size_t)t->n, sizeof *launches), n = 0;
+  clb_status status = CLB_OK;
+  for (int i = 0; i < t->n && !status; i++) status = choose_launches(t, i, &launches[i]);
+  const double start = seconds_now();
+  for (; !status && n < t->most; n++) {
+    const double spent = seconds_now() - start;
+    if (n >= (spent > 4 * t->seconds ? t->fewest : t->enough) && spent > t->seconds) break;
+    for (int i = 0; i < t->n && !status; i++) {
+      double *a = &all[(size_t)i * each + (size_t)n], *h = &host[(size_t)i * each + (size_t)n];
+      status = time_batch(t, i, launches[i], a, h);
+      *a /= launches[i], *h /= launches[i];
+    }
+  }
+  for (int i = 0; i < t->n && !status; i++)
+    results[i] = summary(all + (size_t)i * each, host + (size_t)i * each, n);
+  free(all), free(host), free(launches);
+  return status;
+}
+
+typedef struct {
+  launch_function *launch;
+  void *user;
+  int n_sets, next;
+} rotation;
+
+static clb_status launch_next(void *user, int task) {
+  rotation *r = user;
+  (void)task;
+  r->next = (r->next + 1) % r->n_sets;
+  return r->launch(r->user, r->next);
+}
 
 clb_status time_launches(clb_context *ctx, launch_function *launch, void *user, int n_sets,
                          timing *result) {
-  launcher l = {ctx, launch, user, n_sets, 0};
-  double seconds[MAX], start, total;
-  int launches = n_sets, n = 0;
-  clb_status status = batch(&l, launches, &total); /* warm-up, which accesses every set */
-  launches = 1;
-  while (!status && !(status = batch(&l, launches, &total)) && total < 1e-3)
-    launches *= total > 1e-4 ? 1 + (int)(1.2e-3 / total) : 10;
-  start = seconds_now();
-  while (!status && n < MAX) {
-    status = batch(&l, launches, &seconds[n]);
-    seconds[n] /= launches;
-    n++;
-    double spent = seconds_now() - start;
-    if ((n >= ENOUGH && spent > 0.5) || (n >= FEW && spent > 2)) break;
-  }
-  if (status) return status;
-  *result = (timing){.seconds = median(seconds, n), .repeats = n};
-  result->seconds_tenth = seconds[n / 10];
-  result->seconds_min = seconds[0];
-  result->spread = (seconds[n - 1 - n / 10] - seconds[n / 10]) / result->seconds;
-  return CLB_OK;
+  rotation r = {launch, user, n_sets, 0};
+  const timed_tasks t = {.ctx = ctx,
+                         .n = 1,
+                         .launch = launch_next,
+                         .user = &r,
+                         .batch = 1e-3,
+                         .seconds = 0.5,
+                         .fewest = 5,
+                         .enough = 30,
+                         .most = 1000};
+  clb_status status = CLB_OK;
+  for (int i = 0; i < n_sets && !status; i++) status = launch_next(&r, 0); /* accesses every set */
+  if (!status) status = clb_wait(ctx);
+  return status ? status : time_tasks(&t, result);
 }

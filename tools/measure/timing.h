@@ -23,12 +23,28 @@ typedef struct {
                                                  over the batches */
   double spread; /* difference of the 90th and the 10th percentile of the batches,
                     relative to the median */
+  double host;   /* seconds of the call that submits a launch: median */
   int repeats;   /* number of batches */
 } timing;
 
+/* Submits a launch, or waits for those before. */
+typedef clb_status launch_function(void *user, int which);
+
+/* Tasks that are timed alternately, so that other load on the machine affects all of them, in
+   batches that end with a wait. */
+typedef struct {
+  clb_context *ctx;
+  int n;
+  launch_function *launch, *wait; /* of a task; wait NULL: for the context */
+  void *user;
+  double batch, seconds; /* a batch takes this long at least, all batches together about so long */
+  int fewest, enough,
+      most; /* batches of each: `fewest` suffice if all together take 4 times as long */
+} timed_tasks;
+clb_status time_tasks(const timed_tasks *t, timing *results);
+
 /* Times launch(user, set), which is called for the sets in rotation, in batches of at least a
-   millisecond that end with a wait. */
-typedef clb_status launch_function(void *user, int set);
+   millisecond. */
 clb_status time_launches(clb_context *ctx, launch_function *launch, void *user, int n_sets,
                          timing *result);
 

@@ -180,21 +180,6 @@ static clb_status record(trial *t) {
   return s ? s : clb_record_end(t->ctx, &t->recording);
 }
 
-/* The calls alone: few enough not to fill the driver's queue. */
-static clb_status time_host(trial *t, double *seconds) {
-  enum { CALLS = 16, TURNS = 41 };
-  double took[TURNS];
-  clb_status s = CLB_OK;
-  for (int turn = 0; turn < TURNS && !s; turn++) {
-    s = clb_wait(t->ctx);
-    const double start = seconds_now();
-    for (int i = 0; i < CALLS && !s; i++) s = step(t, i % t->n_sets);
-    took[turn] = (seconds_now() - start) / CALLS;
-  }
-  *seconds = s ? NAN : median(took, TURNS);
-  return s ? s : clb_wait(t->ctx);
-}
-
 static clb_status measure(trial *t, const clb_device_info *info, times *m) {
   const double bytes = bytes_of_number(t) * (double)t->list->all;
   const int wanted = 1 + (int)(2 * (double)cache_bytes(info) / bytes);
@@ -210,8 +195,8 @@ static clb_status measure(trial *t, const clb_device_info *info, times *m) {
   if (!s) s = record(t);
   if (!s) s = time_launches(t->ctx, replay, t, 1, &all);
   if (!s) s = time_launches(t->ctx, step, t, t->n_sets, &single);
-  if (!s) s = time_host(t, &m->host);
-  if (!s) m->replayed = all.seconds / t->n_sets, m->submitted = single.seconds;
+  if (!s)
+    m->replayed = all.seconds / t->n_sets, m->submitted = single.seconds, m->host = single.host;
   clb_recording_destroy(&t->recording);
   for (int i = 0; i < t->n_sets; i++) free_set(t, &t->sets[i]);
   return s ? s : clb_measure_copy(t->ctx, (uint64_t)bytes, &m->copy);
@@ -330,19 +315,6 @@ bool bench_optimizer_asked(int argc, char **argv) {
 
 enum { KEY_LIST = 256, KEY_TRAINING, KEY_SCATTERED };
 
-/* The bit of a name among n. */
-static unsigned bit_of(const struct argp_state *state, const char *option, const char *arg,
-                       const char *const *names, int n) {
-  char all[160] = "";
-  for (int i = 0; i < n; i++) {
-    if (!strcmp(arg, names[i])) return 1u << i;
-    const size_t used = strlen(all);
-    snprintf(all + used, sizeof all - used, "%s%s", i ? ", " : "", names[i]);
-  }
-  argp_error(state, "%s is one of %s, not '%s'", option, all, arg);
-  return 0;
-}
-
 static error_t parse(int key, char *arg, struct argp_state *state) {
   bench *b = state->input;
   const char *names[TRAININGS];
@@ -350,9 +322,12 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
   switch (key) {
     case ARGP_KEY_INIT: state->child_inputs[0] = &b->devices; return 0;
     case KEY_LIST:
-      b->lists |= bit_of(state, "--parameters", arg, parameter_list_names, PARAMETER_LISTS);
+      b->lists |=
+          1u << name_among(state, "--parameters", arg, parameter_list_names, PARAMETER_LISTS);
       return 0;
-    case KEY_TRAINING: b->trainings |= bit_of(state, "--training", arg, names, TRAININGS); return 0;
+    case KEY_TRAINING:
+      b->trainings |= 1u << name_among(state, "--training", arg, names, TRAININGS);
+      return 0;
     case KEY_SCATTERED: b->scattered = true; return 0;
     case ARGP_KEY_ARG: argp_error(state, "bench optimizer takes no '%s'", arg); return 0;
     default: return ARGP_ERR_UNKNOWN;
