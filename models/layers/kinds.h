@@ -117,7 +117,9 @@ typedef struct {
   bool by_species; /* then all blocks of two terms of one irrep, and each irrep occurs once */
   int n;
   clb_block block[CLB_MAX_TERMS];
-  clb_op *op; /* by_species */
+  clb_op *op;      /* by_species */
+  clb_op *map[2];  /* otherwise; [1]: adds to its result */
+  int64_t weights; /* of the map, from here on */
 } clb_linear;
 extern const clb_layer_kind clb_linear_kind;
 clb_status clb_linear_add(clb_network *n, clb_linear *p, int from, int to, int64_t weights);

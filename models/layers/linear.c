@@ -1,8 +1,9 @@
-/* models/layers/linear.c - a map between features: matrix products, or with matrices by species an
-   op of its own. */
+/* models/layers/linear.c - a map between features, with one matrix for all atoms or, as an op of
+   its own, by species. */
 #include <stdlib.h>
 #include <string.h>
 
+#include "kernels/linear/host/linear.h"
 #include "models/layers/kinds.h"
 
 clb_status clb_linear_add(clb_network *n, clb_linear *p, int from, int to, int64_t weights) {
@@ -41,53 +42,67 @@ static clb_status create_by_species(clb_network *n, const clb_layer *y, clb_line
   return s;
 }
 
+/* The map's matrices lie anywhere in the network's weights, from `weights` on. */
+static clb_status describe(clb_network *n, const clb_layer *y, clb_linear *p,
+                           clb_linear_problem *lp) {
+  int64_t end = 0;
+  *lp = (clb_linear_problem){.in = n->array[y->in[0]]->irreps,
+                             .out = n->array[y->out[0]]->irreps,
+                             .layout_in = CLB_IR_MUL,
+                             .layout_out = CLB_IR_MUL,
+                             .weights = CLB_LINEAR_ONE_ROW,
+                             .n_species = 1,
+                             .gradients = CLB_OPERAND_X,
+                             .incoming = CLB_OPERAND_X,
+                             .n_paths = p->n};
+  p->weights = p->n ? p->block[0].weights : 0;
+  for (int b = 0; b < p->n; b++)
+    if (p->block[b].weights < p->weights) p->weights = p->block[b].weights;
+  for (int b = 0; b < p->n; b++) {
+    const clb_block *k = &p->block[b];
+    const int64_t at = k->weights - p->weights,
+                  last = at + (int64_t)lp->in.term[k->from].mul * lp->out.term[k->to].mul;
+    lp->path[b] = (clb_linear_path){k->from, k->to, (int32_t)at, 0, 1};
+    end = last > end ? last : end;
+  }
+  if (end > INT32_MAX)
+    return clb_fail(n->error, CLB_ERROR_UNSUPPORTED, "its weights spread over %lld numbers; %d fit",
+                    (long long)end, INT32_MAX);
+  lp->n_weights = (int32_t)end;
+  return CLB_OK;
+}
+
+/* Passes in which the layer adds, or overwrites. */
+static unsigned passes_of(const clb_network *n, const clb_layer *y, bool adds) {
+  unsigned passes = 0;
+  for (int i = 0; i < n->n_steps; i++)
+    if (n->layer[n->step[i].layer] == y && (n->step[i].adds & 1) == adds)
+      passes |= CLB_PASS_BIT(n->step[i].backward ? CLB_BACKWARD : CLB_FORWARD);
+  return passes;
+}
+
+static clb_status create(clb_network *n, const clb_layer *y, clb_linear *p) {
+  clb_problem *problem = calloc(1, sizeof *problem);
+  if (!problem) return clb_network_no_memory(n);
+  problem->kind = CLB_LINEAR;
+  problem->storage = problem->arithmetic = (int32_t)n->type;
+  clb_status s = describe(n, y, p, &problem->linear);
+  for (int adds = 0; adds < 2 && !s; adds++) {
+    const unsigned passes = passes_of(n, y, adds);
+    problem->accumulate = adds;
+    if (passes) s = clb_linear_make_by_library(n->ctx, problem, passes, &p->map[adds]);
+  }
+  free(problem);
+  return s;
+}
+
 static clb_status build(clb_network *n, clb_layer *y) {
   clb_linear *p = y->parameters;
-  return p->by_species ? create_by_species(n, y, p) : clb_network_product(n);
+  return (p->by_species ? create_by_species : create)(n, y, p);
 }
 
-typedef struct {
-  clb_rows rows;
-  const clb_irreps *irreps;
-} features;
-
-/* One block for all rows and components; k NULL: zeros. */
-static clb_status run_block(clb_network *n, const clb_block *k, bool backward, int64_t rows,
-                            features from, features to, int c, bool add) {
-  const clb_term *out = &to.irreps->term[c];
-  clb_gemm_step p = {.rows = rows,
-                     .columns = out->mul,
-                     .count = 2 * out->l + 1,
-                     .transposed = backward && k,
-                     .add = add,
-                     .a = from.rows,
-                     .c = to.rows};
-  if (k) {
-    const clb_term *in = &from.irreps->term[backward ? k->to : k->from];
-    p.inner = in->mul;
-    p.weights = k->weights;
-    p.a.offset += in->at;
-  }
-  p.c.offset += out->at;
-  return clb_network_multiply(n, &p);
-}
-
-/* to (= or +=) the map of `from`, or backward: the gradient by its input from that by its
-   output. */
-static clb_status run_blocks(clb_network *n, const clb_linear *p, bool backward, int64_t rows,
-                             features from, features to, bool add) {
-  clb_status s = CLB_OK;
-  for (int c = 0; c < to.irreps->n && !s; c++) {
-    bool some = add;
-    for (int i = 0; i < p->n && !s; i++) {
-      const clb_block *k = &p->block[i];
-      if ((backward ? k->from : k->to) != c) continue;
-      s = run_block(n, k, backward, rows, from, to, c, some);
-      some = true;
-    }
-    if (!some && !s) s = run_block(n, NULL, backward, rows, from, to, c, false);
-  }
-  return s;
+static clb_rows weights(const clb_network *n, const clb_linear *p) {
+  return (clb_rows){.buffer = n->device_weights, .offset = p->weights};
 }
 
 /* Ghosts have no input; `exchange` sets their rows of the output. */
@@ -96,8 +111,8 @@ static clb_status forward(clb_network *n, clb_layer *y, unsigned adds) {
   const int64_t rows = clb_row_count(n, y->in[0]);
   const clb_rows in = clb_value(n, y->in[0]), out = clb_value(n, y->out[0]);
   if (p->op) return clb_species_linear_forward(p->op, rows, n->species, in, out, adds & 1);
-  return run_blocks(n, p, false, rows, (features){in, &n->array[y->in[0]]->irreps},
-                    (features){out, &n->array[y->out[0]]->irreps}, adds & 1);
+  return clb_linear_run(p->map[adds & 1], CLB_FORWARD, rows,
+                        (const clb_rows[]){in, weights(n, p), out});
 }
 
 static clb_status backward(clb_network *n, clb_layer *y, unsigned adds) {
@@ -105,8 +120,9 @@ static clb_status backward(clb_network *n, clb_layer *y, unsigned adds) {
   const int64_t rows = clb_row_count(n, y->in[0]);
   const clb_rows g_in = clb_gradient(n, y->in[0]), g_out = clb_gradient(n, y->out[0]);
   if (p->op) return clb_species_linear_backward(p->op, rows, n->species, g_out, g_in, adds & 1);
-  return run_blocks(n, p, true, rows, (features){g_out, &n->array[y->out[0]]->irreps},
-                    (features){g_in, &n->array[y->in[0]]->irreps}, adds & 1);
+  return clb_linear_run(
+      p->map[adds & 1], CLB_BACKWARD, rows,
+      (const clb_rows[]){clb_value(n, y->in[0]), weights(n, p), g_out, g_in, {0}});
 }
 
 /* ---- pruning ---- */
@@ -150,7 +166,11 @@ static void keep(clb_network *n, clb_layer *y, clb_needed needed) {
   p->n = count;
 }
 
-static void free_ops(void *parameters) { clb_op_destroy(&((clb_linear *)parameters)->op); }
+static void free_ops(void *parameters) {
+  clb_linear *p = parameters;
+  clb_op_destroy(&p->op);
+  for (int i = 0; i < 2; i++) clb_op_destroy(&p->map[i]);
+}
 
 const clb_layer_kind clb_linear_kind = {.sums = true,
                                         .build = build,

@@ -84,7 +84,8 @@ typedef struct {
   double epsilon, weight_offset;
 } clb_rms_norm_problem;
 
-/* Of linear, and of linear_weights, its gradients by weights. */
+/* Of linear, of linear_few, the same for few rows, and of linear_weights, its gradients by weights.
+ */
 enum { CLB_LINEAR_ONE_ROW, CLB_LINEAR_PER_ROW, CLB_LINEAR_BY_SPECIES };
 typedef struct {
   int32_t in, out;   /* terms */

@@ -158,6 +158,35 @@ static void matrix_products(void **state) {
   clb_op_destroy(&op);
 }
 
+/* Sums over channels that the sub-groups share. */
+static void linear_maps(void **state) {
+  enum { ROWS = 11 };
+  const clb_linear_desc d = {.irreps_in = "37x0e+9x1o",
+                             .irreps_out = "5x0e+40x1o",
+                             .bias = 1,
+                             .gradients = CLB_OPERAND_X | CLB_OPERAND_Z,
+                             .storage = CLB_F32,
+                             .arithmetic = CLB_F32,
+                             .passes = 7};
+  clb_context *ctx = *state;
+  clb_op *op;
+  clb_rows r[8];
+  static float x[ROWS * 200];
+  for (int i = 0; i < ROWS * 200; i++) x[i] = (float)(i * 37 % 101) / 50 - 1;
+  for (int i = 0; i < 8; i++) {
+    r[i] = (clb_rows){0};
+    OK(ctx, clb_buffer_create(ctx, sizeof x, &r[i].buffer));
+    OK(ctx, clb_buffer_write(r[i].buffer, 0, x, sizeof x));
+  }
+  OK(ctx, clb_linear_create(ctx, &d, &op));
+  OK(ctx, clb_linear_forward(op, ROWS, r[0], r[1], r[2]));
+  OK(ctx, clb_linear_backward(op, ROWS, r[0], r[1], r[2], r[3], (clb_rows){0}));
+  OK(ctx,
+     clb_linear_double_backward(op, ROWS, r[0], r[1], r[2], r[3], r[4], r[5], (clb_rows){0}, r[6]));
+  for (int i = 0; i < 8; i++) clb_buffer_destroy(&r[i].buffer);
+  clb_op_destroy(&op);
+}
+
 /* A sum over an odd number of stages, so that the last one lies where the slices' sums will be;
    scaled by a norm. */
 static void grouped_products(void **state) {
@@ -443,6 +472,9 @@ static void all_were_tried(void **state) {
                                         "graph_place",
                                         "matrix_product_split",
                                         "matrix_product_bt_split",
+                                        "linear_few_forward",
+                                        "linear_few_backward",
+                                        "linear_few_double_backward",
                                         "grouped_product_scaled",
                                         "rms_norm_forward",
                                         "rms_norm_backward",
@@ -492,15 +524,11 @@ int main(int argc, char **argv) {
   static const struct {
     const char *name;
     void (*run)(void **);
-  } tests[] = {{"harmonics", harmonics},
-               {"products", products},
-               {"sorting", sorting},
-               {"convolutions", convolutions},
-               {"layer_ops", layer_ops},
-               {"matrix_products", matrix_products},
-               {"grouped_products", grouped_products},
-               {"neighbours", neighbours},
-               {"norms", norms},
+  } tests[] = {{"harmonics", harmonics},     {"products", products},
+               {"sorting", sorting},         {"convolutions", convolutions},
+               {"layer_ops", layer_ops},     {"matrix_products", matrix_products},
+               {"linear_maps", linear_maps}, {"grouped_products", grouped_products},
+               {"neighbours", neighbours},   {"norms", norms},
                {"optimizers", optimizers}};
   enum { TESTS = sizeof tests / sizeof *tests };
   static char labels[PLACES * TESTS][64];

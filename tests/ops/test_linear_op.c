@@ -2,6 +2,8 @@
    runs here: the tensor product by 1, derivatives by differences, symmetry, rows, parts, and what
    is refused. */
 #define _GNU_SOURCE
+#include "tests/fakes/device_limits.h"
+#include "src/runtime/context.h"
 #include "tests/ops/on_devices.h"
 
 #include <math.h>
@@ -98,13 +100,14 @@ static clb_status submit(const linear *t, clb_pass pass, clb_rows *r) {
   return clb_linear_double_backward(t->op, t->n, r[0], r[1], r[2], r[3], r[4], r[5], r[6], r[7]);
 }
 
-/* Runs a pass on the arrays' values; results are read into them. Operands of `without` are empty.
- */
+/* Runs a pass on the arrays' values; results are read into them, or added to them. Operands of
+   `without` are empty. */
 static void run_without(const linear *t, clb_pass pass, arrays *a, unsigned without) {
   clb_rows r[8] = {{0}};
   for (int i = 0; lists[pass][i] >= 0; i++) {
     const int of = lists[pass][i];
-    if (!(without >> of & 1)) r[i] = rows_of(t, of < Z ? a->v[of] : NULL, size_of(t, of));
+    if (!(without >> of & 1))
+      r[i] = rows_of(t, of < Z || t->op->problem.accumulate ? a->v[of] : NULL, size_of(t, of));
   }
   OK(t->ctx, submit(t, pass, r));
   for (int i = 0; lists[pass][i] >= 0; i++) {
@@ -354,6 +357,45 @@ static void parts(void **state) {
     }
 }
 
+/* The interpreter is taken for a small GPU. */
+static linear open_small_gpu(const char *device, clb_linear_desc d, int64_t n) {
+  linear t = open_linear(device, d, n);
+  if (strcmp(device, "cpu:interpreter")) return t;
+  t.ctx->device->limits = device_limits[LIMITS_SMALL_GROUPS].limits;
+  t.ctx->device->limits.units = 1;
+  d.storage = d.arithmetic = CLB_F64;
+  d.passes = 7;
+  clb_op_destroy(&t.op);
+  OK(t.ctx, clb_linear_create(t.ctx, &d, &t.op));
+  return t;
+}
+
+/* Rows alone, in a kernel for few rows where a device has one, are as among many. */
+static void few_rows(void **state) {
+  for (int i = 0; i < PROBLEMS; i++) {
+    if (is_anothers(*state, i) || problems[i].n_species || problems[i].weights_per_row) continue;
+    for (int accumulate = 0; accumulate < 2; accumulate++) {
+      clb_linear_desc d = problems[i];
+      d.accumulate = accumulate;
+      linear t = open_small_gpu(*state, d, 1);
+      const int64_t many = 16 * t.ctx->device->limits.units + 8;
+      static const int results[] = {Z, G_X, D_X, D_G};
+      for (int64_t few = 1; few < 16; few += 12) {
+        t.n = many;
+        arrays a = make(&t), b = make(&t);
+        for (clb_pass pass = 0; pass <= CLB_DOUBLE_BACKWARD; pass++) {
+          t.n = many, run(&t, pass, &a);
+          t.n = few, run(&t, pass, &b);
+        }
+        for (int r = 0; r < 4; r++)
+          expect_near(b.v[results[r]], a.v[results[r]], size_of(&t, results[r]), "a row alone");
+        drop(&a), drop(&b);
+      }
+      close_linear(&t);
+    }
+  }
+}
+
 /* ---- what is refused ---- */
 
 static void refuses_descriptions(void **state) {
@@ -434,13 +476,11 @@ static void refuses_rows(void **state) {
 }
 
 int main(void) {
-  static const struct CMUnitTest tests[] = {cmocka_unit_test(products),
-                                            cmocka_unit_test(normalisations),
-                                            cmocka_unit_test(derivatives),
-                                            cmocka_unit_test(symmetry),
-                                            cmocka_unit_test(sums),
-                                            cmocka_unit_test(parts),
-                                            cmocka_unit_test(refuses_descriptions),
-                                            cmocka_unit_test(refuses_rows)};
+  static const struct CMUnitTest tests[] = {
+      cmocka_unit_test(products),    cmocka_unit_test(normalisations),
+      cmocka_unit_test(derivatives), cmocka_unit_test(symmetry),
+      cmocka_unit_test(sums),        cmocka_unit_test(parts),
+      cmocka_unit_test(few_rows),    cmocka_unit_test(refuses_descriptions),
+      cmocka_unit_test(refuses_rows)};
   return run_on_devices("linear", tests, sizeof tests / sizeof *tests);
 }

@@ -1,6 +1,8 @@
 /* kernels/linear/host/linear.c - linear maps of irreps: operands, and launches: one for what has a
-   row for each row of x, one or two for gradients by weights. */
+   row for each row of x, or products of a BLAS; one or two for gradients by weights. */
 #include "kernels/linear/host/linear.h"
+#include "kernels/linear/host/products.h"
+#include "kernels/linear/linear_few.h"
 
 #include <stdlib.h>
 
@@ -9,6 +11,8 @@
 
 /* op->parts of a linear map. */
 typedef struct {
+  clb_op *few;         /* for rows that would not fill the device; NULL: there is none */
+  clb_op *products;    /* of many rows, by a BLAS; NULL: there is none, or it cannot */
   clb_op *sums;        /* gradients by weights; NULL: none are asked for */
   clb_buffer *partial; /* [max_blocks][n_species][W], of arithmetic precision; NULL: each row has
                           its own weights */
@@ -52,6 +56,8 @@ enum { ROOM = 64 << 20, MAX_BLOCKS = 512, BLOCKS_OF_A_CORE = 4, MIN_ROWS = 16 };
 
 static void destroy_parts(clb_op *op) {
   linear_parts *own = op->parts;
+  clb_op_destroy(&own->few);
+  clb_op_destroy(&own->products);
   clb_op_destroy(&own->sums);
   clb_buffer_destroy(&own->partial);
   free(own);
@@ -84,6 +90,18 @@ static clb_status create_sums(clb_context *ctx, const clb_problem *p, unsigned d
   return clb_buffer_create(ctx, (uint64_t)(own->max_blocks * row), &own->partial);
 }
 
+static clb_status create_few(clb_context *ctx, const clb_problem *p, linear_parts *own) {
+  const clb_limits *l = &ctx->device->limits;
+  if (l->simd || l->max_subgroups < 2 || p->linear.weights != CLB_LINEAR_ONE_ROW) return CLB_OK;
+  clb_problem *few = malloc(sizeof *few);
+  if (!few) return clb_fail(&ctx->error, CLB_ERROR_MEMORY, "linear: no memory");
+  *few = *p;
+  few->kind = CLB_LINEAR_FEW;
+  const clb_status s = clb_op_create(ctx, few, own->by_rows, NULL, &own->few);
+  free(few);
+  return s;
+}
+
 clb_status clb_linear_make(clb_context *ctx, const clb_problem *p, unsigned bits, clb_op **op) {
   const clb_linear_problem *lp = &p->linear;
   clb_status s = clb_op_check(ctx, p, bits);
@@ -103,11 +121,33 @@ clb_status clb_linear_make(clb_context *ctx, const clb_problem *p, unsigned bits
   (*op)->parts = own;
   (*op)->destroy_parts = destroy_parts;
   if (derivatives) s = create_sums(ctx, p, derivatives, own);
+  if (!s && own->by_rows) s = create_few(ctx, p, own);
   for (int pass = 0; pass < CLB_PASSES && !s; pass++) /* shown by clb_op_source and the like */
     if (derivatives & ~own->by_rows & CLB_PASS_BIT(pass)) {
       (*op)->kernel[pass] = own->sums->kernel[pass];
       (*op)->choice[pass] = own->sums->choice[pass];
     }
+  if (s) clb_op_destroy(op);
+  return s;
+}
+
+clb_status clb_linear_make_by_library(clb_context *ctx, const clb_problem *p, unsigned passes,
+                                      clb_op **op) {
+  clb_op *products;
+  clb_status s = clb_op_check(ctx, p, passes);
+  if (!s) s = clb_linear_products_create(ctx, p, passes, &products);
+  if (s || !products) return s ? s : clb_linear_make(ctx, p, passes, op);
+  linear_parts *own = calloc(1, sizeof *own);
+  s = own ? clb_op_new(ctx, p, op) : clb_fail(&ctx->error, CLB_ERROR_MEMORY, "linear: no memory");
+  if (s) {
+    clb_op_destroy(&products);
+    free(own);
+    return s;
+  }
+  *own = (linear_parts){.products = products, .by_rows = passes};
+  (*op)->parts = own;
+  (*op)->destroy_parts = destroy_parts;
+  s = create_few(ctx, p, own);
   if (s) clb_op_destroy(op);
   return s;
 }
@@ -184,17 +224,54 @@ static clb_status run_weights(clb_op *op, clb_pass pass, int64_t n, const clb_op
                              lp->n_species * clb_divide_up(lp->n_weights, total->ir.lanes));
 }
 
+/* Whether the kernel for few rows is better: groups of the other one would leave units of the
+   device idle, or products cost more than they save. */
+static bool are_few(const clb_op *op, clb_pass pass, int64_t n) {
+  const linear_parts *own = op->parts;
+  if (!own->few) return false;
+  return own->products ? !clb_linear_products_pay(op, n)
+                       : n / op->kernel[pass]->ir.rows < 2 * op->ctx->device->limits.units;
+}
+
+static clb_status launch_few(clb_op *few, clb_pass pass, int64_t n, const clb_operand *operands,
+                             int count) {
+  const clb_kernel *kernel = few->kernel[pass];
+  clb_call c = clb_call_start(few->ctx);
+  few->problem.pass = pass;
+  clb_call_i64(&c, n);
+  for (int i = 0; i < count; i++) clb_call_operand(&c, &operands[i]);
+  return clb_call_launch(&c, kernel, clb_linear_few_groups(&few->problem, kernel->ir.lanes, n));
+}
+
+/* What has a row for each row of x. */
+static clb_status run_rows(clb_op *op, clb_pass pass, int64_t n, const clb_operand *operands,
+                           int count) {
+  const linear_parts *own = op->parts;
+  if (are_few(op, pass, n)) return launch_few(own->few, pass, n, operands, count);
+  return own->products ? clb_linear_products_run(own->products, &op->problem, pass, n, operands)
+                       : clb_op_run_rows(op, CLB_LINEAR, pass, n, operands, count);
+}
+
+/* Of an op that may have no kernels. */
+static clb_status check_rows(clb_op *op, clb_pass pass, int64_t n, const clb_operand *operands,
+                             int count) {
+  const linear_parts *own = op->problem.kind == CLB_LINEAR ? op->parts : NULL;
+  clb_status s = CLB_OK;
+  if (!own || !own->products) return clb_op_check_rows(op, CLB_LINEAR, pass, n, operands, count);
+  for (int i = 0; i < count && !s; i++) s = clb_op_check_operand(op, pass, n, &operands[i]);
+  return s;
+}
+
 clb_status clb_linear_run(clb_op *op, clb_pass pass, int64_t n, const clb_rows *rows) {
   clb_operand operands[CLB_MAX_OPERANDS] = {{.name = NULL}};
   if (!op) return clb_op_null(CLB_LINEAR, pass);
   const int count =
       op->problem.kind == CLB_LINEAR ? clb_linear_operands(&op->problem, pass, rows, operands) : 0;
-  clb_status s = clb_op_check_rows(op, CLB_LINEAR, pass, n, operands, count);
+  clb_status s = check_rows(op, pass, n, operands, count);
   if (!s) s = check_weights(op, pass, n, operands, count);
   if (s) return s;
   const linear_parts *own = op->parts;
-  if (own->by_rows & CLB_PASS_BIT(pass))
-    s = clb_op_run_rows(op, CLB_LINEAR, pass, n, operands, count);
+  if (own->by_rows & CLB_PASS_BIT(pass)) s = run_rows(op, pass, n, operands, count);
   if (!s && pass && own->sums) s = run_weights(op, pass, n, operands, count);
   return s;
 }

@@ -41,17 +41,22 @@ static clb_status create_without_kernels(clb_context *ctx, const clb_problem *p,
   return CLB_OK;
 }
 
-static clb_status create(clb_context *ctx, clb_dtype type, bool blas, clb_op **op) {
+/* A library that does not start is treated as missing. partly: it lacks some products. */
+static bool find_blas(clb_context *ctx, clb_dtype type, bool *partly) {
   const clb_device *d = ctx->device;
+  *partly = false;
+  return d->info.runs && (type == CLB_F32 || (type == CLB_F64 && d->limits.f64)) &&
+         d->backend->open_blas && d->backend->open_blas(ctx->device, type, partly) == CLB_OK;
+}
+
+static clb_status create(clb_context *ctx, clb_dtype type, bool blas, clb_op **op) {
   bool partly = false;
   clb_problem *p = calloc(1, sizeof *p);
   *op = NULL;
   if (!p) return clb_fail(&ctx->error, CLB_ERROR_MEMORY, "no memory");
   p->kind = CLB_MATRIX_PRODUCT;
   p->storage = p->arithmetic = (int32_t)type;
-  /* A library that does not start is treated as missing. */
-  blas = blas && d->info.runs && (type == CLB_F32 || (type == CLB_F64 && d->limits.f64)) &&
-         d->backend->open_blas && d->backend->open_blas(ctx->device, type, &partly) == CLB_OK;
+  blas = blas && find_blas(ctx, type, &partly);
   clb_status s = (blas && !partly ? create_without_kernels : create_with_kernels)(ctx, p, op);
   if (!s) (*op)->blas = blas;
   free(p);
@@ -63,6 +68,12 @@ clb_status clb_gemm_create(clb_context *ctx, clb_dtype type, clb_op **op) {
 }
 clb_status clb_gemm_create_generated(clb_context *ctx, clb_dtype type, clb_op **op) {
   return create(ctx, type, false, op);
+}
+
+clb_status clb_gemm_create_library(clb_context *ctx, clb_dtype type, clb_op **op) {
+  bool partly;
+  *op = NULL;
+  return find_blas(ctx, type, &partly) && !partly ? create(ctx, type, true, op) : CLB_OK;
 }
 
 static clb_status check_product(clb_op *op, const clb_gemm_desc *p) {

@@ -7,9 +7,10 @@
 
 /* Compiles all kernels that products of this type need; type: CLB_F64 or CLB_F32, storage and
    arithmetic. *op: destroy with clb_op_destroy. _generated: without a BLAS, even where there is
-   one. */
+   one; _library: NULL where there is none that has all products. */
 clb_status clb_gemm_create(clb_context *ctx, clb_dtype type, clb_op **op);
 clb_status clb_gemm_create_generated(clb_context *ctx, clb_dtype type, clb_op **op);
+clb_status clb_gemm_create_library(clb_context *ctx, clb_dtype type, clb_op **op);
 /* Submits; allocates nothing, waits for nothing (where the BLAS allows it).  Any extent may be 0; k
    = 0 gives zeros (or leaves C). Equal calls on one device give equal bits. _in_slices: split so
    that no extent exceeds the limit, which a BLAS may need. */
