@@ -162,15 +162,21 @@ static clb_status survey(clb_neighbours *l, const clb_cell_grid *g, const double
 
 /* ---- public functions ---- */
 
+clb_status clb_cells_check(clb_neighbours *l, const clb_cell_grid *g, const double *positions) {
+  double low[3], high[3];
+  return survey(l, g, positions, low, high);
+}
+
 clb_status clb_cells_make_grid(clb_neighbours *l, const double *positions, clb_cell_grid *g) {
   const double radius = l->cutoff + l->skin;
-  double low[3], high[3];
+  double low[3] = {0}, high[3] = {0};
   complete(g->cell, l->periodic);
   if (!invert(g->cell, g->reciprocal))
     return clb_neighbours_fail(
         l, CLB_ERROR_ARGUMENT,
         "cell is singular: its periodic vectors must be finite and span a volume");
   clb_status s = check_lengths(l);
-  if (!s) s = survey(l, g, positions, low, high);
+  const bool open = !(l->periodic[0] && l->periodic[1] && l->periodic[2]);
+  if (!s && open) s = survey(l, g, positions, low, high);
   return s || !l->n || radius == 0 ? s : lay(l, low, high, radius, g);
 }

@@ -17,6 +17,9 @@ clb_status clb_neighbours_fail(clb_neighbours *l, clb_status status, const char 
    CLB_ERROR_ARGUMENT: positions or a cell that neighbours.h excludes. Without atoms or radius there
    are not slots. */
 clb_status clb_cells_make_grid(clb_neighbours *l, const double *positions, clb_cell_grid *g);
+/* Whether all positions are finite and not too far away, which a grid without open directions
+   leaves to its users to check. */
+clb_status clb_cells_check(clb_neighbours *l, const clb_cell_grid *g, const double *positions);
 
 typedef struct {
   double x[3]; /* inside the cell: position - wrap . cell */

@@ -263,8 +263,9 @@ clb_status clb_neighbours_update(clb_neighbours *l, int64_t n, const double *pos
                                  const double *cell, const bool periodic[3], bool *rebuilt) {
   clb_cell_grid g;
   bool rebuild;
-  const clb_status s = clb_neighbours_begin(l, n, positions, cell, periodic, &rebuild, &g);
+  clb_status s = clb_neighbours_begin(l, n, positions, cell, periodic, &rebuild, &g);
   if (rebuilt) *rebuilt = rebuild;
+  if (!s && rebuild) s = clb_cells_check(l, &g, positions);
   return s || !rebuild || !clb_cell_grid_slots(&g) ? s
                                                    : build(l, &g, positions, l->cutoff + l->skin);
 }

@@ -190,7 +190,7 @@ static bool record(md_run *r, const double v[SERIES_VALUES]) {
 }
 
 static bool look(md_run *r, double values[SERIES_VALUES]) {
-  const double kinetic = md_kinetic(&r->system, &r->state);
+  const double kinetic = r->state.view.kinetic;
   const double v[SERIES_VALUES] = {r->state.time, r->system.energy, kinetic,
                                    md_temperature(&r->system, &r->a->motion, kinetic),
                                    md_conserved(&r->system, &r->state, &r->a->motion, kinetic)};
@@ -239,7 +239,7 @@ static bool finish(md_run *r) {
 int md_main(int argc, char **argv) {
   md_arguments a;
   md_options(argc, argv, &a);
-  md_run r = {.a = &a, .written = -1};
+  md_run r = {.a = &a, .system.without_e_atom = true, .written = -1};
   bool good = begin(&r);
   if (good) {
     heed_signals();

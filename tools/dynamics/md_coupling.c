@@ -29,16 +29,19 @@ static void act_on_cell(const md_system *y, md_state *s, const md_motion *m, dou
 /* Friction and noise alone. */
 static void langevin(const md_system *y, md_state *s, const md_motion *m) {
   const double keep = exp(-m->rate * m->dt),
-               energy = -expm1(-2 * m->rate * m->dt) * heat_of(m) * md_force_unit,
-               before = md_kinetic(y, s);
+               energy = -expm1(-2 * m->rate * m->dt) * heat_of(m) * md_force_unit;
+  double heat = 0;
   for (int64_t i = 0; i < y->atoms.n; i++) {
-    double noise[3];
-    const double width = sqrt(energy / atomic_weights[y->atoms.numbers[i]]);
+    double noise[3], *v = s->velocities + 3 * i;
+    const double mass = atomic_weights[y->atoms.numbers[i]], width = sqrt(energy / mass);
     normal_triple(s->seed, s->step, i, noise);
-    for (int k = 0; k < 3; k++)
-      s->velocities[3 * i + k] = keep * s->velocities[3 * i + k] + width * noise[k];
+    for (int k = 0; k < 3; k++) {
+      const double before = v[k];
+      v[k] = keep * before + width * noise[k];
+      heat += mass * (before * before - v[k] * v[k]);
+    }
   }
-  s->heat += before - md_kinetic(y, s);
+  s->heat += heat / 2 / md_force_unit;
   act_on_cell(y, s, m, keep);
 }
 
@@ -59,7 +62,7 @@ static void rescale(const md_system *y, md_state *s, const md_motion *m) {
                  square = keep + part * (r * r + others) + 2 * r * sqrt(keep * part),
                  scale = copysign(sqrt(fmax(square, 0)), r + sqrt(keep / part));
     scale_velocities(y, s, scale);
-    s->heat += kinetic - md_kinetic(y, s);
+    s->heat += kinetic * (1 - scale * scale);
   }
   act_on_cell(y, s, m, sqrt(keep));
 }
@@ -122,7 +125,7 @@ double md_barostat_mass(const md_system *y, const md_motion *m) {
 /* 3 k T: without it, volumes would be distributed as the flow, which is not divergence-free, has
    them. */
 void md_barostat_kick(const md_system *y, md_state *s, const md_motion *m, double dt) {
-  const double excess = md_pressure(y, md_kinetic(y, s)) - m->pressure;
+  const double excess = md_pressure(y, s->view.kinetic) - m->pressure;
   s->stretch += dt * 3 * (md_volume(y) * excess + heat_of(m)) / md_barostat_mass(y, m);
 }
 

@@ -49,9 +49,7 @@ static const char *symbol(const md_system *y, int64_t atom) {
 
 /* ---- what may be out of bounds ---- */
 
-static bool too_strong(const look *l) {
-  double force;
-  const int64_t i = longest(l->y->forces, l->y->atoms.n, &force);
+static bool too_strong(const look *l, int64_t i, double force) {
   return force > max_force && beyond(l, "the force on atom %lld (%s) is %.4g eV/A, more than %g",
                                      (long long)i + 1, symbol(l->y, i), force, max_force);
 }
@@ -103,7 +101,7 @@ static bool apart(const look *l, const md_guard *g) {
 /* ---- a run ---- */
 
 void md_guard_start(md_guard *g, const md_system *y, const md_state *s, const md_motion *m) {
-  const double kinetic = md_kinetic(y, s);
+  const double kinetic = s->view.kinetic;
   *g = (md_guard){.energy = y->energy + kinetic,
                   .temperature = md_temperature(y, m, kinetic),
                   .mean = m->temperature,
@@ -111,7 +109,7 @@ void md_guard_start(md_guard *g, const md_system *y, const md_state *s, const md
 }
 
 bool md_guard_holds(md_guard *g, const md_system *y, const md_state *s, const md_motion *m) {
-  const double n = (double)y->atoms.n, kinetic = md_kinetic(y, s);
+  const double n = (double)y->atoms.n, kinetic = s->view.kinetic;
   char text[256];
   look l = {.y = y,
             .m = m,
@@ -119,14 +117,14 @@ bool md_guard_holds(md_guard *g, const md_system *y, const md_state *s, const md
             .drift = (y->energy + kinetic - g->energy) / n,
             .edges = md_system_edges(y),
             .few = 1 + 10 / n,
+            .fastest = s->view.fastest,
+            .step = s->view.speed * m->dt,
             .text = text,
             .size = sizeof text};
-  l.fastest = longest(s->velocities, y->atoms.n, &l.step);
-  l.step *= m->dt;
   g->mean += (l.temperature - g->mean) * -expm1(-m->rate * m->dt);
   g->time += m->dt;
-  if (!too_strong(&l) && !too_fast(&l) && !too_hot(&l, g) && !not_held(&l, g) && !drifts(&l) &&
-      !apart(&l, g))
+  if (!too_strong(&l, s->view.strongest, s->view.force) && !too_fast(&l) && !too_hot(&l, g) &&
+      !not_held(&l, g) && !drifts(&l) && !apart(&l, g))
     return true;
   warn("step %lld: %s; a shorter --dt or better positions may help, and --no-guard goes on",
        (long long)s->step, text);
@@ -134,5 +132,7 @@ bool md_guard_holds(md_guard *g, const md_system *y, const md_state *s, const md
 }
 
 bool md_forces_hold(const md_system *y, char *error, size_t size) {
-  return !too_strong(&(look){.y = y, .text = error, .size = size});
+  double force;
+  const int64_t i = longest(y->forces, y->atoms.n, &force);
+  return !too_strong(&(look){.y = y, .text = error, .size = size}, i, force);
 }

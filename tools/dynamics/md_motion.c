@@ -89,24 +89,81 @@ static bool compute(md_system *y, md_state *s, const double *positions) {
   return true;
 }
 
-bool md_start(md_system *y, md_state *s) {
-  return compute(y, s, s->listed) && compute(y, s, y->atoms.positions);
+static inline double square(const double v[3]) { return v[0] * v[0] + v[1] * v[1] + v[2] * v[2]; }
+
+/* Squares and masses until the last atom. */
+static inline void view_atom(md_view *w, int64_t i, double mass_of_it, const double v[3],
+                             const double f[3]) {
+  const double speed = square(v), force = square(f);
+  w->kinetic += mass_of_it * speed;
+  if (speed > w->speed) w->speed = speed, w->fastest = i;
+  if (force > w->force) w->force = force, w->strongest = i;
 }
 
-static void kick(const md_system *y, md_state *s, double dt) {
+static md_view viewed(const md_view *w) {
+  return (md_view){w->kinetic / 2 / md_force_unit, sqrt(w->speed), sqrt(w->force), w->fastest,
+                   w->strongest};
+}
+
+bool md_start(md_system *y, md_state *s) {
+  md_view w = {0};
+  if (!compute(y, s, s->listed) || !compute(y, s, y->atoms.positions)) return false;
   for (int64_t i = 0; i < y->atoms.n; i++)
-    for (int k = 0; k < 3; k++)
-      s->velocities[3 * i + k] += dt * md_force_unit / mass(y, i) * y->forces[3 * i + k];
+    view_atom(&w, i, mass(y, i), s->velocities + 3 * i, y->forces + 3 * i);
+  s->view = viewed(&w);
+  return true;
+}
+
+static inline void kick_atom(const md_system *y, double dt, int64_t i, double v[3]) {
+  const double by = dt * md_force_unit / mass(y, i);
+  for (int k = 0; k < 3; k++) v[k] += by * y->forces[3 * i + k];
 }
 
 /* With a cell that stretches at the rate h: dx/dt = v + h x, dv/dt = -h v. */
+typedef struct {
+  double grow, reach;
+} flow;
+
+static flow flow_of(const md_state *s, double dt) {
+  const double h = s->stretch;
+  return (flow){exp(h * dt), h != 0 ? sinh(h * dt) / h : dt};
+}
+
+static inline void drift_atom(flow f, double x[3], double v[3]) {
+  for (int k = 0; k < 3; k++) x[k] = f.grow * x[k] + f.reach * v[k];
+  for (int k = 0; k < 3 && f.grow != 1; k++) v[k] /= f.grow;
+}
+
+static void drift_cell(md_system *y, flow f) {
+  for (int k = 0; k < 9; k++) y->atoms.cell[k / 3][k % 3] *= f.grow;
+}
+
+/* Kick and drift in one pass: the host's passes are as long as the device's pauses. */
+static void kick_and_drift(md_system *y, md_state *s, double kick, double drift) {
+  const flow f = flow_of(s, drift);
+  for (int64_t i = 0; i < y->atoms.n; i++) {
+    double *v = s->velocities + 3 * i;
+    kick_atom(y, kick, i, v);
+    drift_atom(f, y->atoms.positions + 3 * i, v);
+  }
+  drift_cell(y, f);
+}
+
 static void drift(md_system *y, md_state *s, double dt) {
-  const double h = s->stretch, grow = exp(h * dt), reach = h != 0 ? sinh(h * dt) / h : dt;
-  for (int64_t i = 0; i < 3 * y->atoms.n; i++)
-    y->atoms.positions[i] = grow * y->atoms.positions[i] + reach * s->velocities[i];
-  if (h == 0) return;
-  for (int64_t i = 0; i < 3 * y->atoms.n; i++) s->velocities[i] /= grow;
-  for (int k = 0; k < 9; k++) y->atoms.cell[k / 3][k % 3] *= grow;
+  const flow f = flow_of(s, dt);
+  for (int64_t i = 0; i < y->atoms.n; i++)
+    drift_atom(f, y->atoms.positions + 3 * i, s->velocities + 3 * i);
+  drift_cell(y, f);
+}
+
+static void kick_and_view(const md_system *y, md_state *s, double dt) {
+  md_view w = {0};
+  for (int64_t i = 0; i < y->atoms.n; i++) {
+    double *v = s->velocities + 3 * i;
+    kick_atom(y, dt, i, v);
+    view_atom(&w, i, mass(y, i), v, y->forces + 3 * i);
+  }
+  s->view = viewed(&w);
 }
 
 /* Steps that change the cell by more are no solution of any equation. */
@@ -123,14 +180,13 @@ static bool stretches_slowly(const md_state *s, const md_motion *m) {
 bool md_step(md_system *y, md_state *s, const md_motion *m) {
   if (m->barostat) md_barostat_kick(y, s, m, m->dt / 2);
   if (!stretches_slowly(s, m)) return false;
-  kick(y, s, m->dt / 2);
+  kick_and_drift(y, s, m->dt / 2, m->thermostat ? m->dt / 2 : m->dt);
   if (m->thermostat) {
-    drift(y, s, m->dt / 2);
     md_thermostat_act(y, s, m);
     drift(y, s, m->dt / 2);
-  } else drift(y, s, m->dt);
+  }
   if (!compute(y, s, y->atoms.positions)) return false;
-  kick(y, s, m->dt / 2);
+  kick_and_view(y, s, m->dt / 2);
   if (m->barostat) md_barostat_kick(y, s, m, m->dt / 2);
   s->step++;
   s->time += m->dt;

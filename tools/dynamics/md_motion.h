@@ -8,6 +8,13 @@
 
 enum { MD_CHAIN = 3 };
 
+/* What is seen of the atoms after a step, in one pass: the kinetic energy, eV; the fastest atom and
+   its speed, Angstrom / fs; the one with the largest force, eV / Angstrom. */
+typedef struct {
+  double kinetic, speed, force;
+  int64_t fastest, strongest;
+} md_view;
+
 /* The state from which a run continues, together with positions and cell in its md_system. */
 typedef struct {
   int64_t step;
@@ -18,6 +25,7 @@ typedef struct {
   int64_t rebuilds;          /* number of rebuilds so far */
   double heat;               /* eV that random thermostats have taken from the atoms so far */
   double chain[2][MD_CHAIN]; /* positions of the Nose-Hoover chain, and velocities, 1 / fs */
+  md_view view;              /* of this state; not kept in restarts */
   double stretch;            /* rate at which the cell's lengths grow, relative, 1 / fs */
 } md_state;
 

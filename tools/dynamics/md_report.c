@@ -122,7 +122,7 @@ bool report_plot(const char *path, const md_system *y, const md_motion *m, const
 
 void report_print(const md_system *y, const md_state *state, const md_motion *m, const md_series *s,
                   const md_effort *effort) {
-  const double atoms = (double)y->atoms.n, kinetic = md_kinetic(y, state);
+  const double atoms = (double)y->atoms.n, kinetic = state->view.kinetic;
   char drift[96];
   printf("atoms        %lld, %lld edges\n", (long long)y->atoms.n, (long long)md_system_edges(y));
   md_system_print_device(y, "device       %s: %s");

@@ -40,6 +40,7 @@ typedef struct {
   int32_t *species;                              /* [n], species of the model */
   double energy, *e_atom, *forces, stress[3][3]; /* results of the last md_system_compute; eV,
                                                     Angstrom */
+  bool without_e_atom;                           /* they are not computed */
   bool has_stress;                               /* the cell has a volume */
 } md_system;
 

@@ -286,7 +286,7 @@ int relax_main(int argc, char **argv) {
                        .choice.options.skin = CLB_AUTO_SKIN};
   parse_arguments(&argp, argc, argv, 0, &a);
   if (a.cell) a.choice.options.skin = 0; /* every cell is another one */
-  relaxation r = {.a = &a};
+  relaxation r = {.a = &a, .system.without_e_atom = true};
   const named_file files[] = {{"the model (--model)", a.choice.model, FILE_INPUT},
                               {"the structure (--structure)", a.choice.structure, FILE_INPUT},
                               {"the relaxed atoms (--out)", a.out, FILE_WHOLE}};
