@@ -30,17 +30,18 @@ static void act_on_cell(const md_system *y, md_state *s, const md_motion *m, dou
 static void langevin(const md_system *y, md_state *s, const md_motion *m) {
   const double keep = exp(-m->rate * m->dt),
                energy = -expm1(-2 * m->rate * m->dt) * heat_of(m) * md_force_unit;
+  const double *noise = md_noise_take(&s->noise, s->seed, s->step, y->atoms.n);
   double heat = 0;
   for (int64_t i = 0; i < y->atoms.n; i++) {
-    double noise[3], *v = s->velocities + 3 * i;
+    double *v = s->velocities + 3 * i;
     const double mass = atomic_weights[y->atoms.numbers[i]], width = sqrt(energy / mass);
-    normal_triple(s->seed, s->step, i, noise);
     for (int k = 0; k < 3; k++) {
       const double before = v[k];
-      v[k] = keep * before + width * noise[k];
+      v[k] = keep * before + width * noise[3 * i + k];
       heat += mass * (before * before - v[k] * v[k]);
     }
   }
+  md_noise_draw(&s->noise, s->step + 1);
   s->heat += heat / 2 / md_force_unit;
   act_on_cell(y, s, m, keep);
 }

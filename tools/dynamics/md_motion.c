@@ -22,6 +22,7 @@ void md_state_make(md_state *s, int64_t n) {
 void md_state_free(md_state *s) {
   free(s->velocities);
   free(s->listed);
+  md_noise_free(&s->noise);
 }
 
 static double mass(const md_system *y, int64_t i) { return atomic_weights[y->atoms.numbers[i]]; }

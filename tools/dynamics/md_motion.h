@@ -4,6 +4,7 @@
 #ifndef CLB_TOOLS_DYNAMICS_MD_MOTION_H
 #define CLB_TOOLS_DYNAMICS_MD_MOTION_H
 
+#include "tools/dynamics/md_noise.h"
 #include "tools/dynamics/md_system.h"
 
 enum { MD_CHAIN = 3 };
@@ -25,8 +26,9 @@ typedef struct {
   int64_t rebuilds;          /* number of rebuilds so far */
   double heat;               /* eV that random thermostats have taken from the atoms so far */
   double chain[2][MD_CHAIN]; /* positions of the Nose-Hoover chain, and velocities, 1 / fs */
-  md_view view;              /* of this state; not kept in restarts */
-  double stretch;            /* rate at which the cell's lengths grow, relative, 1 / fs */
+  md_view view;              /* of this state; not kept in restarts, nor is noise */
+  md_noise noise;
+  double stretch; /* rate at which the cell's lengths grow, relative, 1 / fs */
 } md_state;
 
 void md_state_make(md_state *s, int64_t n); /* all zeros */
