@@ -44,25 +44,35 @@ static clb_step_key key_of(const clb_model *m, const clb_model_edges *e,
   return (clb_step_key){.graph = fixed ? m->graph_number : 0, .wanted = wanted};
 }
 
+static bool same_key(clb_step_key a, clb_step_key b) {
+  return a.graph && a.graph == b.graph && a.wanted == b.wanted;
+}
+
 void clb_model_forget_step(clb_model *m) { clb_recording_destroy(&m->step); }
 
-/* Whether a recording of this step is there, or could be made: no is not an error. */
-static bool recorded(clb_model *m, const clb_model_edges *e, const clb_model_edge_results *r) {
+/* Whether a recording of this step is there, or could be made. No is not an error: clb_error says
+   why, and steps with this key do not try again. */
+static bool recorded(clb_model *m, clb_step_key key, const clb_model_edges *e,
+                     const clb_model_edge_results *r) {
   if (m->step && !m->step->lost) return true;
   clb_model_forget_step(m);
-  if (m->ctx->recording || clb_record_begin(m->ctx)) return false;
+  if (same_key(key, m->unrecorded) || m->ctx->recording || clb_record_begin(m->ctx)) return false;
   run(m, e, r);
-  return clb_record_end(m->ctx, &m->step) == CLB_OK;
+  const clb_status s = clb_record_end(m->ctx, &m->step);
+  if (!s) return true;
+  m->unrecorded = key;
+  clb_fail_more(&m->ctx->error, s, "; the model's step is launched kernel by kernel");
+  return false;
 }
 
 clb_status clb_model_submit(clb_model *m, const clb_model_edges *e,
                             const clb_model_edge_results *r) {
   const clb_step_key key = key_of(m, e, r), last = m->last_step;
   const clb_status s = r->v_atom ? clb_model_reserve_v_atom(m) : CLB_OK;
-  const bool again = key.graph && key.graph == last.graph && key.wanted == last.wanted;
+  const bool again = same_key(key, last);
   m->last_step = key;
   if (s) return s;
-  if (again && recorded(m, e, r)) return clb_replay(m->step);
+  if (again && recorded(m, key, e, r)) return clb_replay(m->step);
   clb_model_forget_step(m);
   return run(m, e, r);
 }

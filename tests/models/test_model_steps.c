@@ -249,58 +249,8 @@ static void capacity(void **state) {
   close_model(&o);
 }
 
-/* A replayed step gives the bits of launches one by one, whatever has changed since it was
-   recorded. */
-static void replays_on(const char *name, int which) {
-  opened o = open_made(name, which, &(clb_model_options){.skin = 0.3, .knots = CLB_NO_KNOTS});
-  atom_set a = random_atoms(6, 2, true, 31);
-  int replayed = 0;
-  for (int64_t t = 0; t < 24; t++, step(&a, t)) {
-    if (t % 8 == 5) a.species[t % a.n] = (a.species[t % a.n] + 1) % o.model->net.n_species;
-    if (t % 8 == 6) a.cell[0] += 0.01;
-    const bool replays = o.model->step;
-    const int64_t graph = o.model->graph_number;
-    const computed c = compute_atoms(&o, &a);
-    replayed += replays && graph == o.model->graph_number;
-    if (o.model->step) {
-      clb_model_forget_step(o.model);
-      o.model->last_step.graph = 0;
-      const computed one_by_one = compute_atoms(&o, &a);
-      assert_memory_equal(&one_by_one, &c, sizeof c);
-      for (int i = 0; i < 2; i++) {
-        const computed again = compute_atoms(&o, &a);
-        assert_memory_equal(&again, &c, sizeof c);
-      }
-      assert_non_null(o.model->step);
-    }
-    double energy; /* other results, other launches */
-    const clb_model_atoms atoms = {a.n, a.species, a.positions, a.cell, {1, 1, 1}};
-    if (t % 5 == 4) {
-      assert_int_equal(clb_model_compute(o.model, &atoms, &(clb_model_results){.energy = &energy}),
-                       CLB_OK);
-      assert_true(energy == c.energy);
-    }
-  }
-  assert_true(replayed > 6);
-  close_model(&o);
-}
-static void replays(void **state) {
-  (void)state;
-  for (int which = 0; which < 3; which++) replays_on("cpu:interpreter", which);
-  replays_on("cpu", 0);
-}
-static void replays_opencl(void **state) {
-  clb_context *ctx = NULL;
-  (void)state;
-  const bool there = !clb_context_create("opencl", &ctx);
-  clb_context_destroy(&ctx);
-  if (!there) skip_because("no OpenCL driver");
-  replays_on("opencl", 0);
-}
-
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(replays),    cmocka_unit_test(replays_opencl),
-                                     cmocka_unit_test(skins),      cmocka_unit_test(chooses_skins),
+  const struct CMUnitTest tests[] = {cmocka_unit_test(skins),      cmocka_unit_test(chooses_skins),
                                      cmocka_unit_test(far_images), cmocka_unit_test(without_f64),
                                      cmocka_unit_test(one_wait),   cmocka_unit_test(out_of_memory),
                                      cmocka_unit_test(capacity)};
