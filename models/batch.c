@@ -13,11 +13,14 @@ typedef struct {
   const clb_model_atoms *atoms;
   const clb_model_results *results;
   int64_t first, n, n_atoms, n_edges, edge_capacity;
-  bool forces, stress;                  /* wanted for some structure */
-  int32_t *species, *sender, *receiver; /* [n_atoms], [n_edges], [n_edges] */
-  double *vectors;                      /* [n_edges][3] */
-  double *e_atom, *force, *v_atom;      /* [n_atoms], [n_atoms][3], [n_atoms][9] */
-  clb_neighbours list;                  /* of one structure */
+  bool forces, stress;             /* wanted for some structure */
+  int32_t *species, *system;       /* [n_atoms] */
+  double *positions;               /* [n_atoms][3] */
+  clb_cell_grid *grid;             /* [n] */
+  int32_t *sender, *receiver;      /* [n_edges]: where the host finds them */
+  double *vectors;                 /* [n_edges][3] */
+  double *e_atom, *force, *v_atom; /* [n_atoms], [n_atoms][3], [n_atoms][9] */
+  clb_neighbours list;             /* of one structure */
 } batch;
 
 static clb_status no_memory(clb_model *m) {
@@ -25,11 +28,12 @@ static clb_status no_memory(clb_model *m) {
 }
 
 static void free_arrays(batch *b) {
-  void *const all[] = {b->species, b->sender, b->receiver, b->vectors,
-                       b->e_atom,  b->force,  b->v_atom};
+  void *const all[] = {b->species,  b->system,  b->positions, b->grid,  b->sender,
+                       b->receiver, b->vectors, b->e_atom,    b->force, b->v_atom};
   for (size_t i = 0; i < sizeof all / sizeof *all; i++) free(all[i]);
-  b->species = b->sender = b->receiver = NULL;
-  b->vectors = b->e_atom = b->force = b->v_atom = NULL;
+  b->species = b->system = b->sender = b->receiver = NULL;
+  b->positions = b->vectors = b->e_atom = b->force = b->v_atom = NULL;
+  b->grid = NULL;
   b->n_edges = b->edge_capacity = 0;
 }
 
@@ -51,11 +55,14 @@ static void take_structures(batch *b, int64_t n, int64_t most) {
 static clb_status reserve_atoms(clb_model *m, batch *b) {
   const size_t n = (size_t)b->n_atoms + 1;
   b->species = malloc(n * sizeof *b->species);
+  b->system = malloc(n * sizeof *b->system);
+  b->positions = malloc(3 * n * sizeof *b->positions);
+  b->grid = malloc(((size_t)b->n + 1) * sizeof *b->grid);
   b->e_atom = malloc(n * sizeof *b->e_atom);
   if (b->forces) b->force = malloc(3 * n * sizeof *b->force);
   if (b->stress) b->v_atom = malloc(9 * n * sizeof *b->v_atom);
-  const bool good =
-      b->species && b->e_atom && (b->force || !b->forces) && (b->v_atom || !b->stress);
+  const bool good = b->species && b->system && b->positions && b->grid && b->e_atom &&
+                    (b->force || !b->forces) && (b->v_atom || !b->stress);
   return good ? CLB_OK : no_memory(m);
 }
 
@@ -68,6 +75,40 @@ static clb_status reserve_edges(clb_model *m, batch *b, int64_t n) {
   b->edge_capacity = room[2];
   return CLB_OK;
 }
+
+/* Says of which structure a message is. */
+static clb_status of_structure(clb_model *m, clb_status s, int64_t number) {
+  const clb_text *text = &m->ctx->error.text;
+  return s ? FAIL(m, s, "clb_model_compute_many: structure %lld: %s", (long long)number,
+                  text->s ? text->s : "no memory")
+           : s;
+}
+
+static clb_status lay_grid(clb_model *m, batch *b, const clb_model_atoms *a, clb_cell_grid *grid) {
+  const bool periodic[3] = {a->periodic[0] != 0, a->periodic[1] != 0, a->periodic[2] != 0};
+  bool rebuild;
+  clb_neighbours_forget(&b->list);
+  const clb_status s =
+      clb_neighbours_begin(&b->list, a->n, a->positions, a->cell, periodic, &rebuild, grid);
+  return s ? FAIL(m, s, "clb_model_compute: %s", b->list.error) : s;
+}
+
+/* Lists the atoms, and lays a grid for each structure. */
+static clb_status list_atoms(clb_model *m, batch *b) {
+  clb_status s = CLB_OK;
+  int64_t at = 0;
+  for (int64_t i = 0; i < b->n && !s; i++) {
+    const clb_model_atoms *a = &b->atoms[b->first + i];
+    if (a->n) memcpy(b->species + at, a->species, (size_t)a->n * sizeof *a->species);
+    if (a->n) memcpy(b->positions + 3 * at, a->positions, 3 * (size_t)a->n * sizeof *a->positions);
+    for (int64_t j = 0; j < a->n; j++) b->system[at + j] = (int32_t)i;
+    s = of_structure(m, lay_grid(m, b, a, &b->grid[i]), b->first + i);
+    at += a->n;
+  }
+  return s;
+}
+
+/* ---- edges that the host finds ---- */
 
 /* Appends the edges of a structure whose atoms begin at number `at`. */
 static clb_status add_edges(clb_model *m, batch *b, const clb_model_atoms *a, int64_t at) {
@@ -87,23 +128,42 @@ static clb_status add_edges(clb_model *m, batch *b, const clb_model_atoms *a, in
   return CLB_OK;
 }
 
-/* Says of which structure a message is. */
-static clb_status of_structure(clb_model *m, clb_status s, int64_t number) {
-  const clb_text *text = &m->ctx->error.text;
-  return s ? FAIL(m, s, "clb_model_compute_many: structure %lld: %s", (long long)number,
-                  text->s ? text->s : "no memory")
-           : s;
-}
-
-static clb_status find_edges(clb_model *m, batch *b) {
+static clb_status find_edges(clb_model *m, batch *b, clb_model_edges *found) {
   clb_status s = CLB_OK;
   int64_t at = 0;
   for (int64_t i = b->first; i < b->first + b->n && !s; i++) {
-    const clb_model_atoms *a = &b->atoms[i];
-    if (a->n) memcpy(b->species + at, a->species, (size_t)a->n * sizeof *a->species);
-    s = of_structure(m, add_edges(m, b, a, at), i);
-    at += a->n;
+    s = of_structure(m, add_edges(m, b, &b->atoms[i], at), i);
+    at += b->atoms[i].n;
   }
+  *found = (clb_model_edges){.n_local = b->n_atoms,
+                             .n_total = b->n_atoms,
+                             .n_edges = b->n_edges,
+                             .species = b->species,
+                             .senders = {.host = b->sender},
+                             .receivers = {.host = b->receiver},
+                             .vectors = b->vectors};
+  return s;
+}
+
+/* ---- a batch ---- */
+
+/* The edges as the graph, and their vectors: by the device, unless it leaves them to the host. */
+static clb_status set_edges(clb_model *m, batch *b, clb_model_edges *e) {
+  clb_edge_list *l = &m->edges;
+  const clb_edges_systems all = {.n = b->n,
+                                 .n_atoms = b->n_atoms,
+                                 .grid = b->grid,
+                                 .system = b->system,
+                                 .species = b->species,
+                                 .positions = b->positions};
+  clb_model_edges given;
+  clb_status s = clb_edges_of_many(l, &all, e);
+  const bool device = l->source == CLB_EDGES_MANY;
+  if (!s && !device) s = find_edges(m, b, &given);
+  if (!s && !device) s = clb_edges_of_caller(l, &given, e);
+  if (!s) s = clb_model_set_graph(m, e);
+  if (!s && device)
+    s = clb_edges_vectors(l, m->net.graph, NULL, clb_value(&m->net, CLB_VECTORS), e);
   return s;
 }
 
@@ -127,19 +187,15 @@ static void hand_out(const batch *b) {
 }
 
 static clb_status compute_batch(clb_model *m, batch *b) {
+  clb_model_edges e;
   clb_status s = reserve_atoms(m, b);
-  if (!s) s = find_edges(m, b);
+  if (!s) s = list_atoms(m, b);
+  if (!s) s = set_edges(m, b, &e);
   if (!s)
-    s = clb_model_compute_edges(
-        m,
-        &(clb_model_edges){.n_local = b->n_atoms,
-                           .n_total = b->n_atoms,
-                           .n_edges = b->n_edges,
-                           .species = b->species,
-                           .senders = {.host = b->sender},
-                           .receivers = {.host = b->receiver},
-                           .vectors = b->vectors},
+    s = clb_model_evaluate(
+        m, &e,
         &(clb_model_edge_results){.e_atom = b->e_atom, .forces = b->force, .v_atom = b->v_atom});
+  clb_edges_forget(&m->edges);
   if (!s) hand_out(b);
   free_arrays(b);
   return s;

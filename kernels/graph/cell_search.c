@@ -14,24 +14,33 @@ static ir_val same(ir_kernel *k, ir_val a, ir_val b) { return ir_2(k, IR_EQ, a, 
 typedef struct {
   clb_row_kernel b;
   ir_kernel *k;
-  ir_val n, positions, grid;                              /* n: i64 */
+  ir_val n, positions, grids, system;                     /* n: i64; IR_NONE: there is one */
   ir_val real[CLB_CELL_NUMBERS], whole[CLB_CELL_NUMBERS]; /* of the grid; whole: as i32 */
 } finder;
 
-static void begin(finder *w, ir_kernel *k, const char *name, const clb_schedule *s) {
+static void begin(finder *w, ir_kernel *k, const char *name, const clb_problem *p,
+                  const clb_schedule *s) {
   clb_layer_begin(&w->b, k, name, s, CLB_F64);
   w->k = k;
   w->n = ir_scalar(k, IR_I64);
   w->positions = ir_buffer(k, IR_F64, false);
-  w->grid = ir_buffer(k, IR_F64, false);
+  w->grids = ir_buffer(k, IR_F64, false);
+  w->system = p->cell_list.many ? ir_buffer(k, IR_I32, false) : IR_NONE;
 }
 
-/* After the last parameter. */
-static void start(finder *w) {
-  clb_layer_start(&w->b);
+/* Loads the grid of this atom's system; lanes without an atom load the first, whose divisors are
+   positive. */
+static void load_grid(finder *w, ir_val atom, ir_val mask) {
+  ir_kernel *k = w->k;
+  ir_val row = clb_i64(k, 0);
+  if (w->system != IR_NONE) {
+    ir_val system = ir_load(k, w->system, atom, mask);
+    if (mask != IR_NONE) system = ir_select(k, mask, system, clb_i32(k, 0));
+    row = ir_mul(k, wide(k, system), clb_i64(k, CLB_CELL_NUMBERS));
+  }
   for (int i = 0; i < CLB_CELL_NUMBERS; i++) {
-    w->real[i] = ir_load(w->k, w->grid, clb_i64(w->k, i), IR_NONE);
-    if (i >= CLB_CELL_BINS && i < CLB_CELL_SQUARED) w->whole[i] = ir_cast(w->k, IR_I32, w->real[i]);
+    w->real[i] = ir_load(k, w->grids, ir_add(k, row, clb_i64(k, i)), IR_NONE);
+    if (i >= CLB_CELL_BINS && i < CLB_CELL_SQUARED) w->whole[i] = ir_cast(k, IR_I32, w->real[i]);
   }
 }
 
@@ -112,31 +121,35 @@ static ir_val own_place(const finder *w) {
   return ir_add(k, ir_mul(k, w->b.unit, clb_i64(k, w->b.s->lanes)), wide(k, ir_lane(k)));
 }
 
-static void lower_slots(ir_kernel *k, const clb_schedule *s) {
+static void lower_slots(ir_kernel *k, const clb_problem *p, const clb_schedule *s) {
   finder w;
-  begin(&w, k, "cell_slots", s);
+  begin(&w, k, "cell_slots", p, s);
   const ir_val out = ir_buffer(k, IR_I32, true);
-  start(&w);
+  clb_layer_start(&w.b);
   const ir_val atom = own_place(&w), mask = less(k, atom, w.n);
+  load_grid(&w, atom, mask);
   const spot at = locate(&w, atom, mask);
   ir_val slot = IR_NONE;
   for (int d = 0; d < 3; d++) {
     const ir_val own = slot_in(&w, d, at.bin[d], turn_of(&w, d, at.bin[d]));
     slot = d ? ir_add(k, ir_mul(k, slot, whole(&w, CLB_CELL_SLOTS_OF, d)), own) : own;
   }
+  if (w.system != IR_NONE) slot = ir_add(k, slot, whole(&w, CLB_CELL_FIRST_SLOT, 0));
   ir_store(k, out, atom, mask, slot);
   clb_layer_finish(&w.b);
 }
 
-static void lower_sorted(ir_kernel *k, const clb_schedule *s) {
+static void lower_sorted(ir_kernel *k, const clb_problem *p, const clb_schedule *s) {
   finder w;
-  begin(&w, k, "cell_sorted", s);
+  begin(&w, k, "cell_sorted", p, s);
   const ir_val atoms = ir_buffer(k, IR_I32, false), x = ir_buffer(k, IR_F64, true),
                wrap = ir_buffer(k, IR_I32, true), counts = ir_scalar(k, IR_I64),
                count = ir_buffer(k, IR_I32, true);
-  start(&w);
-  const ir_val place = own_place(&w), mask = less(k, place, w.n);
-  const spot at = locate(&w, ir_load(k, atoms, place, mask), mask);
+  clb_layer_start(&w.b);
+  const ir_val place = own_place(&w), mask = less(k, place, w.n),
+               atom = ir_load(k, atoms, place, mask);
+  load_grid(&w, wide(k, atom), mask);
+  const spot at = locate(&w, atom, mask);
   for (int d = 0; d < 3; d++) {
     const ir_val to = ir_add(k, ir_mul(k, w.n, clb_i64(k, d)), place);
     ir_store(k, x, to, mask, at.x[d]);
@@ -244,7 +257,9 @@ static void look_along(search *f, ir_val slot, ir_val *image) {
                low = ir_sub(k, f->at.bin[2], reach), high = ir_add(k, f->at.bin[2], reach);
   const ir_val turn =
       ir_loop(k, turn_of(w, 2, low), ir_add(k, turn_of(w, 2, high), clb_i32(k, 1)), clb_i32(k, 1));
-  const ir_val begins = ir_mul(k, turn, n), row = ir_sub(k, ir_mul(k, slot, n), begins);
+  const ir_val begins = ir_mul(k, turn, n);
+  ir_val row = ir_sub(k, ir_mul(k, slot, n), begins);
+  if (w->system != IR_NONE) row = ir_add(k, row, whole(w, CLB_CELL_FIRST_SLOT, 0));
   const ir_val a = ir_2(k, IR_MAX, low, begins),
                b = ir_2(k, IR_MIN, ir_add(k, high, clb_i32(k, 1)), ir_add(k, begins, n));
   image[2] = image_of(w, 2, turn);
@@ -291,9 +306,10 @@ static void store_count(search *f) {
            ir_select(k, good, sum, clb_i32(k, CLB_CELL_REFUSED)));
 }
 
-static void lower_search(ir_kernel *k, const clb_schedule *s, bool fills) {
+static void lower_search(ir_kernel *k, const clb_problem *p, const clb_schedule *s) {
+  const bool fills = p->cell_list.step == CLB_CELL_FILL;
   search f = {.fills = fills};
-  begin(&f.w, k, fills ? "cell_fill" : "cell_count", s);
+  begin(&f.w, k, fills ? "cell_fill" : "cell_count", p, s);
   f.atoms = ir_buffer(k, IR_I32, false);
   f.x = ir_buffer(k, IR_F64, false);
   f.wrap = ir_buffer(k, IR_I32, false);
@@ -305,10 +321,11 @@ static void lower_search(ir_kernel *k, const clb_schedule *s, bool fills) {
     f.receivers = ir_buffer(k, IR_I32, true);
     f.shifts = ir_buffer(k, IR_I32, true);
   } else f.counts = ir_buffer(k, IR_I32, true);
-  start(&f.w);
+  clb_layer_start(&f.w.b);
   f.lane = s->lanes > 1 ? ir_lane(k) : clb_i32(k, 0);
   f.own = ir_cast(k, IR_I32, f.w.b.unit);
   f.receiver = ir_load(k, f.atoms, f.w.b.unit, IR_NONE);
+  load_grid(&f.w, wide(k, f.receiver), IR_NONE);
   f.at = locate(&f.w, f.receiver, IR_NONE);
   f.squared = number(&f.w, CLB_CELL_SQUARED, 0);
   if (fills) {
@@ -346,15 +363,15 @@ static void schedule(const clb_problem *p, const clb_limits *limits, clb_schedul
 
 static void lower(const clb_problem *p, const clb_schedule *s, ir_kernel *k) {
   switch ((clb_cell_list_step)p->cell_list.step) {
-    case CLB_CELL_SLOTS: lower_slots(k, s); break;
-    case CLB_CELL_SORTED: lower_sorted(k, s); break;
-    default: lower_search(k, s, p->cell_list.step == CLB_CELL_FILL);
+    case CLB_CELL_SLOTS: lower_slots(k, p, s); break;
+    case CLB_CELL_SORTED: lower_sorted(k, p, s); break;
+    default: lower_search(k, p, s);
   }
 }
 
 static void print(const clb_problem *p, clb_text *out) {
   static const char *const names[] = {"slots", "sorted", "count", "fill"};
-  clb_text_add(out, "%s", names[p->cell_list.step]);
+  clb_text_add(out, "%s%s", names[p->cell_list.step], p->cell_list.many ? " of many" : "");
 }
 
 const clb_kernel_kind clb_kind_cell_list = {

@@ -6,14 +6,15 @@
    that order. A sub-group takes one receiver and goes through the slots around it, its lanes
    through the atoms in them: once to count (COUNT), and, when the counts have become the places
    where rows start (SCAN of sort.h), again to write (FILL). Bins, order and rounding are those of
-   models/atoms/neighbours.c: the lists are equal, number by number. */
+   models/atoms/neighbours.c: the lists are equal, number by number. Atoms of many systems are found
+   together: each has a grid, with slots of its own. */
 #ifndef CLB_KERNELS_GRAPH_CELL_SEARCH_H
 #define CLB_KERNELS_GRAPH_CELL_SEARCH_H
 
 #include "kernels/kernel.h"
 
 /* The first parameters of all: units of work (i64), number of atoms (i64), positions (f64 [n][3]),
-   grid (f64 [CLB_CELL_NUMBERS]). Then
+   grids (f64 [systems][CLB_CELL_NUMBERS]), and of many systems that of each atom. Then
      SLOTS   out slot of each atom
      SORTED  atom in each place, out x (f64 [3][n]: inside the cell), out wrap [3][n], number of
              counts (i64; a multiple of CLB_CELL_ROW, n or more), out counts (0 from the n-th on)
@@ -33,7 +34,7 @@ typedef enum {
 /* What the host makes of a grid: cell [3][3], reciprocal [3][3], low, per_unit, bins, reach, slots,
    folds (1 where there are none), whether periodic, turns and images (multiples of slots and folds
    at which numbers of slots and images begin, so that integers that are divided are not negative),
-   each [3]; the square of the radius. */
+   each [3]; the slots of the systems before it; the square of the radius. */
 enum {
   CLB_CELL_CELL = 0,
   CLB_CELL_RECIPROCAL = 9,
@@ -46,8 +47,9 @@ enum {
   CLB_CELL_PERIODIC = 36,
   CLB_CELL_TURNS = 39,
   CLB_CELL_IMAGES = 42,
-  CLB_CELL_SQUARED = 45,
-  CLB_CELL_NUMBERS = 46
+  CLB_CELL_FIRST_SLOT = 45,
+  CLB_CELL_SQUARED = 46,
+  CLB_CELL_NUMBERS = 47
 };
 
 /* COUNT refuses an atom that has more neighbours, has to look at more atoms, has a neighbour nearer

@@ -1,5 +1,6 @@
 /* kernels/layers/edges.c - vectors of edges from positions, v = x[sender] - x[receiver] + shift .
-   cell in f64; a lane is an edge. */
+   cell in f64; a lane is an edge. Pass 0: of one cell; pass 1: of many systems, each with its own.
+ */
 #include "kernels/layers/layer.h"
 
 static clb_status check(const clb_problem *p, const clb_limits *limits, clb_error_sink *error) {
@@ -31,15 +32,35 @@ static void unpack(ir_kernel *k, ir_val packed, ir_val *shift) {
   }
 }
 
+/* Cells of systems, and which of them an atom is in. */
+typedef struct {
+  ir_val cells, row, system; /* i64: numbers from one to the next */
+} cell_table;
+
+static cell_table table_begin(ir_kernel *k) {
+  cell_table t = {.cells = ir_buffer(k, IR_F64, false)};
+  t.row = ir_scalar(k, IR_I64);
+  t.system = ir_buffer(k, IR_I32, false);
+  return t;
+}
+
+static void load_cell(ir_kernel *k, const cell_table *t, ir_val atom, ir_val mask, ir_val *cell) {
+  const ir_val of = ir_load(k, t->system, ir_cast(k, IR_I64, atom), mask),
+               row = ir_mul(k, ir_cast(k, IR_I64, of), t->row);
+  for (int i = 0; i < 9; i++) cell[i] = ir_load(k, t->cells, ir_add(k, row, clb_i64(k, i)), mask);
+}
+
 static void lower(const clb_problem *p, const clb_schedule *s, ir_kernel *k) {
   clb_row_kernel b;
-  ir_val end[2], cell[9], x[2][3], shift[3], v[3];
-  clb_layer_begin(&b, k, "edge_vectors", s, p->arithmetic);
+  cell_table table;
+  ir_val end[2], atom[2], cell[9], x[2][3], shift[3], v[3];
+  clb_layer_begin(&b, k, p->pass ? "edge_vectors_of_many" : "edge_vectors", s, p->arithmetic);
   ir_val edges = ir_scalar(k, IR_I64);
   clb_row_array positions = clb_layer_array(&b, CLB_F64, false);
   ir_val shifts = ir_buffer(k, IR_I32, false), first_shift = ir_scalar(k, IR_I64);
   for (int i = 0; i < 2; i++) end[i] = ir_buffer(k, IR_I32, false); /* senders, receivers */
-  for (int i = 0; i < 9; i++) cell[i] = ir_scalar(k, IR_F64);
+  if (p->pass) table = table_begin(k);
+  for (int i = 0; i < 9 && !p->pass; i++) cell[i] = ir_scalar(k, IR_F64);
   clb_row_array out = clb_layer_array(&b, p->storage, true);
   clb_layer_start(&b);
   ir_val first = ir_mul(k, b.unit, clb_i64(k, s->lanes)),
@@ -47,7 +68,11 @@ static void lower(const clb_problem *p, const clb_schedule *s, ir_kernel *k) {
   ir_val mask =
       ir_2(k, IR_LT, ir_lane(k),
            ir_cast(k, IR_I32, ir_2(k, IR_MIN, ir_sub(k, edges, first), clb_i64(k, s->lanes))));
-  for (int i = 0; i < 2; i++) position(&b, &positions, ir_load(k, end[i], edge, mask), mask, x[i]);
+  for (int i = 0; i < 2; i++) {
+    atom[i] = ir_load(k, end[i], edge, mask);
+    position(&b, &positions, atom[i], mask, x[i]);
+  }
+  if (p->pass) load_cell(k, &table, atom[1], mask, cell);
   unpack(k, ir_load(k, shifts, ir_add(k, first_shift, edge), mask), shift);
   for (int i = 0; i < 3; i++) { /* rounded as clb_neighbours_vectors does */
     ir_val by = ir_add(k, ir_add(k, ir_mul(k, shift[0], cell[i]), ir_mul(k, shift[1], cell[3 + i])),
@@ -62,8 +87,7 @@ static void lower(const clb_problem *p, const clb_schedule *s, ir_kernel *k) {
 }
 
 static void print(const clb_problem *p, clb_text *out) {
-  (void)p;
-  clb_text_add(out, "from positions");
+  clb_text_add(out, "from positions%s", p->pass ? " of many systems" : "");
 }
 
 const clb_kernel_kind clb_kind_edge_vectors = {.name = "edge_vectors",
@@ -71,4 +95,4 @@ const clb_kernel_kind clb_kind_edge_vectors = {.name = "edge_vectors",
                                                .schedule = schedule,
                                                .lower = lower,
                                                .print = print,
-                                               .passes = 1};
+                                               .passes = 2};

@@ -10,12 +10,15 @@
 
 clb_status clb_edges_create(clb_edge_list *l, clb_context *ctx, clb_dtype type) {
   l->ctx = ctx;
-  return ctx->device->limits.f64 ? clb_edge_vectors_create(ctx, type, &l->make_vectors) : CLB_OK;
+  return ctx->device->limits.f64 ? clb_edge_vectors_create(ctx, type, false, &l->make_vectors)
+                                 : CLB_OK;
 }
 
 void clb_edges_free(clb_edge_list *l) {
   clb_op_destroy(&l->make_vectors);
+  clb_op_destroy(&l->make_vectors_many);
   clb_cell_list_destroy(&l->search);
+  clb_cell_list_destroy(&l->search_many);
   clb_buffer_destroy(&l->positions);
   clb_buffer_destroy(&l->shifts);
   clb_neighbours_free(&l->between);
@@ -87,8 +90,24 @@ clb_status clb_edges_of_atoms(clb_edge_list *l, const clb_model_atoms *a, clb_mo
   return CLB_OK;
 }
 
+clb_status clb_edges_of_many(clb_edge_list *l, const clb_edges_systems *all,
+                             clb_model_edges *found) {
+  int64_t n_edges;
+  clb_neighbours_forget(&l->between);
+  const clb_status s = clb_edges_search_many(l, all, &n_edges);
+  if (s || l->source == CLB_EDGES_NONE) return s;
+  *found = (clb_model_edges){.n_local = all->n_atoms,
+                             .n_total = all->n_atoms,
+                             .n_edges = n_edges,
+                             .species = all->species};
+  given(l, found);
+  l->same = false;
+  return CLB_OK;
+}
+
 clb_status clb_edges_write(clb_edge_list *l, const clb_model_edges *e, clb_graph *graph) {
-  if (l->source == CLB_EDGES_DEVICE) return clb_edges_write_counted(l, graph);
+  if (l->source == CLB_EDGES_DEVICE || l->source == CLB_EDGES_MANY)
+    return clb_edges_write_counted(l, graph);
   const clb_status s = clb_graph_update(graph, e->n_total, e->n_local, e->n_edges, CLB_I32,
                                         e->senders, e->receivers);
   return !s && l->source == CLB_EDGES_HOST && l->make_vectors ? clb_edges_write_shifts(l) : s;
@@ -108,13 +127,18 @@ static clb_status vectors_on_host(clb_edge_list *l, const double *positions,
 
 static clb_status vectors_on_device(clb_edge_list *l, const clb_graph *graph,
                                     const double *positions, clb_rows vectors) {
-  const bool there = l->source == CLB_EDGES_DEVICE && !l->same; /* from the search */
+  const bool many = l->source == CLB_EDGES_MANY,
+             there = many || (l->source == CLB_EDGES_DEVICE && !l->same); /* from the search */
   const clb_status s = there ? CLB_OK : clb_edges_put_positions(l, l->n_local, positions);
+  const clb_edge_cells cells =
+      many ? (clb_edge_cells){.table = clb_cell_list_grids(l->search_many),
+                              .system = clb_cell_list_systems(l->search_many),
+                              .row = CLB_CELL_NUMBERS}
+           : (clb_edge_cells){.cell = (const double(*)[3])l->between.cell};
   return s ? s
-           : clb_edge_vectors_run(l->make_vectors, graph,
+           : clb_edge_vectors_run(many ? l->make_vectors_many : l->make_vectors, graph,
                                   (clb_rows){l->positions, 0, CLB_DENSE, NULL},
-                                  (clb_rows){l->shifts, 0, CLB_DENSE, NULL},
-                                  (const double(*)[3])l->between.cell, vectors);
+                                  (clb_rows){l->shifts, 0, CLB_DENSE, NULL}, &cells, vectors);
 }
 
 clb_status clb_edges_vectors(clb_edge_list *l, const clb_graph *graph, const double *positions,

@@ -17,6 +17,7 @@ typedef enum {
   CLB_EDGES_HOST,   /* between atoms: found on the host, which also makes vectors */
   CLB_EDGES_SHIFTS, /* between atoms: found on the host; the device has shifts, makes vectors */
   CLB_EDGES_DEVICE, /* between atoms: found on the device, which has shifts and makes vectors */
+  CLB_EDGES_MANY,   /* between atoms of many systems, found on the device: the same */
   CLB_EDGES_GIVEN,  /* a caller's, with their vectors */
   CLB_EDGES_PAIRS   /* a caller's pairs of positions, of which those within the cutoff are edges */
 } clb_edge_source;
@@ -41,12 +42,12 @@ typedef struct {
   int64_t n_given, n_local, n_total; /* of the call; n_given: edges or pairs */
   int64_t rebuilds;                  /* of `between` */
 
-  clb_neighbours between; /* atoms; without edges where the device found them */
-  clb_cell_list *search;  /* on the device; NULL: not needed yet */
-  clb_op *make_vectors;   /* NULL: the device has no f64 */
-  clb_buffer *positions;  /* f64 [n][3] */
-  clb_buffer *shifts;     /* clb_edge_shift of each edge */
-  double *vectors;        /* on the host: [n_edges][3] */
+  clb_neighbours between;                   /* atoms; without edges where the device found them */
+  clb_cell_list *search, *search_many;      /* on the device; NULL: not needed yet */
+  clb_op *make_vectors, *make_vectors_many; /* NULL: the device has no f64; not needed yet */
+  clb_buffer *positions;                    /* f64 [n][3] */
+  clb_buffer *shifts;                       /* clb_edge_shift of each edge */
+  double *vectors;                          /* on the host: [n_edges][3] */
   int64_t vectors_capacity;
   clb_caller_pairs pairs;
 } clb_edge_list;
@@ -59,6 +60,17 @@ void clb_edges_forget(clb_edge_list *l);
 /* The edges between atoms, found anew only where they moved too far. Where memory lacks on the
    device, between.n_edges says how many there are. */
 clb_status clb_edges_of_atoms(clb_edge_list *l, const clb_model_atoms *a, clb_model_edges *found);
+/* The edges between atoms of many systems, one after the other in the arrays, with a grid for each
+   that has slots; CLB_EDGES_NONE: the device leaves them to the host. */
+typedef struct {
+  int64_t n, n_atoms;
+  const clb_cell_grid *grid; /* [n] */
+  const int32_t *system;     /* [n_atoms] */
+  const int32_t *species;
+  const double *positions; /* [n_atoms][3] */
+} clb_edges_systems;
+clb_status clb_edges_of_many(clb_edge_list *l, const clb_edges_systems *all,
+                             clb_model_edges *found);
 /* Whether the edges of the last call are still there, for one that says so. */
 clb_status clb_edges_check_same(clb_edge_list *l, const clb_model_edges *e);
 /* A caller's edges as they are, or those among its pairs with their vectors. */
@@ -81,6 +93,8 @@ clb_status clb_edges_check_places(clb_error_sink *error, const clb_neighbours *l
 /* Makes `between` anew: CLB_EDGES_DEVICE or CLB_EDGES_HOST. */
 clb_status clb_edges_search(clb_edge_list *l, const clb_model_atoms *a, const bool periodic[3],
                             const clb_cell_grid *grid);
+/* CLB_EDGES_MANY or CLB_EDGES_NONE, and the number of edges. */
+clb_status clb_edges_search_many(clb_edge_list *l, const clb_edges_systems *all, int64_t *n_edges);
 clb_status clb_edges_write_counted(clb_edge_list *l, clb_graph *graph);
 /* CLB_EDGES_SHIFTS, if they fit. */
 clb_status clb_edges_write_shifts(clb_edge_list *l);

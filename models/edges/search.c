@@ -47,7 +47,7 @@ static clb_status count(clb_edge_list *l, const clb_model_atoms *a, const clb_ce
   clb_status s = CLB_OK;
   *n_edges = -1;
   if (!l->make_vectors || !clb_cell_grid_slots(grid)) return CLB_OK;
-  if (!l->search) s = clb_cell_list_create(l->ctx, &l->search);
+  if (!l->search) s = clb_cell_list_create(l->ctx, false, &l->search);
   if (!s) s = clb_edges_put_positions(l, a->n, a->positions);
   return s ? s : clb_cell_list_count(l->search, grid, radius, a->n, l->positions, n_edges);
 }
@@ -69,6 +69,23 @@ clb_status clb_edges_search(clb_edge_list *l, const clb_model_atoms *a, const bo
                                        : clb_edges_check_places(&l->ctx->error, list, a->positions);
 }
 
+clb_status clb_edges_search_many(clb_edge_list *l, const clb_edges_systems *all, int64_t *n_edges) {
+  const clb_dtype type = l->make_vectors ? (clb_dtype)l->make_vectors->problem.storage : CLB_F64;
+  clb_status s = CLB_OK;
+  *n_edges = -1;
+  l->source = CLB_EDGES_NONE;
+  if (!l->make_vectors || !all->n_atoms || l->between.cutoff == 0) return CLB_OK;
+  if (!l->search_many) s = clb_cell_list_create(l->ctx, true, &l->search_many);
+  if (!s && !l->make_vectors_many)
+    s = clb_edge_vectors_create(l->ctx, type, true, &l->make_vectors_many);
+  if (!s) s = clb_edges_put_positions(l, all->n_atoms, all->positions);
+  if (!s)
+    s = clb_cell_list_count_many(l->search_many, all->n, all->grid, all->system, l->between.cutoff,
+                                 all->n_atoms, l->positions, n_edges);
+  if (!s && *n_edges >= 0) l->source = CLB_EDGES_MANY;
+  return s;
+}
+
 /* ---- what was found ---- */
 
 clb_status clb_edges_write_counted(clb_edge_list *l, clb_graph *g) {
@@ -76,7 +93,8 @@ clb_status clb_edges_write_counted(clb_edge_list *l, clb_graph *g) {
   clb_status s = reserve(l->ctx, &l->shifts, l->n_given, sizeof(int32_t));
   if (!s) s = clb_graph_reserve(g, n, n, l->n_given);
   if (!s)
-    s = clb_cell_list_fill(l->search, &g->buffer[CLB_GRAPH_SENDERS].memory,
+    s = clb_cell_list_fill(l->source == CLB_EDGES_MANY ? l->search_many : l->search,
+                           &g->buffer[CLB_GRAPH_SENDERS].memory,
                            &g->buffer[CLB_GRAPH_RECEIVERS].memory, &l->shifts->memory);
   return s ? s : clb_graph_sort(g, n, n, l->n_given);
 }

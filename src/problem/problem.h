@@ -135,7 +135,7 @@ typedef struct {
 
 typedef struct {
   int32_t step; /* clb_cell_list_step */
-  int32_t unused;
+  int32_t many; /* several systems, each with a grid of its own */
 } clb_cell_list_problem;
 
 /* ---- of kernels/layers/host/layers.h ---- */

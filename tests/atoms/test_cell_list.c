@@ -80,6 +80,53 @@ static int64_t check(clb_context *ctx, clb_cell_list *list, const atoms *a, doub
   return n;
 }
 
+/* Of many systems: those of each, one after the other, atoms numbered on. */
+static void check_many(clb_context *ctx, clb_cell_list *list, const atoms *all, int n_systems,
+                       double cutoff) {
+  clb_neighbours l = {.cutoff = cutoff};
+  clb_cell_grid *grids = calloc((size_t)n_systems, sizeof *grids);
+  int32_t *must[3] = {NULL}, *system = malloc(4 * (size_t)n_systems * MAX_ATOMS);
+  double *x = malloc(24 * (size_t)n_systems * MAX_ATOMS);
+  int64_t atoms_before = 0, edges = 0, counted;
+  bool rebuild;
+  for (int i = 0; i < n_systems; i++) {
+    const atoms *a = &all[i];
+    clb_neighbours_forget(&l);
+    assert_int_equal(
+        clb_neighbours_begin(&l, a->n, a->positions, a->cell, a->periodic, &rebuild, &grids[i]),
+        CLB_OK);
+    assert_int_equal(clb_neighbours_update(&l, a->n, a->positions, a->cell, a->periodic, NULL),
+                     CLB_OK);
+    for (int k = 0; k < 3; k++) must[k] = realloc(must[k], 4 * (size_t)(edges + l.n_edges + 1));
+    for (int64_t e = 0; e < l.n_edges; e++) {
+      must[0][edges + e] = (int32_t)atoms_before + l.senders[e];
+      must[1][edges + e] = (int32_t)atoms_before + l.receivers[e];
+      must[2][edges + e] = clb_edge_shift(l.shifts + 3 * e);
+    }
+    for (int64_t j = 0; j < a->n; j++) system[atoms_before + j] = i;
+    memcpy(x + 3 * atoms_before, a->positions, (size_t)a->n * 24);
+    atoms_before += a->n, edges += l.n_edges;
+  }
+  clb_buffer *positions, *b[3];
+  clb_memory memory[3];
+  OK(ctx, clb_buffer_create(ctx, (uint64_t)atoms_before * 24 + 1, &positions));
+  OK(ctx, clb_buffer_write(positions, 0, x, (uint64_t)atoms_before * 24));
+  OK(ctx, clb_cell_list_count_many(list, n_systems, grids, system, cutoff, atoms_before, positions,
+                                   &counted));
+  assert_int_equal(counted, edges);
+  for (int i = 0; i < 3; i++) memory[i] = guarded(ctx, edges, &b[i]);
+  OK(ctx, clb_cell_list_fill(list, &memory[0], &memory[1], &memory[2]));
+  static const char *const names[] = {"senders of many", "receivers of many", "shifts of many"};
+  for (int i = 0; i < 3; i++) {
+    expect_list(ctx, b[i], edges, must[i], names[i]);
+    clb_buffer_destroy(&b[i]);
+    free(must[i]);
+  }
+  clb_buffer_destroy(&positions);
+  clb_neighbours_free(&l);
+  free(grids), free(system), free(x);
+}
+
 static void refused(clb_context *ctx, clb_cell_list *list, const atoms *a, double cutoff) {
   clb_neighbours l = {.cutoff = cutoff};
   clb_buffer *x;
@@ -103,7 +150,7 @@ static void random_atoms(void **state) {
   clb_cell_list *list;
   uint64_t seed = 7;
   int64_t all = 0;
-  OK(ctx, clb_cell_list_create(ctx, &list));
+  OK(ctx, clb_cell_list_create(ctx, false, &list));
   for (int trial = 0; trial < 160; trial += interprets(state) ? 3 : 1) {
     const double size = sizes[trial / 8 % 5],
                  cutoff = size < 2 ? between(&seed, .5, 4) : between(&seed, 1, 6);
@@ -118,6 +165,29 @@ static void random_atoms(void **state) {
   assert_null(list);
 }
 
+/* Systems of all sizes together, some without atoms; the list grows, and is used again. */
+static void many_systems(void **state) {
+  enum { MAX_SYSTEMS = 24 };
+  atoms *all = calloc(MAX_SYSTEMS, sizeof *all);
+  clb_context *ctx = context(state);
+  clb_cell_list *list;
+  uint64_t seed = 11;
+  OK(ctx, clb_cell_list_create(ctx, true, &list));
+  for (int trial = 0; trial < (interprets(state) ? 2 : 6); trial++) {
+    const int n = trial ? (int)between(&seed, 1, MAX_SYSTEMS) : 1;
+    for (int i = 0; i < n; i++) {
+      const double size = i % 3 ? 12 : 4;
+      for (int d = 0; d < 3; d++) all[i].periodic[d] = (trial + i) >> d & 1;
+      all[i].n = i % 5 == 4 ? 0 : (int64_t)between(&seed, 1, i % 3 ? 40 : 8);
+      random_cell(&seed, size, i % 2, all[i].cell);
+      random_positions(&seed, i % 4 == 3 ? 2 : 0, all[i].n, all[i].cell, all[i].positions);
+    }
+    check_many(ctx, list, all, n, 3.1);
+  }
+  clb_cell_list_destroy(&list);
+  free(all);
+}
+
 /* A slab a quarter of the cutoff high, a wire, a cluster far from some atoms; lattices with atoms
    exactly at the cutoff; no atom, and one. */
 static void shapes(void **state) {
@@ -125,7 +195,7 @@ static void shapes(void **state) {
   clb_context *ctx = context(state);
   clb_cell_list *list;
   uint64_t seed = 5;
-  OK(ctx, clb_cell_list_create(ctx, &list));
+  OK(ctx, clb_cell_list_create(ctx, false, &list));
   for (int which = 0; which < 8; which++) {
     a = (atoms){.n = 45, .cell = {9, 0, 0, 4, 8, 0, 0, 0, 7}, .periodic = {true, true, true}};
     if (which < 2) a.cell[8] = 0.75, a.cell[6] = which * 0.3;
@@ -153,7 +223,7 @@ static void many(void **state) {
   clb_cell_list *list;
   uint64_t seed = 9;
   const int64_t n = interprets(state) ? 300 : 5000;
-  OK(ctx, clb_cell_list_create(ctx, &list));
+  OK(ctx, clb_cell_list_create(ctx, false, &list));
   for (int trial = 0; trial < 2; trial++) {
     const double size = cbrt((double)n / 0.07);
     a = (atoms){.n = n - 7 * trial, .periodic = {true, trial == 0, true}};
@@ -175,7 +245,7 @@ static void leaves(void **state) {
   clb_context *ctx = context(state);
   clb_cell_list *list;
   uint64_t seed = 3;
-  OK(ctx, clb_cell_list_create(ctx, &list));
+  OK(ctx, clb_cell_list_create(ctx, false, &list));
   good = (atoms){.n = 30, .cell = {9, 0, 0, 0, 8, 0, 0, 0, 7}, .periodic = {true, true, true}};
   for (int64_t i = 0; i < 3 * good.n; i++) good.positions[i] = between(&seed, 0, 7);
   check(ctx, list, &good, 3);
@@ -220,8 +290,8 @@ static void compiles(void **state) {
     skip_because("%s: Intel's compiler does not start under a sanitizer", d->name);
   clb_context *ctx = context(state);
   clb_cell_list *list;
-  if (d->f64) OK(ctx, clb_cell_list_create(ctx, &list));
-  else assert_int_equal(clb_cell_list_create(ctx, &list), CLB_ERROR_UNSUPPORTED);
+  if (d->f64) OK(ctx, clb_cell_list_create(ctx, false, &list));
+  else assert_int_equal(clb_cell_list_create(ctx, false, &list), CLB_ERROR_UNSUPPORTED);
   clb_cell_list_destroy(&list);
 }
 
@@ -246,7 +316,7 @@ static int measure(const char *device, int64_t n) {
   assert_non_null(positions);
   for (int64_t i = 0; i < 3 * n; i++) positions[i] = between(&seed, 0, size);
   OK(ctx, clb_context_create(device, &ctx));
-  OK(ctx, clb_cell_list_create(ctx, &list));
+  OK(ctx, clb_cell_list_create(ctx, false, &list));
   OK(ctx, clb_graph_create(ctx, 0, 0, &g));
   OK(ctx, clb_buffer_create(ctx, (uint64_t)n * 24, &x));
   assert_int_equal(clb_neighbours_begin(&l, n, positions, cell, periodic, &rebuild, &grid), CLB_OK);
@@ -285,6 +355,7 @@ int main(int argc, char **argv) {
   if (argc > 2) return measure(argv[1], atoll(argv[2]));
   static const named_test tests[] = {{"random_atoms", random_atoms, false},
                                      {"shapes", shapes, false},
+                                     {"many_systems", many_systems, false},
                                      {"many", many, false},
                                      {"leaves", leaves, false}};
   return run_on_all("cell_list", tests, sizeof tests / sizeof *tests, compiles);

@@ -2,17 +2,19 @@
 #include "kernels/graph/host/cell_list.h"
 
 #include <stdlib.h>
+#include <string.h>
 
-enum { GRID, PLACES, WRAPS, COUNTS, SUMS, BUFFERS };
+enum { GRIDS, PLACES, WRAPS, COUNTS, SUMS, SYSTEMS, BUFFERS };
 
 struct clb_cell_list {
   clb_context *ctx;
+  bool many;
   clb_kernel *kernel[CLB_CELL_STEPS];
   clb_graph *atoms; /* its edges are the atoms, its receivers the slots */
   clb_memory memory[BUFFERS];
-  int64_t capacity; /* atoms */
-  int32_t *sums;    /* [capacity / CLB_CELL_ROW]: edges of a row of atoms, then before it */
-  int64_t n;        /* atoms counted last */
+  int64_t capacity, grid_capacity; /* atoms; systems */
+  int32_t *sums; /* [capacity / CLB_CELL_ROW]: edges of a row of atoms, then before it */
+  int64_t n;     /* atoms counted last */
   const clb_buffer *positions; /* of them */
 };
 
@@ -31,6 +33,7 @@ static clb_status compile(clb_cell_list *l) {
     ir_kernel k;
     p->kind = CLB_CELL_LIST;
     p->cell_list.step = step;
+    p->cell_list.many = l->many;
     s = kind->check(p, &l->ctx->device->limits, &l->ctx->error);
     if (s) break;
     kind->schedule(p, &l->ctx->device->limits, &schedule);
@@ -41,14 +44,13 @@ static clb_status compile(clb_cell_list *l) {
   return s;
 }
 
-clb_status clb_cell_list_create(clb_context *ctx, clb_cell_list **list) {
+clb_status clb_cell_list_create(clb_context *ctx, bool many, clb_cell_list **list) {
   clb_cell_list *l = *list = calloc(1, sizeof *l);
   if (!l) return no_memory(ctx);
   l->ctx = clb_context_hold(ctx);
+  l->many = many;
   clb_status s = compile(l);
   if (!s) s = clb_graph_create(ctx, 0, 0, &l->atoms);
-  if (!s && ctx->device->info.runs)
-    s = clb_device_alloc(ctx->device, CLB_CELL_NUMBERS * sizeof(double), &l->memory[GRID]);
   if (s) clb_cell_list_destroy(list);
   return s;
 }
@@ -81,19 +83,32 @@ uint64_t clb_cell_list_bytes(const clb_cell_list *l) {
 
 static int64_t rows_of(int64_t n) { return (n + CLB_CELL_ROW - 1) / CLB_CELL_ROW; }
 
+static clb_status grow_grids(clb_cell_list *l, int64_t n) {
+  if (n <= l->grid_capacity) return CLB_OK;
+  clb_device *d = l->ctx->device;
+  const int64_t all = n + n / 8;
+  clb_status s = d->backend->wait(d); /* submitted work may still use the memory */
+  release(l, GRIDS);
+  if (!s)
+    s = clb_device_alloc(d, (uint64_t)all * CLB_CELL_NUMBERS * sizeof(double), &l->memory[GRIDS]);
+  l->grid_capacity = s ? 0 : all;
+  return s;
+}
+
 static clb_status grow(clb_cell_list *l, int64_t n) {
   if (n <= l->capacity) return CLB_OK;
   const int64_t all = n + n / 8, rows = rows_of(all);
   const uint64_t bytes[BUFFERS] = {[PLACES] = (uint64_t)all * 24,
                                    [WRAPS] = (uint64_t)all * 12,
                                    [COUNTS] = (uint64_t)rows * CLB_CELL_ROW * 4,
-                                   [SUMS] = (uint64_t)rows * 4};
+                                   [SUMS] = (uint64_t)rows * 4,
+                                   [SYSTEMS] = l->many ? (uint64_t)all * 4 : 0};
   clb_device *d = l->ctx->device;
   clb_status s = d->backend->wait(d); /* submitted work may still use the memory */
   l->capacity = 0;
   for (int i = PLACES; i < BUFFERS && !s; i++) {
     release(l, i);
-    s = clb_device_alloc(d, bytes[i], &l->memory[i]);
+    if (bytes[i]) s = clb_device_alloc(d, bytes[i], &l->memory[i]);
   }
   free(l->sums);
   l->sums = s ? NULL : malloc((size_t)rows * sizeof *l->sums);
@@ -140,7 +155,8 @@ static clb_status launch(clb_cell_list *l, int step, int64_t units, const clb_me
   clb_call_i64(&c, units);
   clb_call_i64(&c, l->n);
   clb_call_buffer(&c, l->positions);
-  clb_call_memory(&c, &l->memory[GRID]);
+  clb_call_memory(&c, &l->memory[GRIDS]);
+  if (l->many) clb_call_memory(&c, &l->memory[SYSTEMS]);
   for (int i = 0; i < n_memory; i++)
     clb_call_argument(&c, memory[i] ? clb_memory_arg(memory[i]) : clb_i64_arg(counts));
   return clb_call_launch(&c, kernel, clb_divide_up(units, kernel->ir.rows));
@@ -159,7 +175,7 @@ static clb_status count(clb_cell_list *l, int64_t n_slots) {
                    *starts = &b[CLB_GRAPH_ROW_START].memory, *places = &l->memory[PLACES],
                    *wraps = &l->memory[WRAPS], *numbers = &l->memory[COUNTS];
   clb_status s = clb_graph_reserve(l->atoms, 0, n_slots, l->n);
-  for (int i = PLACES; i < BUFFERS; i++) clb_memory_discard(&l->memory[i]);
+  for (int i = PLACES; i < SYSTEMS; i++) clb_memory_discard(&l->memory[i]);
   if (!s) s = launch(l, CLB_CELL_SLOTS, chunks(l, CLB_CELL_SLOTS, l->n), slots, 1, 0);
   if (!s) s = clb_graph_sort(l->atoms, 0, n_slots, l->n);
   if (!s)
@@ -175,31 +191,72 @@ static clb_status count(clb_cell_list *l, int64_t n_slots) {
   return s ? s : clb_call_launch(&c, l->atoms->kernel[CLB_GRAPH_SCAN], rows_of(l->n));
 }
 
-clb_status clb_cell_list_count(clb_cell_list *l, const clb_cell_grid *grid, double radius,
-                               int64_t n, const clb_buffer *positions, int64_t *n_edges) {
-  double numbers[CLB_CELL_NUMBERS];
+/* Writes the grids, and which of them is each atom's; *n_slots: of all, -1 if beyond int32. */
+static clb_status write_grids(clb_cell_list *l, int64_t n_systems, const clb_cell_grid *grids,
+                              const int32_t *system, double radius, int64_t *n_slots) {
   clb_device *d = l->ctx->device;
-  const int64_t rows = rows_of(n);
+  const uint64_t row = CLB_CELL_NUMBERS * sizeof(double);
+  double *numbers = malloc((size_t)n_systems * row);
+  int64_t slots = 0;
+  if (!numbers) return no_memory(l->ctx);
+  for (int64_t i = 0; i < n_systems && slots >= 0; i++) {
+    double *to = numbers + i * CLB_CELL_NUMBERS;
+    for (int k = 0; k < CLB_CELL_NUMBERS; k++) to[k] = 1; /* of a system without atoms */
+    if (!clb_cell_grid_slots(&grids[i])) continue;
+    to[CLB_CELL_FIRST_SLOT] = (double)slots;
+    slots = describe(&grids[i], radius, to) ? slots + clb_cell_grid_slots(&grids[i]) : -1;
+    if (slots >= INT32_MAX) slots = -1;
+  }
+  *n_slots = slots;
+  clb_status s = slots < 0 ? CLB_OK : grow_grids(l, n_systems);
+  if (!s && slots >= 0)
+    s = d->backend->write(d, &l->memory[GRIDS], 0, numbers, (uint64_t)n_systems * row);
+  if (!s && slots >= 0 && l->many)
+    s = d->backend->write(d, &l->memory[SYSTEMS], 0, system, (uint64_t)l->n * sizeof *system);
+  free(numbers);
+  return s;
+}
+
+/* Adds up the edges of rows; -1: an atom was refused, or they are too many. */
+static int64_t sum_rows(clb_cell_list *l) {
   int64_t all = 0;
-  *n_edges = -1;
-  if (!describe(grid, radius, numbers)) return CLB_OK;
-  clb_status s = grow(l, n);
-  l->n = n;
-  l->positions = positions;
-  if (!s) s = d->backend->write(d, &l->memory[GRID], 0, numbers, sizeof numbers);
-  if (!s) s = count(l, clb_cell_grid_slots(grid));
-  if (!s) s = d->backend->read(d, &l->memory[SUMS], 0, l->sums, (uint64_t)rows * 4);
-  for (int64_t i = 0; i < rows && !s; i++) {
+  for (int64_t i = 0; i < rows_of(l->n); i++) {
     const int32_t here = l->sums[i];
     if (here < 0 || here > CLB_CELL_ROW * CLB_CELL_MAX_NEIGHBOURS || all >= INT32_MAX - here)
-      return CLB_OK;
+      return -1;
     l->sums[i] = (int32_t)all;
     all += here;
   }
-  if (!s) s = d->backend->write(d, &l->memory[SUMS], 0, l->sums, (uint64_t)rows * 4);
+  return all;
+}
+
+clb_status clb_cell_list_count_many(clb_cell_list *l, int64_t n_systems, const clb_cell_grid *grids,
+                                    const int32_t *system, double radius, int64_t n,
+                                    const clb_buffer *positions, int64_t *n_edges) {
+  clb_device *d = l->ctx->device;
+  const uint64_t bytes = (uint64_t)rows_of(n) * 4;
+  int64_t n_slots = -1;
+  *n_edges = -1;
+  clb_status s = grow(l, n);
+  l->n = n;
+  l->positions = positions;
+  if (!s) s = write_grids(l, n_systems, grids, system, radius, &n_slots);
+  if (s || n_slots < 0) return s;
+  s = count(l, n_slots);
+  if (!s) s = d->backend->read(d, &l->memory[SUMS], 0, l->sums, bytes);
+  const int64_t all = s ? -1 : sum_rows(l);
+  if (!s && all >= 0) s = d->backend->write(d, &l->memory[SUMS], 0, l->sums, bytes);
   if (!s) *n_edges = all;
   return s;
 }
+
+clb_status clb_cell_list_count(clb_cell_list *l, const clb_cell_grid *grid, double radius,
+                               int64_t n, const clb_buffer *positions, int64_t *n_edges) {
+  return clb_cell_list_count_many(l, 1, grid, NULL, radius, n, positions, n_edges);
+}
+
+const clb_memory *clb_cell_list_grids(const clb_cell_list *l) { return &l->memory[GRIDS]; }
+const clb_memory *clb_cell_list_systems(const clb_cell_list *l) { return &l->memory[SYSTEMS]; }
 
 clb_status clb_cell_list_fill(clb_cell_list *l, const clb_memory *senders,
                               const clb_memory *receivers, const clb_memory *shifts) {

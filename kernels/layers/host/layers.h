@@ -48,10 +48,16 @@ clb_status clb_silu_backward(clb_op *op, int64_t n, int64_t columns, clb_rows a,
 /* v[e][3] of `type` = x[sender] - x[receiver] + shift . cell for the graph's edges as they were
    given; computed in double, rounded as clb_neighbours_vectors does.  positions[n][3]: double, of
    all senders and receivers.  shifts: numbers as species, clb_edge_shift of each edge.
-   CLB_ERROR_UNSUPPORTED where the device has no f64. */
-clb_status clb_edge_vectors_create(clb_context *ctx, clb_dtype type, clb_op **op);
+   many: each system of atoms has a cell of its own. CLB_ERROR_UNSUPPORTED where the device has no
+   f64. */
+clb_status clb_edge_vectors_create(clb_context *ctx, clb_dtype type, bool many, clb_op **op);
+typedef struct {
+  const double (*cell)[3];          /* of all edges; NULL: of many systems */
+  const clb_memory *table, *system; /* f64 [systems][row], of which 9 are the cell; int32 [atoms] */
+  int64_t row;
+} clb_edge_cells;
 clb_status clb_edge_vectors_run(clb_op *op, const clb_graph *graph, clb_rows positions,
-                                clb_rows shifts, const double cell[3][3], clb_rows v);
+                                clb_rows shifts, const clb_edge_cells *cells, clb_rows v);
 /* Three shifts in one number; -1: one is not -512 ... 511. */
 static inline int32_t clb_edge_shift(const int32_t shift[3]) {
   int32_t packed = 0;

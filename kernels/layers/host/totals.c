@@ -13,17 +13,19 @@ clb_dtype clb_sum_type(const clb_context *ctx) {
 
 /* ---- vectors of edges ---- */
 
-clb_status clb_edge_vectors_create(clb_context *ctx, clb_dtype type, clb_op **op) {
-  return clb_layer_create(ctx, clb_layer_problem(ctx, CLB_EDGE_VECTORS, type, CLB_F64), 1, op);
+clb_status clb_edge_vectors_create(clb_context *ctx, clb_dtype type, bool many, clb_op **op) {
+  return clb_layer_create(ctx, clb_layer_problem(ctx, CLB_EDGE_VECTORS, type, CLB_F64), 1U << many,
+                          op);
 }
 
 clb_status clb_edge_vectors_run(clb_op *op, const clb_graph *graph, clb_rows positions,
-                                clb_rows shifts, const double cell[3][3], clb_rows v) {
-  if (!op || !graph || !cell) return CLB_ERROR_ARGUMENT;
+                                clb_rows shifts, const clb_edge_cells *cells, clb_rows v) {
+  if (!op || !graph || !cells) return CLB_ERROR_ARGUMENT;
+  const bool many = !cells->cell;
   int64_t n = graph->n_edges;
   clb_call c = clb_call_begin(op, CLB_EDGE_VECTORS, n, 0);
   if (c.status) return c.status;
-  int64_t lanes = clb_layer_schedule_of(op, 0).lanes;
+  int64_t lanes = clb_layer_schedule_of(op, many).lanes;
   c.arg[0].i64 = n / lanes + (n % lanes != 0);
   clb_call_i64(&c, n);
   c.n = n ? graph->n_rows[0] > graph->n_rows[1] ? graph->n_rows[0] : graph->n_rows[1] : 0;
@@ -32,9 +34,15 @@ clb_status clb_edge_vectors_run(clb_op *op, const clb_graph *graph, clb_rows pos
   clb_call_numbers(&c, "shifts", shifts);
   clb_call_memory(&c, &graph->buffer[CLB_GRAPH_SENDERS].memory);
   clb_call_memory(&c, &graph->buffer[CLB_GRAPH_RECEIVERS].memory);
-  for (int i = 0; i < 9; i++) clb_call_real(&c, c.op->problem.arithmetic, cell[i / 3][i % 3]);
+  if (many) {
+    clb_call_memory(&c, cells->table);
+    clb_call_i64(&c, cells->row);
+    clb_call_memory(&c, cells->system);
+  }
+  for (int i = 0; i < 9 && !many; i++)
+    clb_call_real(&c, c.op->problem.arithmetic, cells->cell[i / 3][i % 3]);
   clb_call_rows(&c, "v", (clb_dtype)op->problem.storage, 3, v, CLB_OUT);
-  return clb_call_run(&c, 0);
+  return clb_call_run(&c, many);
 }
 
 /* ---- sums over all rows ---- */

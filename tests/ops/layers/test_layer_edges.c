@@ -7,6 +7,7 @@
 static void vectors_once(clb_context *ctx, clb_dtype type, clb_op *op, int64_t n_receivers,
                          int64_t n_senders, int64_t n, bool dense) {
   static const double cell[3][3] = {{4.1, 0.2, -0.3}, {0.9, 3.8, 0.1}, {-0.4, 0.6, 1e7 / 3}};
+  const clb_edge_cells cells = {.cell = cell};
   uint64_t seed = (uint64_t)n + 43;
   int64_t atoms = n_receivers > n_senders ? n_receivers : n_senders;
   int32_t *end[2] = {calloc((size_t)n + 1, 4), calloc((size_t)n + 1, 4)},
@@ -34,19 +35,19 @@ static void vectors_once(clb_context *ctx, clb_dtype type, clb_op *op, int64_t n
   OK(ctx, clb_graph_create(ctx, 0, 0, &graph));
   OK(ctx, clb_graph_update(graph, n_senders, n_receivers, n, CLB_I32,
                            (clb_index_list){.host = end[0]}, (clb_index_list){.host = end[1]}));
-  OK(ctx, clb_edge_vectors_run(op, graph, rows_of(&x), shifts, cell, rows_of(&v)));
+  OK(ctx, clb_edge_vectors_run(op, graph, rows_of(&x), shifts, &cells, rows_of(&v)));
   expect_rows(ctx, "edge vectors", &v, false, must, 0);
   if (n) {
     NOT_OK(ctx, CLB_ERROR_ARGUMENT, "bytes of v",
-           clb_edge_vectors_run(op, graph, rows_of(&x), shifts, cell,
+           clb_edge_vectors_run(op, graph, rows_of(&x), shifts, &cells,
                                 (clb_rows){v.a.buffer, v.a.n - 3 * n + 1, CLB_DENSE, NULL}));
     NOT_OK(ctx, CLB_ERROR_ARGUMENT, "bytes of positions",
            clb_edge_vectors_run(op, graph,
                                 (clb_rows){x.a.buffer, x.a.n - 3 * atoms + 1, CLB_DENSE, NULL},
-                                shifts, cell, rows_of(&v)));
+                                shifts, &cells, rows_of(&v)));
     NOT_OK(ctx, CLB_ERROR_ARGUMENT, "bytes of shifts",
-           clb_edge_vectors_run(op, graph, rows_of(&x), (clb_rows){shifts.buffer, 3, 0, NULL}, cell,
-                                rows_of(&v)));
+           clb_edge_vectors_run(op, graph, rows_of(&x), (clb_rows){shifts.buffer, 3, 0, NULL},
+                                &cells, rows_of(&v)));
   }
   assert_int_equal(clb_edge_vectors_run(op, graph, rows_of(&x), shifts, NULL, rows_of(&v)),
                    CLB_ERROR_ARGUMENT);
@@ -64,7 +65,7 @@ static void vectors(void **state) {
     skip_because("%s has no f64", ((struct device *)*state)->name);
   for (clb_dtype type = CLB_F32; type <= CLB_F64; type++) {
     clb_op *op;
-    OK(ctx, clb_edge_vectors_create(ctx, type, &op));
+    OK(ctx, clb_edge_vectors_create(ctx, type, false, &op));
     const int64_t lanes = ctx->device->limits.lanes[CLB_F64],
                   block = lanes * op->kernel[0]->ir.subgroups;
     vectors_once(ctx, type, op, 0, 0, 0, true);
@@ -149,10 +150,10 @@ static void refuses(void **state) {
   clb_context *ctx = context(state);
   bool before = ctx->device->limits.f64;
   clb_op *op;
-  NOT_OK(ctx, CLB_ERROR_ARGUMENT, "storage", clb_edge_vectors_create(ctx, CLB_F16, &op));
+  NOT_OK(ctx, CLB_ERROR_ARGUMENT, "storage", clb_edge_vectors_create(ctx, CLB_F16, false, &op));
   ctx->device->limits.f64 = false;
   NOT_OK(ctx, CLB_ERROR_UNSUPPORTED, "double precision",
-         clb_edge_vectors_create(ctx, CLB_F32, &op));
+         clb_edge_vectors_create(ctx, CLB_F32, false, &op));
   ctx->device->limits.f64 = before;
   assert_true(before == d->f64);
 }
@@ -163,7 +164,7 @@ static void compiles(void **state) {
   clb_context *ctx = context(state);
   for (clb_dtype type = CLB_F32; type <= CLB_F64 && d->f64; type++) {
     clb_op *op;
-    OK(ctx, clb_edge_vectors_create(ctx, type, &op));
+    OK(ctx, clb_edge_vectors_create(ctx, type, false, &op));
     assert_true(op->kernel[0]->binary.n > 0);
     clb_op_destroy(&op);
     OK(ctx, clb_lengths_along_create(ctx, type, type, &op));
