@@ -7,6 +7,7 @@
 
 #include "tools/reference/reference_activation.h"
 #include "tools/reference/reference_irreps.h"
+#include "tools/reference/reference_row.h"
 
 /* A channel of scalars, gates or gated; in, out: its first component. */
 typedef struct {
@@ -123,28 +124,19 @@ reference_gate_sizes reference_gate_measure(const clb_gate_desc *d) {
 
 /* ---- passes ---- */
 
-typedef struct {
-  const double *x, *g, *a;
-  double *want[2], *scale[2]; /* of results like x, like y */
-} row;
-
-static void put(row *r, int like_y, int at, double value, double size) {
-  if (r->want[like_y]) r->want[like_y][at] = value;
-  if (r->scale[like_y]) r->scale[like_y][at] = size;
-}
-
-static void one_scalar(const channel *c, clb_pass pass, row *r) {
+static void one_scalar(const channel *c, clb_pass pass, const reference_row *r) {
   double f[3], size;
   reference_activate(&c->act, r->x[c->in], f, &size);
   const double one = fabs(c->act.factor), g = r->g ? r->g[c->out] : 0, a = r->a ? r->a[c->in] : 0;
-  if (pass == CLB_FORWARD) put(r, 1, c->out, f[0], size);
-  if (pass == CLB_BACKWARD) put(r, 0, c->in, f[1] * g, one * fabs(g));
+  if (pass == CLB_FORWARD) reference_put(r->of_z, c->out, f[0], size);
+  if (pass == CLB_BACKWARD) reference_put(r->of_x, c->in, f[1] * g, one * fabs(g));
   if (pass != CLB_DOUBLE_BACKWARD) return;
-  put(r, 1, c->out, f[1] * a, one * fabs(a));
-  put(r, 0, c->in, f[2] * g * a, one * fabs(g * a));
+  reference_put(r->of_z, c->out, f[1] * a, one * fabs(a));
+  reference_put(r->of_x, c->in, f[2] * g * a, one * fabs(g * a));
 }
 
-static void one_gated(const channel *c, const channel *gate, clb_pass pass, row *r) {
+static void one_gated(const channel *c, const channel *gate, clb_pass pass,
+                      const reference_row *r) {
   double f[3], size, gx = 0, ag = 0, gx_size = 0, ag_size = 0;
   reference_activate(&gate->act, r->x[gate->in], f, &size);
   const double one = fabs(gate->act.factor), a_t = r->a ? r->a[gate->in] : 0;
@@ -152,38 +144,26 @@ static void one_gated(const channel *c, const channel *gate, clb_pass pass, row 
     const int in = c->in + m * c->in_step, out = c->out + m * c->out_step;
     const double x = r->x[in], g = r->g ? r->g[out] : 0, a = r->a ? r->a[in] : 0;
     gx += g * x, gx_size += fabs(g * x), ag += a * g, ag_size += fabs(a * g);
-    if (pass == CLB_FORWARD) put(r, 1, out, f[0] * x, size * fabs(x));
-    if (pass == CLB_BACKWARD) put(r, 0, in, f[0] * g, size * fabs(g));
+    if (pass == CLB_FORWARD) reference_put(r->of_z, out, f[0] * x, size * fabs(x));
+    if (pass == CLB_BACKWARD) reference_put(r->of_x, in, f[0] * g, size * fabs(g));
     if (pass != CLB_DOUBLE_BACKWARD) continue;
-    put(r, 1, out, f[0] * a + f[1] * a_t * x, size * fabs(a) + one * fabs(a_t * x));
-    put(r, 0, in, f[1] * a_t * g, one * fabs(a_t * g));
+    reference_put(r->of_z, out, f[0] * a + f[1] * a_t * x, size * fabs(a) + one * fabs(a_t * x));
+    reference_put(r->of_x, in, f[1] * a_t * g, one * fabs(a_t * g));
   }
-  if (pass == CLB_BACKWARD) put(r, 0, gate->in, f[1] * gx, one * gx_size);
+  if (pass == CLB_BACKWARD) reference_put(r->of_x, gate->in, f[1] * gx, one * gx_size);
   if (pass == CLB_DOUBLE_BACKWARD)
-    put(r, 0, gate->in, f[1] * ag + f[2] * a_t * gx, one * (ag_size + fabs(a_t) * gx_size));
+    reference_put(r->of_x, gate->in, f[1] * ag + f[2] * a_t * gx,
+                  one * (ag_size + fabs(a_t) * gx_size));
 }
-
-static double *at(double *v, int64_t i, int width) { return v ? v + i * width : NULL; }
 
 void reference_gate_run(const void *desc, clb_pass pass, int64_t rows, double *const *v,
                         double *const *wanted, double *const *scale) {
   const clb_gate_desc *d = desc;
-  /* the results like x and like y among the arrays of each pass */
-  static const int results[3][2] = {{-1, 1}, {2, -1}, {3, 4}};
   map m;
   const int good = make_map(d, &m);
   for (int64_t i = 0; good && i < rows; i++) {
-    const int width[] = {m.x, m.y};
-    row r = {at(v[0], i, m.x),
-             pass ? at(v[1], i, m.y) : NULL,
-             pass == CLB_DOUBLE_BACKWARD ? at(v[2], i, m.x) : NULL,
-             {NULL},
-             {NULL}};
-    for (int k = 0; k < 2; k++) {
-      if (results[pass][k] < 0) continue;
-      r.want[k] = at(wanted[results[pass][k]], i, width[k]);
-      r.scale[k] = at(scale[results[pass][k]], i, width[k]);
-    }
+    const reference_row r = reference_row_at(pass, 0, (reference_place){m.x, 0, m.y},
+                                             (reference_place){i, 0, i}, v, wanted, scale);
     for (int c = 0; c < m.first[1]; c++) one_scalar(&m.c[c], pass, &r);
     for (int c = m.first[2]; c < m.first[3]; c++)
       one_gated(&m.c[c], &m.c[c - m.first[2] + m.first[1]], pass, &r);

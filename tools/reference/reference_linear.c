@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "tools/reference/reference_irreps.h"
+#include "tools/reference/reference_row.h"
 
 /* x < 0: a bias. */
 typedef struct {
@@ -94,68 +95,47 @@ reference_linear_sizes reference_linear_measure(const clb_linear_desc *d) {
   return sizes;
 }
 
-/* A row's arrays; NULL: zeros, or not wanted. */
-typedef struct {
-  double *v, *scale;
-} row;
-
 static double at(const double *v, int i) { return v ? v[i] : 0; }
 
-static void plus(row to, int i, double term) {
-  if (to.v) to.v[i] += term;
-  if (to.scale) to.scale[i] += fabs(term);
+static void plus(reference_result to, int i, double term) {
+  reference_add(to, i, term, fabs(term));
 }
 
-enum { FORWARD_Z = 2, BACKWARD_X = 3, BACKWARD_W, TWICE_X = 5, TWICE_W, TWICE_Z };
-
-static void one_entry(const entry *e, clb_pass pass, double *const *in, const row *out) {
-  const double w = at(in[1], e->w), g = pass ? at(in[2], e->z) : 0;
-  const int bias = e->x < 0;
-  if (pass == CLB_FORWARD) plus(out[FORWARD_Z], e->z, bias ? w : e->c * w * at(in[0], e->x));
-  if (pass == CLB_BACKWARD) {
-    if (!bias) plus(out[BACKWARD_X], e->x, e->c * w * g);
-    plus(out[BACKWARD_W], e->w, bias ? g : e->c * at(in[0], e->x) * g);
-  }
-  if (pass != CLB_DOUBLE_BACKWARD) return;
-  const double c = at(in[4], e->w);
-  if (bias) {
-    plus(out[TWICE_Z], e->z, c);
+static void one_entry(const entry *e, clb_pass pass, const reference_row *r) {
+  const double w = at(r->w, e->w), g = at(r->g, e->z), c = at(r->c, e->w);
+  if (e->x < 0) { /* a bias */
+    if (pass != CLB_BACKWARD) plus(r->of_z, e->z, pass ? c : w);
+    else plus(r->of_w, e->w, g);
     return;
   }
-  plus(out[TWICE_X], e->x, e->c * c * g);
-  plus(out[TWICE_W], e->w, e->c * at(in[3], e->x) * g);
-  plus(out[TWICE_Z], e->z, e->c * w * at(in[3], e->x));
-  plus(out[TWICE_Z], e->z, e->c * c * at(in[0], e->x));
+  const double x = e->c * at(r->x, e->x), a = e->c * at(r->a, e->x);
+  if (pass == CLB_FORWARD) plus(r->of_z, e->z, w * x);
+  if (pass == CLB_BACKWARD) {
+    plus(r->of_x, e->x, e->c * w * g);
+    plus(r->of_w, e->w, x * g);
+  }
+  if (pass != CLB_DOUBLE_BACKWARD) return;
+  plus(r->of_x, e->x, e->c * c * g);
+  plus(r->of_w, e->w, a * g);
+  plus(r->of_z, e->z, w * a);
+  plus(r->of_z, e->z, c * x);
 }
 
 void reference_linear_run(const clb_linear_desc *d, clb_pass pass, int64_t rows, const int32_t *of,
                           int64_t weights, double *const *values, double *const *wanted,
                           double *const *scale) {
-  static const int inputs[] = {2, 3, 5}, arrays[] = {3, 5, 8};
-  static const char shapes[][9] = {"xwz", "xwzxw", "xwzxwxwz"};
   map *m = calloc(1, sizeof *m);
   if (m && read_map(d, m)) make(d, m);
   if (m) m->list = malloc(sizeof *m->list * (size_t)(m->n + 1));
-  if (m && m->list) make(d, m);
-  for (int i = inputs[pass]; m && i < arrays[pass]; i++) {
-    const int64_t width = shapes[pass][i] == 'x'   ? m->in.dim
-                          : shapes[pass][i] == 'w' ? m->w
-                                                   : m->out.dim,
-                  n = width * (shapes[pass][i] == 'w' ? weights : rows);
-    if (wanted[i]) memset(wanted[i], 0, sizeof(double) * (size_t)n);
-    if (scale[i]) memset(scale[i], 0, sizeof(double) * (size_t)n);
-  }
-  for (int64_t r = 0; m && m->list && r < rows; r++) {
-    double *in[5] = {NULL};
-    row out[8] = {{NULL, NULL}};
-    for (int i = 0; i < arrays[pass]; i++) {
-      const int64_t start = shapes[pass][i] == 'w'
-                                ? of[r] * (int64_t)m->w
-                                : r * (shapes[pass][i] == 'x' ? m->in.dim : m->out.dim);
-      if (i < inputs[pass]) in[i] = values[i] ? values[i] + start : NULL;
-      else out[i] = (row){wanted[i] ? wanted[i] + start : NULL, scale[i] ? scale[i] + start : NULL};
+  if (m && m->list) {
+    const reference_place width = {m->in.dim, m->w, m->out.dim};
+    make(d, m);
+    reference_zero(pass, 1, width, (reference_place){rows, weights, rows}, wanted, scale);
+    for (int64_t i = 0; i < rows; i++) {
+      const reference_row r =
+          reference_row_at(pass, 1, width, (reference_place){i, of[i], i}, values, wanted, scale);
+      for (int64_t e = 0; e < m->n; e++) one_entry(&m->list[e], pass, &r);
     }
-    for (int64_t e = 0; e < m->n; e++) one_entry(&m->list[e], pass, in, out);
   }
   if (m) free(m->list);
   free(m);

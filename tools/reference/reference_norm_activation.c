@@ -8,6 +8,7 @@
 
 #include "tools/reference/reference_activation.h"
 #include "tools/reference/reference_irreps.h"
+#include "tools/reference/reference_row.h"
 
 reference_norm_activation_sizes
 reference_norm_activation_measure(const clb_norm_activation_desc *d) {
@@ -52,20 +53,10 @@ static void differentiate(const clb_norm_activation_desc *d, const reference_act
   if (fixed) c->k = c->k_r = c->s_rb = 0;
 }
 
-typedef struct {
-  double *v[8], *wanted[8], *scale[8];
-} row;
-
-static void put(const row *r, int array, int at, double value, double size) {
-  if (r->wanted[array]) r->wanted[array][at] = value;
-  if (r->scale[array]) r->scale[array][at] = size;
-}
-
 static void one_channel(const clb_norm_activation_desc *d, clb_pass pass, channel *c,
-                        const row *r) {
-  const double *x = r->v[0], *g = pass ? r->v[2] : x,
-               *a = pass == CLB_DOUBLE_BACKWARD ? r->v[3] : x;
-  const double in = pass == CLB_DOUBLE_BACKWARD && d->bias ? r->v[4][c->w] : 0;
+                        const reference_row *r) {
+  const double *x = r->x, *g = r->g ? r->g : x, *a = r->a ? r->a : x;
+  const double in = d->bias && r->c ? r->c[c->w] : 0;
   double P = 0, Q = 0, ag = 0, gg = 0, aa = 0;
   for (int m = 0; m < c->n; m++) {
     const int e = c->at + m * c->step;
@@ -74,29 +65,28 @@ static void one_channel(const clb_norm_activation_desc *d, clb_pass pass, channe
   const double G = sqrt(gg), A = sqrt(aa), R = c->r;
   for (int m = 0; m < c->n; m++) {
     const int e = c->at + m * c->step;
-    if (pass == CLB_FORWARD) put(r, 2, e, c->s * x[e], c->size * fabs(x[e]));
+    if (pass == CLB_FORWARD) reference_put(r->of_z, e, c->s * x[e], c->size * fabs(x[e]));
     if (pass == CLB_BACKWARD)
-      put(r, 3, e, c->s * g[e] + c->k * P * x[e], (c->size + c->slope_size * R) * G);
+      reference_put(r->of_x, e, c->s * g[e] + c->k * P * x[e], (c->size + c->slope_size * R) * G);
     if (pass != CLB_DOUBLE_BACKWARD) continue;
-    put(r, 7, e, c->s * a[e] + c->k * Q * x[e] + in * c->s_b * x[e],
-        (c->size + c->slope_size * R) * A + fabs(in) * c->slope_size * R);
-    put(r, 5, e,
-        (c->k * ag + c->k_r * P * Q + in * c->s_rb * P) * x[e] + c->k * (Q * g[e] + P * a[e]) +
-            in * c->s_b * g[e],
-        (c->slope_size + c->bend_size) * G * (A + fabs(in)));
+    reference_put(r->of_z, e, c->s * a[e] + c->k * Q * x[e] + in * c->s_b * x[e],
+                  (c->size + c->slope_size * R) * A + fabs(in) * c->slope_size * R);
+    reference_put(r->of_x, e,
+                  (c->k * ag + c->k_r * P * Q + in * c->s_rb * P) * x[e] +
+                      c->k * (Q * g[e] + P * a[e]) + in * c->s_b * g[e],
+                  (c->slope_size + c->bend_size) * G * (A + fabs(in)));
   }
   if (!d->bias || pass == CLB_FORWARD) return;
-  if (pass == CLB_BACKWARD) put(r, 4, c->w, c->s_b * P, c->slope_size * R * G);
+  if (pass == CLB_BACKWARD) reference_put(r->of_w, c->w, c->s_b * P, c->slope_size * R * G);
   else
-    put(r, 6, c->w, c->s_b * ag + c->s_rb * P * Q + in * c->s_bb * P,
-        (c->slope_size + c->bend_size) * G * (A + fabs(in) * fmax(R, 1)));
+    reference_put(r->of_w, c->w, c->s_b * ag + c->s_rb * P * Q + in * c->s_bb * P,
+                  (c->slope_size + c->bend_size) * G * (A + fabs(in) * fmax(R, 1)));
 }
 
 void reference_norm_activation_run(const void *desc, clb_pass pass, int64_t rows,
                                    double *const *values, double *const *wanted,
                                    double *const *scale) {
   const clb_norm_activation_desc *d = desc;
-  static const char shapes[3][9] = {"xwx", "xwxxw", "xwxxwxwx"};
   const reference_norm_activation_sizes sizes = reference_norm_activation_measure(d);
   reference_irreps irreps;
   reference_activation act;
@@ -104,13 +94,8 @@ void reference_norm_activation_run(const void *desc, clb_pass pass, int64_t rows
       !reference_activation_read(d->act, 0, 1, 0, &act))
     return;
   for (int64_t i = 0; i < rows; i++) {
-    row r = {{NULL}, {NULL}, {NULL}};
-    for (int k = 0; shapes[pass][k]; k++) {
-      const int64_t at = i * (shapes[pass][k] == 'x' ? sizes.x : sizes.w);
-      r.v[k] = values[k] ? values[k] + at : NULL;
-      r.wanted[k] = wanted[k] ? wanted[k] + at : NULL;
-      r.scale[k] = scale[k] ? scale[k] + at : NULL;
-    }
+    const reference_row r = reference_row_at(pass, 1, (reference_place){sizes.x, sizes.w, sizes.x},
+                                             (reference_place){i, i, i}, values, wanted, scale);
     for (int t = 0, w = 0; t < irreps.n; t++)
       for (int u = 0; u < irreps.term[t].mul; u++, w++) {
         const reference_irrep *e = &irreps.term[t];
@@ -119,9 +104,9 @@ void reference_norm_activation_run(const void *desc, clb_pass pass, int64_t rows
                      .step = inner ? e->mul : 1,
                      .n = ir,
                      .w = w,
-                     .b = d->bias ? r.v[1][w] : 0};
+                     .b = d->bias ? r.w[w] : 0};
         double squares = 0;
-        for (int m = 0; m < ir; m++) squares += pow(r.v[0][c.at + m * c.step], 2);
+        for (int m = 0; m < ir; m++) squares += pow(r.x[c.at + m * c.step], 2);
         differentiate(d, &act, &c, sqrt(squares));
         one_channel(d, pass, &c, &r);
       }

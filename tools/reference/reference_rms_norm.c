@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "tools/reference/reference_irreps.h"
+#include "tools/reference/reference_row.h"
 
 typedef struct {
   double v, size;
@@ -95,32 +96,25 @@ static void sums(const row_map *m, bool weighted, const number *x, const number 
   }
 }
 
-static void put(double *wanted, double *scale, int64_t i, number x) {
-  if (wanted) wanted[i] = x.v;
-  if (scale) scale[i] = x.size;
-}
-
-static void add(double *wanted, double *scale, int64_t i, number x) {
-  if (wanted) wanted[i] += x.v;
-  if (scale) scale[i] += x.size;
-}
+static void put(reference_result to, int i, number x) { reference_put(to, i, x.v, x.size); }
+static void add(reference_result to, int i, number x) { reference_add(to, i, x.v, x.size); }
 
 typedef struct {
   number *x, *g, *a, *h, *cg, *out; /* of a row */
 } workspace;
 
-static void one_row(const clb_rms_norm_desc *d, clb_pass pass, const row_map *m, int64_t row,
-                    double *const *v, double *const *wanted, double *const *scale, workspace *s) {
+static void one_row(const clb_rms_norm_desc *d, clb_pass pass, const row_map *m,
+                    const reference_row *row, workspace *s) {
   number squares[GROUPS], r[GROUPS], C[GROUPS], D[GROUPS], Q[GROUPS], Z[GROUPS];
-  const double *w = v[1], *c = pass == CLB_DOUBLE_BACKWARD ? v[4] : NULL;
+  const double *w = row->w, *c = row->c;
   for (int i = 0; i < m->n; i++) {
     const int k = m->e[i].channel;
-    s->x[i] = of(v[0][row * m->n + i]);
+    s->x[i] = of(row->x[i]);
     if (pass == CLB_FORWARD) continue;
-    s->g[i] = of(v[2][row * m->n + i]);
+    s->g[i] = of(row->g[i]);
     s->h[i] = scaled(w[k] + d->weight_offset, s->g[i]);
     if (pass == CLB_BACKWARD) continue;
-    s->a[i] = of(v[3] ? v[3][row * m->n + i] : 0);
+    s->a[i] = of(row->a ? row->a[i] : 0);
     s->cg[i] = scaled(c ? c[k] : 0, s->g[i]);
   }
   centre(d, m, s->x);
@@ -131,7 +125,7 @@ static void one_row(const clb_rms_norm_desc *d, clb_pass pass, const row_map *m,
       const element *e = &m->e[i];
       number y = scaled(w[e->channel] + d->weight_offset, times(s->x[i], r[e->group]));
       if (d->bias && e->bias >= 0) y = plus(y, of(w[m->channels + e->bias]));
-      put(wanted[2], scale[2], row * m->n + i, y);
+      put(row->of_z, i, y);
     }
     return;
   }
@@ -142,11 +136,11 @@ static void one_row(const clb_rms_norm_desc *d, clb_pass pass, const row_map *m,
       const double q = r[e->group].v;
       number pull = scaled(-q * q * q * e->a, times(C[e->group], s->x[i]));
       s->out[i] = plus(scaled(q, s->h[i]), pull);
-      add(wanted[4], scale[4], e->channel, scaled(q, times(s->g[i], s->x[i])));
-      if (d->bias && e->bias >= 0) add(wanted[4], scale[4], m->channels + e->bias, s->g[i]);
+      add(row->of_w, e->channel, scaled(q, times(s->g[i], s->x[i])));
+      if (d->bias && e->bias >= 0) add(row->of_w, m->channels + e->bias, s->g[i]);
     }
     centre(d, m, s->out);
-    for (int i = 0; i < m->n; i++) put(wanted[3], scale[3], row * m->n + i, s->out[i]);
+    for (int i = 0; i < m->n; i++) put(row->of_x, i, s->out[i]);
     return;
   }
   centre(d, m, s->a);
@@ -164,11 +158,11 @@ static void one_row(const clb_rms_norm_desc *d, clb_pass pass, const row_map *m,
     s->out[i] = plus(plus(times(of_x, s->x[i]), scaled(-q3, others)), scaled(q, s->cg[i]));
     number d_g = plus(scaled(weight, bent), scaled(c ? c[e->channel] * q : 0, s->x[i]));
     if (c && d->bias && e->bias >= 0) d_g = plus(d_g, of(c[m->channels + e->bias]));
-    put(wanted[7], scale[7], row * m->n + i, d_g);
-    add(wanted[6], scale[6], e->channel, times(s->g[i], bent));
+    put(row->of_z, i, d_g);
+    add(row->of_w, e->channel, times(s->g[i], bent));
   }
   centre(d, m, s->out);
-  for (int i = 0; i < m->n; i++) put(wanted[5], scale[5], row * m->n + i, s->out[i]);
+  for (int i = 0; i < m->n; i++) put(row->of_x, i, s->out[i]);
 }
 
 void reference_norm_run(const void *desc, clb_pass pass, int64_t rows, double *const *v,
@@ -176,7 +170,7 @@ void reference_norm_run(const void *desc, clb_pass pass, int64_t rows, double *c
   const clb_rms_norm_desc *d = desc;
   reference_irreps irreps;
   const reference_norm_sizes sizes = reference_norm_measure(d);
-  const int of_weights = pass == CLB_FORWARD ? 0 : pass == CLB_BACKWARD ? 4 : 6;
+  const reference_place width = {sizes.x, sizes.w, sizes.x};
   if (!sizes.x || !reference_irreps_read(d->irreps, &irreps)) return;
   row_map m = {.e = calloc((size_t)sizes.x, sizeof *m.e)};
   number *all = calloc(6 * (size_t)sizes.x, sizeof *all);
@@ -187,11 +181,12 @@ void reference_norm_run(const void *desc, clb_pass pass, int64_t rows, double *c
                  all + 4 * sizes.x,
                  all + 5 * sizes.x};
   for (int t = 0; m.e && t < irreps.n; t++) map_term(d, &irreps, t, sizes.x, &m);
-  for (int i = 0; of_weights && i < sizes.w; i++) {
-    put(wanted[of_weights], scale[of_weights], i, of(0));
+  reference_zero(pass, 1, width, (reference_place){rows, 1, rows}, wanted, scale);
+  for (int64_t i = 0; m.e && all && i < rows; i++) {
+    const reference_row r =
+        reference_row_at(pass, 1, width, (reference_place){i, 0, i}, v, wanted, scale);
+    one_row(d, pass, &m, &r, &s);
   }
-  for (int64_t row = 0; m.e && all && row < rows; row++)
-    one_row(d, pass, &m, row, v, wanted, scale, &s);
   free(m.e);
   free(all);
 }

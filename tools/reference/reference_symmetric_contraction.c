@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tools/reference/reference_row.h"
+
 enum { MOST = 4, MAX_COMPONENTS = 25 };
 
 /* c A[M_1] ... A[M_nu], M_1 <= ... <= M_nu, of one path's component m. */
@@ -115,9 +117,8 @@ static int z_at(const clb_symmetric_contraction_desc *d, int out, int m, int cha
   return place(d->layout_z, d->channels, before, d->degrees[out], m, channel, all);
 }
 
-static void add(double *value, double *scale, int64_t at, double term) {
-  value[at] += term;
-  scale[at] += fabs(term);
+static void add(reference_result to, int64_t at, double term) {
+  reference_add(to, at, term, fabs(term));
 }
 
 /* Products of the A of a monomial without the factors i and k (-1: with them). */
@@ -133,76 +134,63 @@ typedef struct {
   double w, c, g;      /* weight, its incoming gradient, gradient of z */
 } factors;
 
-/* Where a monomial's results go: x[M] at x + x_at(M). */
+/* Where a monomial's results go. */
 typedef struct {
-  double *x, *w, *z, *scale_x, *scale_w, *scale_z;
-  int64_t at_w, at_z;
+  reference_result x, w, z;
+  int at_w, at_z;
 } targets;
 
 static void one_monomial(const clb_symmetric_contraction_desc *d, const monomial *q, clb_pass pass,
                          int channel, const factors *f, const targets *t) {
   double all = q->c * without(q, f->A, -1, -1);
-  if (pass == CLB_FORWARD) add(t->z, t->scale_z, t->at_z, f->w * all);
-  if (pass == CLB_BACKWARD) add(t->w, t->scale_w, t->at_w, f->g * all);
-  if (pass == CLB_DOUBLE_BACKWARD) add(t->z, t->scale_z, t->at_z, f->c * all);
+  if (pass == CLB_FORWARD) add(t->z, t->at_z, f->w * all);
+  if (pass == CLB_BACKWARD) add(t->w, t->at_w, f->g * all);
+  if (pass == CLB_DOUBLE_BACKWARD) add(t->z, t->at_z, f->c * all);
   for (int i = 0; i < q->nu && pass; i++) {
     double one = q->c * without(q, f->A, i, -1), along = f->a[q->M[i]];
     int at = x_at(d, q->M[i], channel);
     if (pass == CLB_BACKWARD) {
-      add(t->x, t->scale_x, at, f->g * f->w * one);
+      add(t->x, at, f->g * f->w * one);
       continue;
     }
-    add(t->z, t->scale_z, t->at_z, f->w * one * along);
-    add(t->w, t->scale_w, t->at_w, f->g * one * along);
-    add(t->x, t->scale_x, at, f->g * f->c * one);
+    add(t->z, t->at_z, f->w * one * along);
+    add(t->w, t->at_w, f->g * one * along);
+    add(t->x, at, f->g * f->c * one);
     for (int k = 0; k < q->nu; k++)
-      if (k != i)
-        add(t->x, t->scale_x, at, f->g * f->w * q->c * without(q, f->A, i, k) * f->a[q->M[k]]);
+      if (k != i) add(t->x, at, f->g * f->w * q->c * without(q, f->A, i, k) * f->a[q->M[k]]);
   }
 }
 
 /* ---- all rows ---- */
 
-typedef struct {
-  const double *x, *w, *g, *a, *c;
-} inputs_of;
-
-static void one_channel(const reference_contraction *r, clb_pass pass, int64_t row, int species,
-                        int channel, const inputs_of *in, targets t) {
+static void one_channel(const reference_contraction *r, clb_pass pass, int channel,
+                        const reference_row *row) {
   const clb_symmetric_contraction_desc *d = &r->desc;
-  reference_contraction_widths n = reference_contraction_sizes(r);
   double A[MAX_COMPONENTS], a[MAX_COMPONENTS];
   for (int M = 0; M < (d->ell + 1) * (d->ell + 1); M++) {
-    A[M] = in->x[row * n.x + x_at(d, M, channel)];
-    a[M] = in->a ? in->a[row * n.x + x_at(d, M, channel)] : 0;
+    A[M] = row->x[x_at(d, M, channel)];
+    a[M] = row->a ? row->a[x_at(d, M, channel)] : 0;
   }
-  if (t.x) t.x += row * n.x, t.scale_x += row * n.x;
   for (int64_t i = 0; i < r->n; i++) {
     const monomial *q = &r->list[i];
-    t.at_w = (int64_t)species * n.w + (int64_t)q->path * d->channels + channel;
-    t.at_z = row * n.z + z_at(d, q->out, q->m, channel);
-    factors f = {A, a, in->w[t.at_w], in->c ? in->c[t.at_w] : 0, in->g ? in->g[t.at_z] : 0};
+    const targets t = {row->of_x, row->of_w, row->of_z, q->path * d->channels + channel,
+                       z_at(d, q->out, q->m, channel)};
+    const factors f = {A, a, row->w[t.at_w], row->c ? row->c[t.at_w] : 0,
+                       row->g ? row->g[t.at_z] : 0};
     one_monomial(d, q, pass, channel, &f, &t);
   }
 }
 
 void reference_contraction_run(const reference_contraction *r, clb_pass pass, int64_t rows,
-                               const int32_t *species, const double *const *in,
-                               double *const *outputs, double *const *scales) {
-  reference_contraction_widths n = reference_contraction_sizes(r);
-  size_t sizes[] = {(size_t)(rows * n.x), (size_t)r->desc.n_species * (size_t)n.w,
-                    (size_t)(rows * n.z)};
-  int count = pass == CLB_FORWARD ? 1 : pass == CLB_BACKWARD ? 2 : 3;
-  for (int o = 0; o < count; o++) {
-    size_t bytes = sizeof(double) * sizes[pass ? o : 2];
-    memset(outputs[o], 0, bytes), memset(scales[o], 0, bytes);
-  }
-  inputs_of from = {in[0], in[1], pass ? in[2] : NULL, pass == CLB_DOUBLE_BACKWARD ? in[3] : NULL,
-                    pass == CLB_DOUBLE_BACKWARD ? in[4] : NULL};
-  targets t = {.z = outputs[pass ? 2 * (pass == CLB_DOUBLE_BACKWARD) : 0],
-               .scale_z = scales[pass ? 2 * (pass == CLB_DOUBLE_BACKWARD) : 0]};
-  if (pass) t.x = outputs[0], t.w = outputs[1], t.scale_x = scales[0], t.scale_w = scales[1];
-  for (int64_t row = 0; row < rows; row++)
+                               const int32_t *species, double *const *values, double *const *wanted,
+                               double *const *scale) {
+  const reference_contraction_widths n = reference_contraction_sizes(r);
+  const reference_place width = {n.x, n.w, n.z};
+  reference_zero(pass, 1, width, (reference_place){rows, r->desc.n_species, rows}, wanted, scale);
+  for (int64_t i = 0; i < rows; i++) {
+    const reference_row row = reference_row_at(pass, 1, width, (reference_place){i, species[i], i},
+                                               values, wanted, scale);
     for (int channel = 0; channel < r->desc.channels; channel++)
-      one_channel(r, pass, row, species[row], channel, &from, t);
+      one_channel(r, pass, channel, &row);
+  }
 }

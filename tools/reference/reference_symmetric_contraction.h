@@ -20,11 +20,11 @@ typedef struct {
 } reference_contraction_widths;
 reference_contraction_widths reference_contraction_sizes(const reference_contraction *r);
 
-/* Dense rows, in the order of the calls of clebsch.h: inputs x w | x w g | x w g a c, outputs z |
-   g_x g_w | d_x d_w d_g; a and c may be NULL, which means zeros. scales[]: the sums of absolute
-   values of each output's terms. */
+/* Dense rows, in the order of the calls of clebsch.h: inputs, then results; a and c may be NULL,
+   which means zeros, and results that are not wanted. scale: the sums of absolute values of each
+   result's terms. */
 void reference_contraction_run(const reference_contraction *r, clb_pass pass, int64_t rows,
-                               const int32_t *species, const double *const *inputs,
-                               double *const *outputs, double *const *scales);
+                               const int32_t *species, double *const *values, double *const *wanted,
+                               double *const *scale);
 
 #endif

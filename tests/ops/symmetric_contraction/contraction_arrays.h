@@ -213,14 +213,16 @@ static inline double contraction_tolerance(const test_contraction *t) {
 /* `before`: what the outputs held, if results are added to them. */
 static inline void contraction_compare(const test_contraction *t, int pass,
                                        const contraction_data *d, const contraction_data *before) {
-  double *want[CONTRACTION_OUT] = {NULL}, *scale[CONTRACTION_OUT] = {NULL};
-  const double *in[CONTRACTION_IN];
+  enum { ALL = CONTRACTION_IN + CONTRACTION_OUT };
+  double *in[ALL] = {NULL}, *wants[ALL] = {NULL},
+         *scales[ALL] = {NULL}; /* in the order of a call */
+  double **want = wants + contraction_inputs[pass], **scale = scales + contraction_inputs[pass];
   for (int i = 0; i < CONTRACTION_IN; i++) in[i] = contraction_reads(t, i) ? d->in[i] : NULL;
   for (int o = 0; o < contraction_outputs[pass]; o++) {
     size_t n = contraction_count(t, contraction_output_of(pass, o), d->rows);
     want[o] = numbers(n), scale[o] = numbers(n);
   }
-  reference_contraction_run(t->reference, (clb_pass)pass, d->rows, d->species, in, want, scale);
+  reference_contraction_run(t->reference, (clb_pass)pass, d->rows, d->species, in, wants, scales);
   for (int o = 0; o < contraction_outputs[pass]; o++) {
     size_t n = contraction_count(t, contraction_output_of(pass, o), d->rows);
     for (size_t i = 0; i < n && contraction_gives(t, pass, o); i++) {

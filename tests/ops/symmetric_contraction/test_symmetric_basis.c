@@ -229,8 +229,9 @@ static void projected_weights(void **state) {
     }
   }
   contraction_run(t, CLB_FORWARD, &data, false);
-  const double *in[] = {data.in[0], W};
-  reference_contraction_run(whole, CLB_FORWARD, N, data.species, in, &z, &scale);
+  double *const values[] = {data.in[0], W, NULL}, *const wanted[] = {NULL, NULL, z},
+                *const scales[] = {NULL, NULL, scale};
+  reference_contraction_run(whole, CLB_FORWARD, N, data.species, values, wanted, scales);
   for (int i = 0; i < 4 * N; i++)
     assert_true(fabs(data.out[0][i] - z[i]) <= 1e-12 * scale[i] && scale[i] > 0);
   data_destroy(&data);
