@@ -10,7 +10,7 @@
 #include "src/ir/interpreter/interpret_values.h"
 #include "src/runtime/context.h"
 #include "tools/reference/reference_irreps.h"
-#include "tools/reference/reference_rms_norm.h"
+#include "tools/reference/reference_row.h"
 
 enum { MAX_OPERANDS = 8 };
 
@@ -50,7 +50,7 @@ typedef struct {
 
 static data make(const clb_rms_norm_desc *d, clb_pass pass, int64_t n) {
   data t = {.d = d, .pass = pass, .n = n};
-  const reference_norm_sizes sizes = reference_norm_measure(d);
+  const reference_place sizes = reference_norm_measure(d);
   uint64_t seed = 3;
   t.count = clb_signature_operands(&clb_signature_rms_norm, (int)pass, t.o);
   for (int i = 0; i < t.count; i++) {

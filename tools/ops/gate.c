@@ -1,6 +1,5 @@
 /* tools/ops/gate.c - gates as the command sees them. */
 #include "tools/ops/calls.h"
-#include "tools/reference/reference_gate.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -30,8 +29,8 @@ static void start(parsed_problem *p, const struct argp_state *state) {
 }
 
 static void check_sizes(const parsed_problem *p, const struct argp_state *state) {
-  const reference_gate_sizes sizes = reference_gate_measure(&p->desc);
-  if (sizes.x < 1 || sizes.x > 1 << 16)
+  const int64_t x = reference_gate_measure(&p->desc).x;
+  if (x < 1 || x > 1 << 16)
     argp_error(state,
                "this is no gate of 1 ... 65536 numbers: --scalars=%s --gates=%s --gated=%s "
                "--act-scalars=%s --act-gates=%s",
@@ -80,9 +79,7 @@ static void print(const void *problem, char *out, size_t size) {
 /* ---- data ---- */
 
 static void operands(const void *problem, tool_operands *o) {
-  const reference_gate_sizes sizes = reference_gate_measure(problem);
-  o->width[CLB_OPERAND_X] = sizes.x;
-  o->width[CLB_OPERAND_Z] = sizes.y;
+  set_widths(o, reference_gate_measure(problem));
 }
 
 /* Hard: zeros, at which some activations have a kink, and very small and large numbers. */

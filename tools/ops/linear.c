@@ -1,6 +1,5 @@
 /* tools/ops/linear.c - linear maps of irreps as the command sees them. */
 #include "tools/ops/calls.h"
-#include "tools/reference/reference_linear.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -68,10 +67,8 @@ static void print(const void *problem, char *out, size_t size) {
 
 static void operands(const void *problem, tool_operands *o) {
   const clb_linear_desc *d = problem;
-  const reference_linear_sizes sizes = reference_linear_measure(d);
-  o->width[CLB_OPERAND_X] = sizes.x;
-  o->width[CLB_OPERAND_W] = sizes.w * (d->n_species ? d->n_species : 1);
-  o->width[CLB_OPERAND_Z] = sizes.z;
+  set_widths(o, reference_linear_measure(d));
+  if (d->n_species) o->width[CLB_OPERAND_W] *= d->n_species;
   o->one_row = d->weights_per_row ? 0 : CLB_OPERAND_W;
   o->gradients = d->gradients, o->incoming = d->incoming;
   o->kinds = d->n_species;

@@ -1,6 +1,5 @@
 /* tools/ops/norm_activation.c - norm activations as the command sees them. */
 #include "tools/ops/calls.h"
-#include "tools/reference/reference_norm_activation.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -17,7 +16,7 @@ typedef struct {
 } parsed_problem;
 
 static void check_sizes(const parsed_problem *p, const struct argp_state *state) {
-  const int x = reference_norm_activation_measure(&p->desc).x;
+  const int64_t x = reference_norm_activation_measure(&p->desc).x;
   if (x < 1 || x > 1 << 16)
     argp_error(state,
                "--irreps=%s --act=%s: these are no irreps of 1 ... 65536 numbers, as "
@@ -63,9 +62,7 @@ static void print(const void *problem, char *out, size_t size) {
 /* ---- data ---- */
 
 static void operands(const void *problem, tool_operands *o) {
-  const reference_norm_activation_sizes sizes = reference_norm_activation_measure(problem);
-  o->width[CLB_OPERAND_X] = o->width[CLB_OPERAND_Z] = sizes.x;
-  o->width[CLB_OPERAND_W] = sizes.w;
+  set_widths(o, reference_norm_activation_measure(problem));
 }
 
 /* Hard: rows of zeros, and of small and large numbers. */

@@ -6,6 +6,7 @@
 #include "src/base/signature.h"
 #include "tools/common/random.h"
 #include "tools/cli/tool.h"
+#include "tools/reference/reference_row.h"
 
 /* How the data of a run are laid out. */
 typedef enum {
@@ -71,6 +72,8 @@ typedef struct {
   bool x_apart;                 /* x is not one row for all in LAYOUT_REPEAT */
   int kinds; /* above 0: a row of w, which comes with an index, has weights of so many kinds */
 } tool_operands;
+
+void set_widths(tool_operands *o, reference_place rows); /* of x, w and z */
 
 /* The kind, 0 ... kinds - 1, of a row among the distinct ones. */
 int32_t kind_of_row(int64_t row, int kinds);

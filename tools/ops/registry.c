@@ -32,6 +32,12 @@ const tool_op *wanted_op(const struct argp_state *state, const char *name) {
   return NULL;
 }
 
+void set_widths(tool_operands *o, reference_place rows) {
+  o->width[CLB_OPERAND_X] = (int)rows.x;
+  o->width[CLB_OPERAND_W] = (int)rows.w;
+  o->width[CLB_OPERAND_Z] = (int)rows.z;
+}
+
 /* Whether the pass leaves out this operand. */
 static bool left_out(const tool_operands *o, clb_pass pass, clb_signature_operand of) {
   const bool written = clb_role_is_written(of.role) && pass != CLB_FORWARD;

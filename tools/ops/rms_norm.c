@@ -1,6 +1,5 @@
 /* tools/ops/rms_norm.c - norms of rows as the command sees them. */
 #include "tools/ops/calls.h"
-#include "tools/reference/reference_rms_norm.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -23,8 +22,8 @@ typedef struct {
 
 static void set_irreps(parsed_problem *p, const struct argp_state *state, const char *text) {
   keep_text(state, "--irreps", text, p->irreps, sizeof p->irreps);
-  const reference_norm_sizes sizes = reference_norm_measure(&p->desc);
-  if (sizes.x < 1 || sizes.x > 1 << 16)
+  const int64_t x = reference_norm_measure(&p->desc).x;
+  if (x < 1 || x > 1 << 16)
     argp_error(state, "--irreps: '%s' is not irreps of 1 ... 65536 numbers, as 128x0e+64x1o", text);
 }
 
@@ -82,9 +81,7 @@ static void print(const void *problem, char *out, size_t size) {
 
 static void operands(const void *problem, tool_operands *o) {
   const clb_rms_norm_desc *d = problem;
-  const reference_norm_sizes sizes = reference_norm_measure(d);
-  o->width[CLB_OPERAND_X] = o->width[CLB_OPERAND_Z] = sizes.x;
-  o->width[CLB_OPERAND_W] = sizes.w;
+  set_widths(o, reference_norm_measure(d));
   o->one_row = CLB_OPERAND_W;
   o->gradients = d->gradients, o->incoming = d->incoming;
 }

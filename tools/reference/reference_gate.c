@@ -1,5 +1,5 @@
 /* tools/reference/reference_gate.c - gates in float64, channel by channel. */
-#include "tools/reference/reference_gate.h"
+#include "tools/reference/reference_row.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -7,7 +7,6 @@
 
 #include "tools/reference/reference_activation.h"
 #include "tools/reference/reference_irreps.h"
-#include "tools/reference/reference_row.h"
 
 /* A channel of scalars, gates or gated; in, out: its first component. */
 typedef struct {
@@ -114,10 +113,10 @@ static int make_map(const clb_gate_desc *d, map *m) {
   return 1;
 }
 
-reference_gate_sizes reference_gate_measure(const clb_gate_desc *d) {
+reference_place reference_gate_measure(const clb_gate_desc *d) {
   map m;
-  reference_gate_sizes sizes = {-1, -1};
-  if (make_map(d, &m)) sizes = (reference_gate_sizes){m.x, m.y};
+  reference_place sizes = {-1, 0, 0};
+  if (make_map(d, &m)) sizes = (reference_place){m.x, 0, m.y};
   free(m.c);
   return sizes;
 }

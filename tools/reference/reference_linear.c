@@ -1,13 +1,12 @@
 /* tools/reference/reference_linear.c - linear maps of irreps in float64: the map as a list of
    coefficients, z[k] += c w[j] x[i] and z[k] += w[j], of which each pass is a loop over all. */
-#include "tools/reference/reference_linear.h"
+#include "tools/reference/reference_row.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "tools/reference/reference_irreps.h"
-#include "tools/reference/reference_row.h"
 
 /* x < 0: a bias. */
 typedef struct {
@@ -84,12 +83,12 @@ static int read_map(const clb_linear_desc *d, map *m) {
          reference_irreps_read(d->irreps_out, &m->out);
 }
 
-reference_linear_sizes reference_linear_measure(const clb_linear_desc *d) {
-  reference_linear_sizes sizes = {-1, -1, -1};
+reference_place reference_linear_measure(const clb_linear_desc *d) {
+  reference_place sizes = {-1, 0, 0};
   map *m = calloc(1, sizeof *m);
   if (m && read_map(d, m)) {
     make(d, m);
-    sizes = (reference_linear_sizes){m->in.dim, m->out.dim, m->w};
+    sizes = (reference_place){m->in.dim, m->w, m->out.dim};
   }
   free(m);
   return sizes;

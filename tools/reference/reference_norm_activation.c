@@ -2,23 +2,21 @@
 
    y = s x, s a function of r = |x| and b. With P = g . x, Q = a . x, k = s_r / r:
      L = sum a g_x + c g_w = s a.g + k P Q + c s_b P, and its derivatives. */
-#include "tools/reference/reference_norm_activation.h"
+#include "tools/reference/reference_row.h"
 
 #include <math.h>
 
 #include "tools/reference/reference_activation.h"
 #include "tools/reference/reference_irreps.h"
-#include "tools/reference/reference_row.h"
 
-reference_norm_activation_sizes
-reference_norm_activation_measure(const clb_norm_activation_desc *d) {
+reference_place reference_norm_activation_measure(const clb_norm_activation_desc *d) {
   reference_irreps irreps;
   reference_activation act;
-  reference_norm_activation_sizes sizes = {-1, 0};
+  reference_place sizes = {-1, 0, -1};
   if (!reference_irreps_read(d->irreps, &irreps) ||
       !reference_activation_read(d->act, 0, 1, 0, &act))
     return sizes;
-  sizes.x = irreps.dim;
+  sizes.x = sizes.z = irreps.dim;
   for (int t = 0; t < irreps.n && d->bias; t++) sizes.w += irreps.term[t].mul;
   return sizes;
 }
@@ -87,15 +85,15 @@ void reference_norm_activation_run(const void *desc, clb_pass pass, int64_t rows
                                    double *const *values, double *const *wanted,
                                    double *const *scale) {
   const clb_norm_activation_desc *d = desc;
-  const reference_norm_activation_sizes sizes = reference_norm_activation_measure(d);
+  const reference_place sizes = reference_norm_activation_measure(d);
   reference_irreps irreps;
   reference_activation act;
   if (sizes.x < 0 || !reference_irreps_read(d->irreps, &irreps) ||
       !reference_activation_read(d->act, 0, 1, 0, &act))
     return;
   for (int64_t i = 0; i < rows; i++) {
-    const reference_row r = reference_row_at(pass, 1, (reference_place){sizes.x, sizes.w, sizes.x},
-                                             (reference_place){i, i, i}, values, wanted, scale);
+    const reference_row r =
+        reference_row_at(pass, 1, sizes, (reference_place){i, i, i}, values, wanted, scale);
     for (int t = 0, w = 0; t < irreps.n; t++)
       for (int u = 0; u < irreps.term[t].mul; u++, w++) {
         const reference_irrep *e = &irreps.term[t];

@@ -2,7 +2,7 @@
 
    Each number has a partner: the sum of the absolute values of its terms, the size to which its
    rounding error is relative. */
-#include "tools/reference/reference_rms_norm.h"
+#include "tools/reference/reference_row.h"
 
 #include <math.h>
 #include <stdbool.h>
@@ -10,7 +10,6 @@
 #include <string.h>
 
 #include "tools/reference/reference_irreps.h"
-#include "tools/reference/reference_row.h"
 
 typedef struct {
   double v, size;
@@ -63,15 +62,16 @@ static void map_term(const clb_rms_norm_desc *d, const reference_irreps *irreps,
   m->scalars += even ? mul : 0;
 }
 
-reference_norm_sizes reference_norm_measure(const clb_rms_norm_desc *d) {
+reference_place reference_norm_measure(const clb_rms_norm_desc *d) {
   reference_irreps irreps;
-  reference_norm_sizes sizes = {0, 0};
+  reference_place sizes = {0, 0, 0};
   if (!reference_irreps_read(d->irreps, &irreps)) return sizes;
   for (int t = 0; t < irreps.n; t++) {
     const bool even = irreps.term[t].l == 0 && irreps.term[t].parity > 0;
     sizes.x += irreps.term[t].mul * (2 * irreps.term[t].l + 1);
     sizes.w += irreps.term[t].mul * (d->bias && even ? 2 : 1);
   }
+  sizes.z = sizes.x;
   return sizes;
 }
 
@@ -169,8 +169,7 @@ void reference_norm_run(const void *desc, clb_pass pass, int64_t rows, double *c
                         double *const *wanted, double *const *scale) {
   const clb_rms_norm_desc *d = desc;
   reference_irreps irreps;
-  const reference_norm_sizes sizes = reference_norm_measure(d);
-  const reference_place width = {sizes.x, sizes.w, sizes.x};
+  const reference_place sizes = reference_norm_measure(d);
   if (!sizes.x || !reference_irreps_read(d->irreps, &irreps)) return;
   row_map m = {.e = calloc((size_t)sizes.x, sizeof *m.e)};
   number *all = calloc(6 * (size_t)sizes.x, sizeof *all);
@@ -180,11 +179,11 @@ void reference_norm_run(const void *desc, clb_pass pass, int64_t rows, double *c
                  all + 3 * sizes.x,
                  all + 4 * sizes.x,
                  all + 5 * sizes.x};
-  for (int t = 0; m.e && t < irreps.n; t++) map_term(d, &irreps, t, sizes.x, &m);
-  reference_zero(pass, 1, width, (reference_place){rows, 1, rows}, wanted, scale);
+  for (int t = 0; m.e && t < irreps.n; t++) map_term(d, &irreps, t, (int)sizes.x, &m);
+  reference_zero(pass, 1, sizes, (reference_place){rows, 1, rows}, wanted, scale);
   for (int64_t i = 0; m.e && all && i < rows; i++) {
     const reference_row r =
-        reference_row_at(pass, 1, width, (reference_place){i, 0, i}, v, wanted, scale);
+        reference_row_at(pass, 1, sizes, (reference_place){i, 0, i}, v, wanted, scale);
     one_row(d, pass, &m, &r, &s);
   }
   free(m.e);

@@ -31,4 +31,23 @@ void reference_zero(clb_pass pass, int has_w, reference_place width, reference_p
 void reference_put(reference_result r, int64_t i, double value, double size);
 void reference_add(reference_result r, int64_t i, double value, double size);
 
+/* ---- the ops ----
+   Of a description types and passes are ignored. Arrays are dense, in the order of the calls; a and
+   c may be NULL, which is zeros. wanted[i], scale[i]: of results, which may be NULL. */
+
+/* Lengths of rows; x < 1: the description cannot be read. */
+reference_place reference_gate_measure(const clb_gate_desc *d);
+reference_place reference_norm_activation_measure(const clb_norm_activation_desc *d);
+reference_place reference_norm_measure(const clb_rms_norm_desc *d);
+reference_place reference_linear_measure(const clb_linear_desc *d);
+
+typedef void reference_run(const void *desc, clb_pass pass, int64_t rows, double *const *values,
+                           double *const *wanted, double *const *scale);
+reference_run reference_gate_run, reference_norm_activation_run,
+    reference_norm_run; /* of a clb_rms_norm_desc */
+/* Weights of all kinds: row i has row of[i] of `weights` in all. */
+void reference_linear_run(const clb_linear_desc *d, clb_pass pass, int64_t rows, const int32_t *of,
+                          int64_t weights, double *const *values, double *const *wanted,
+                          double *const *scale);
+
 #endif

@@ -6,8 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/reference/reference_row.h"
-
 enum { MOST = 4, MAX_COMPONENTS = 25 };
 
 /* c A[M_1] ... A[M_nu], M_1 <= ... <= M_nu, of one path's component m. */
@@ -85,10 +83,9 @@ int reference_contraction_add(reference_contraction *r, int out, int nu, const d
   return 1;
 }
 
-reference_contraction_widths reference_contraction_sizes(const reference_contraction *r) {
+reference_place reference_contraction_sizes(const reference_contraction *r) {
   const clb_symmetric_contraction_desc *d = &r->desc;
-  reference_contraction_widths w = {(d->ell + 1) * (d->ell + 1) * d->channels,
-                                    r->n_paths * d->channels, 0};
+  reference_place w = {(d->ell + 1) * (d->ell + 1) * d->channels, r->n_paths * d->channels, 0};
   for (int i = 0; i < d->n_degrees; i++) w.z += (2 * d->degrees[i] + 1) * d->channels;
   return w;
 }
@@ -184,8 +181,7 @@ static void one_channel(const reference_contraction *r, clb_pass pass, int chann
 void reference_contraction_run(const reference_contraction *r, clb_pass pass, int64_t rows,
                                const int32_t *species, double *const *values, double *const *wanted,
                                double *const *scale) {
-  const reference_contraction_widths n = reference_contraction_sizes(r);
-  const reference_place width = {n.x, n.w, n.z};
+  const reference_place width = reference_contraction_sizes(r);
   reference_zero(pass, 1, width, (reference_place){rows, r->desc.n_species, rows}, wanted, scale);
   for (int64_t i = 0; i < rows; i++) {
     const reference_row row = reference_row_at(pass, 1, width, (reference_place){i, species[i], i},

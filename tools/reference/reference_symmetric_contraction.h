@@ -3,7 +3,7 @@
 #ifndef CLB_TOOLS_REFERENCE_REFERENCE_SYMMETRIC_CONTRACTION_H
 #define CLB_TOOLS_REFERENCE_REFERENCE_SYMMETRIC_CONTRACTION_H
 
-#include <clebsch/clebsch.h>
+#include "tools/reference/reference_row.h"
 
 typedef struct reference_contraction reference_contraction;
 /* Of the description only ell, correlation, degrees, channels, n_species and layouts matter; it is
@@ -14,11 +14,8 @@ void reference_contraction_destroy(reference_contraction *r);
    not be symmetric. Returns 0 where there is no memory. */
 int reference_contraction_add(reference_contraction *r, int out, int nu, const double *u);
 
-/* Widths of rows. */
-typedef struct {
-  int x, w, z;
-} reference_contraction_widths;
-reference_contraction_widths reference_contraction_sizes(const reference_contraction *r);
+/* Lengths of rows. */
+reference_place reference_contraction_sizes(const reference_contraction *r);
 
 /* Dense rows, in the order of the calls of clebsch.h: inputs, then results; a and c may be NULL,
    which means zeros, and results that are not wanted. scale: the sums of absolute values of each

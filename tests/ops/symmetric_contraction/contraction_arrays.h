@@ -62,10 +62,10 @@ static inline test_contraction *contraction_create(clb_context *ctx,
         free(u);
       }
     }
-  reference_contraction_widths w = reference_contraction_sizes(t->reference);
-  t->width[CLB_OPERAND_X] = w.x;
-  t->width[CLB_OPERAND_W] = w.w;
-  t->width[CLB_OPERAND_Z] = w.z;
+  reference_place w = reference_contraction_sizes(t->reference);
+  t->width[CLB_OPERAND_X] = (int)w.x;
+  t->width[CLB_OPERAND_W] = (int)w.w;
+  t->width[CLB_OPERAND_Z] = (int)w.z;
   return t;
 }
 
