@@ -1,6 +1,6 @@
 /* models/model.c - the calls of model.h. */
 #include "models/read.h"
-#include "models/model_state.h"
+#include "models/blocks.h"
 #include "src/base/sizes.h"
 
 #include <math.h>
@@ -31,6 +31,7 @@ void clb_model_unload(clb_model *m) {
   for (size_t i = 0; i < sizeof ops / sizeof *ops; i++) clb_op_destroy(ops[i]);
   for (size_t i = 0; i < sizeof buffers / sizeof *buffers; i++) clb_buffer_destroy(buffers[i]);
   clb_edges_free(&m->edges);
+  clb_blocks_free(m);
   clb_network_free(&m->net);
   free(m->species);
   *m = (clb_model){.ctx = m->ctx, .type = m->type, .sum_type = m->sum_type, .options = m->options};
@@ -77,7 +78,7 @@ clb_status clb_model_evaluate(clb_model *m, const clb_model_edges *e,
   clb_network *n = &m->net;
   n->vectors = e->vectors_buffer;
   n->g_vectors = r->d_vectors_buffer;
-  const clb_rows v = clb_value(n, CLB_VECTORS), g_v = clb_gradient(n, CLB_VECTORS);
+  const clb_rows v = clb_all_values(n, CLB_VECTORS), g_v = clb_all_gradients(n, CLB_VECTORS);
   clb_status s =
       e->vectors ? clb_model_upload(m, v.buffer, m->type, 3 * e->n_edges, e->vectors) : CLB_OK;
   if (!s) s = clb_model_submit(m, e, r);
@@ -120,7 +121,8 @@ static clb_status set_edges(clb_model *m, const clb_model_atoms *a, clb_model_ed
   if (s == CLB_ERROR_MEMORY && l->between.n_edges)
     clb_model_explain_memory(m, a->n, l->between.n_edges);
   if (!s) s = clb_model_set_graph(m, e);
-  if (!s) s = clb_edges_vectors(l, m->net.graph, a->positions, clb_value(&m->net, CLB_VECTORS), e);
+  if (!s)
+    s = clb_edges_vectors(l, m->net.whole, a->positions, clb_all_values(&m->net, CLB_VECTORS), e);
   if (s) clb_edges_forget(l);
   return s;
 }

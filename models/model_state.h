@@ -27,6 +27,13 @@ struct clb_model {
   clb_buffer *v_atom;     /* of sum_type [n_local][9]; NULL: never wanted */
   int64_t edge_capacity, atom_capacity;
 
+  /* In blocks of atoms (models/blocks.h): all of them, the largest numbers of their atoms and
+     edges, and the one whose species are on the device, and whose graph is; -1: none. */
+  clb_atom_block *block;
+  int64_t n_blocks, block_capacity, block_rows, block_edges, block_now, block_sorted;
+  clb_buffer *block_species;
+  int64_t too_many_edges; /* of a whole system that did not fit; 0: all did */
+
   int32_t *species; /* [2][n_species] as on the device */
   int64_t n_species, species_capacity;
   bool seen; /* layers know which species occur */
@@ -57,6 +64,19 @@ clb_status clb_model_choose_knots(clb_model *m, const char *path);
 /* Creates ops, tables and weights for the network that was read. */
 clb_status clb_model_build(clb_model *m);
 
+/* A buffer of so many rows in place of another one. */
+clb_status clb_model_replace(clb_model *m, clb_buffer **buffer, int64_t count, int64_t bytes);
+/* Rows for which to make room. In blocks, which are for systems that fill the device, none to spare
+   but for edges, whose number changes. */
+int64_t clb_model_rows_for(const clb_model *m, bool edges, int64_t n);
+
+/* Device memory, without workspaces, of each atom and edge of a system; and of each of a block. */
+typedef struct {
+  uint64_t atom, edge, block_atom, block_edge;
+} clb_model_bytes;
+clb_model_bytes clb_model_count_bytes(const clb_model *m);
+/* All that the model holds now and that grows with the system. */
+uint64_t clb_model_held_bytes(const clb_model *m);
 /* Adds to the message about lack of memory what the system needs, and what would fit. */
 clb_status clb_model_explain_memory(clb_model *m, int64_t n_atoms, int64_t n_edges);
 /* Sets the graph to the edges that were found, unless they are the same, its atoms' species unless
@@ -71,7 +91,7 @@ clb_status clb_model_evaluate(clb_model *m, const clb_model_edges *e,
 /* Submits the network and what follows from its gradients, in one unit if it did so before. */
 clb_status clb_model_submit(clb_model *m, const clb_model_edges *e,
                             const clb_model_edge_results *r);
-void clb_model_forget_step(clb_model *m);
+static inline void clb_model_forget_step(clb_model *m) { clb_recording_destroy(&m->step); }
 /* Memory for v_atom of the graph's atoms. */
 clb_status clb_model_reserve_v_atom(clb_model *m);
 /* Computes e_atom and, with `backward`, the gradient by vectors from the network's vectors. */

@@ -21,6 +21,10 @@ static clb_status check_options(clb_context *ctx, const clb_model_options *o) {
     return clb_fail(&ctx->error, CLB_ERROR_ARGUMENT,
                     "clb_model_open: skin is %g; it must be 0, positive, or CLB_AUTO_SKIN",
                     o->skin);
+  if (o->block_atoms < 0)
+    return clb_fail(&ctx->error, CLB_ERROR_ARGUMENT,
+                    "clb_model_open: block_atoms is %lld; it must be 0 or positive",
+                    (long long)o->block_atoms);
   return CLB_OK;
 }
 

@@ -2,13 +2,28 @@
 
    Small systems spend their time on launches. A step that is the same as the one before it is
    recorded, and from then on replayed as one unit, until the graph or what is asked for changes. */
-#include "models/model_state.h"
+#include "models/blocks.h"
 #include "src/runtime/recording_list.h"
 
 #include <string.h>
 
 /* Larger systems keep the device busy for longer than their launches take. */
 enum { MAX_RECORDED_ATOMS = 20000 };
+
+/* What the edges of a block, or of the whole, give to atoms. */
+static clb_status derive_atoms(clb_model *m, const clb_model_edge_results *r) {
+  clb_network *n = &m->net;
+  const clb_rows v = clb_value(n, CLB_VECTORS), g_v = clb_gradient(n, CLB_VECTORS);
+  const clb_result_offsets at = clb_model_result_offsets(m);
+  clb_status s = CLB_OK;
+  if (r->forces) s = clb_forces_run(m->forces, n->graph, g_v, clb_model_result(m, at.forces));
+  if (!s && r->forces_buffer)
+    s = clb_forces_run(m->forces, n->graph, g_v, (clb_rows){r->forces_buffer, 0, CLB_DENSE, NULL});
+  if (!s && r->v_atom)
+    s = clb_atom_virials_run(m->forces, n->graph, v, g_v,
+                             (clb_rows){m->v_atom, 9 * n->at.first, CLB_DENSE, NULL});
+  return s;
+}
 
 /* Runs what follows from the gradients by vectors. */
 static clb_status derive(clb_model *m, const clb_model_edges *e, const clb_model_edge_results *r) {
@@ -17,12 +32,13 @@ static clb_status derive(clb_model *m, const clb_model_edges *e, const clb_model
   const clb_result_offsets at = clb_model_result_offsets(m);
   clb_status s = CLB_OK;
   if (r->virial) s = clb_virial_run(m->virial, e->n_edges, v, g_v, clb_model_result(m, at.virial));
-  if (!s && r->forces) s = clb_forces_run(m->forces, n->graph, g_v, clb_model_result(m, at.forces));
-  if (!s && r->forces_buffer)
-    s = clb_forces_run(m->forces, n->graph, g_v, (clb_rows){r->forces_buffer, 0, CLB_DENSE, NULL});
-  if (!s && r->v_atom)
-    s = clb_atom_virials_run(m->forces, n->graph, v, g_v,
-                             (clb_rows){m->v_atom, 0, CLB_DENSE, NULL});
+  if (s || !(r->forces || r->forces_buffer || r->v_atom)) return s;
+  if (!n->blocked) return derive_atoms(m, r);
+  for (int64_t b = 0; b < m->n_blocks && !s; b++) {
+    s = clb_blocks_enter(m, b, true);
+    if (!s) s = derive_atoms(m, r);
+  }
+  clb_blocks_leave(m);
   return s;
 }
 
@@ -38,7 +54,8 @@ static clb_status run(clb_model *m, const clb_model_edges *e, const clb_model_ed
 static clb_step_key key_of(const clb_model *m, const clb_model_edges *e,
                            const clb_model_edge_results *r) {
   const bool fixed = !e->exchange && !e->vectors_buffer && !r->forces_buffer &&
-                     !r->d_vectors_buffer && m->net.n_local <= MAX_RECORDED_ATOMS;
+                     !r->d_vectors_buffer && !m->net.blocked &&
+                     m->net.n_local <= MAX_RECORDED_ATOMS;
   const int wanted =
       (r->forces ? 1 : 0) + (r->d_vectors ? 2 : 0) + (r->virial ? 4 : 0) + (r->v_atom ? 8 : 0);
   return (clb_step_key){.graph = fixed ? m->graph_number : 0, .wanted = wanted};
@@ -47,8 +64,6 @@ static clb_step_key key_of(const clb_model *m, const clb_model_edges *e,
 static bool same_key(clb_step_key a, clb_step_key b) {
   return a.graph && a.graph == b.graph && a.wanted == b.wanted;
 }
-
-void clb_model_forget_step(clb_model *m) { clb_recording_destroy(&m->step); }
 
 /* Whether a recording of this step is there, or could be made. No is not an error: clb_error says
    why, and steps with this key do not try again. */

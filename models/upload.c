@@ -1,6 +1,6 @@
 /* models/upload.c - a model's memory: arrays that grow with headroom, staging on the host,
    transfers. */
-#include "models/model_state.h"
+#include "models/blocks.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -94,35 +94,29 @@ clb_status clb_model_finite(clb_model *m, const char *name, int64_t rows, int64_
 
 /* ---- arrays ---- */
 
-static clb_status replace(clb_model *m, clb_buffer **buffer, int64_t count, int64_t bytes) {
-  int64_t all;
-  clb_buffer_destroy(buffer);
-  if (__builtin_mul_overflow(count, bytes, &all)) return no_memory(m);
-  return clb_buffer_create(m->ctx, (uint64_t)(all ? all : 1), buffer);
-}
-
 static clb_status grow_slots(clb_model *m, bool per_edge, int64_t rows) {
   clb_status s = CLB_OK;
   for (int i = 0; i < m->net.n_slots && !s; i++)
-    if (m->net.slot[i].per_edge == per_edge)
-      s = replace(m, &m->net.slot[i].buffer, rows, m->net.slot[i].bytes);
+    if (m->net.slot[i].per_edge == per_edge && !m->net.slot[i].block)
+      s = clb_model_replace(m, &m->net.slot[i].buffer, rows, m->net.slot[i].bytes);
   return s;
 }
 
 static clb_status grow_atoms(clb_model *m, int64_t n) {
-  const int64_t rows = clb_with_headroom(n), results = clb_totals_rows(m->net.energy) +
-                                                       9 * clb_totals_rows(m->virial) + 4 * rows;
+  const int64_t rows = clb_model_rows_for(m, false, n),
+                results =
+                    clb_totals_rows(m->net.energy) + 9 * clb_totals_rows(m->virial) + 4 * rows;
   m->atom_capacity = 0;
   m->n_species = 0;
   clb_status s = grow_slots(m, false, rows);
-  if (!s) s = replace(m, &m->species_of, rows, 2 * sizeof(int32_t));
-  if (!s) s = replace(m, &m->results, results, clb_dtype_bytes((int32_t)m->sum_type));
+  if (!s) s = clb_model_replace(m, &m->species_of, rows, 2 * sizeof(int32_t));
+  if (!s) s = clb_model_replace(m, &m->results, results, clb_dtype_bytes((int32_t)m->sum_type));
   if (!s) m->atom_capacity = rows;
   return s;
 }
 
 static clb_status grow_edges(clb_model *m, int64_t n) {
-  const int64_t rows = clb_with_headroom(n);
+  const int64_t rows = clb_model_rows_for(m, true, n);
   m->edge_capacity = 0;
   clb_status s = grow_slots(m, true, rows);
   if (!s) m->edge_capacity = rows;
@@ -132,7 +126,7 @@ static clb_status grow_edges(clb_model *m, int64_t n) {
 clb_status clb_model_reserve_v_atom(clb_model *m) {
   const int64_t bytes = 9 * clb_dtype_bytes((int32_t)m->sum_type);
   if (m->v_atom && m->v_atom->memory.bytes >= (uint64_t)(m->net.n_local * bytes)) return CLB_OK;
-  return replace(m, &m->v_atom, clb_with_headroom(m->net.n_local), bytes);
+  return clb_model_replace(m, &m->v_atom, clb_with_headroom(m->net.n_local), bytes);
 }
 
 /* The size that all layers ask for, but no more than the limit unless one of them needs more. */
@@ -151,20 +145,37 @@ static clb_status workspace_within(clb_model *m, uint64_t limit, uint64_t *need)
   return CLB_OK;
 }
 
-/* One workspace for all layers.  On a GPU a sixteenth of its memory: on an H200, passes over 2
-   million edges in 8 blocks took a fifth longer than in one.  On a CPU a block's gradients are
-   better read while they are in its caches.  Where memory lacks, more blocks do. */
+/* A share of the device's memory: on a GPU a sixteenth; on a CPU gradients are better read while
+   they are in its caches. */
+static uint64_t usual_workspace(const clb_model *m) {
+  const uint64_t least = (uint64_t)256 << 20, share = m->ctx->device->info.memory_bytes / 16;
+  return m->ctx->device->limits.simd || share < least ? least : share;
+}
+
+/* One workspace for all layers: on an H200, passes over 2 million edges in 8 parts took a fifth
+   longer than in one. Where memory lacks, more parts do. */
 static clb_status grow_workspace(clb_model *m) {
-  const uint64_t least = (uint64_t)256 << 20, share = m->ctx->device->info.memory_bytes / 16,
-                 usual = m->ctx->device->limits.simd || share < least ? least : share;
-  uint64_t limit = m->options.workspace_bytes ? m->options.workspace_bytes : usual, need;
+  const uint64_t least = (uint64_t)256 << 20;
+  uint64_t limit = m->options.workspace_bytes ? m->options.workspace_bytes : usual_workspace(m),
+           need;
   clb_status s = workspace_within(m, limit, &need);
   if (s || (m->net.workspace && m->net.workspace->memory.bytes >= need)) return s;
   for (;; limit /= 4) {
-    s = replace(m, &m->net.workspace, 1, (int64_t)(need + (need < limit ? need / 4 : 0)));
+    s = clb_model_replace(m, &m->net.workspace, 1, (int64_t)(need + (need < limit ? need / 4 : 0)));
     if (s != CLB_ERROR_MEMORY || limit <= least) return s;
     if (workspace_within(m, limit / 4, &need)) return s;
   }
+}
+
+/* For the largest block, whatever the graph is now. */
+static clb_status grow_block_workspace(clb_model *m) {
+  clb_graph *g = m->net.block;
+  const int64_t now = g->n_edges;
+  m->net.graph = g;
+  g->n_edges = m->block_edges;
+  const clb_status s = grow_workspace(m);
+  g->n_edges = now;
+  return s;
 }
 
 /* Atoms that are not there have features of some species, which nobody reads, and a species of
@@ -227,43 +238,6 @@ static clb_status prepare_species(clb_model *m) {
   return s;
 }
 
-/* Bytes of all memory that grows with the system. */
-static uint64_t held(const clb_model *m) {
-  const clb_buffer *all[] = {m->edges.positions, m->edges.shifts, m->species_of,
-                             m->results,         m->v_atom,       m->net.workspace};
-  uint64_t n = 0;
-  for (size_t i = 0; i < sizeof all / sizeof *all; i++) n += all[i] ? all[i]->memory.bytes : 0;
-  for (int i = 0; i < m->net.n_slots; i++)
-    n += m->net.slot[i].buffer ? m->net.slot[i].buffer->memory.bytes : 0;
-  return n;
-}
-
-/* Reports lack of memory: what the system needs, and how large a system of this kind would fit into
-   free memory plus the model's own (or else into the whole device). The workspace is no larger than
-   necessary, so its actual size is counted. */
-clb_status clb_model_explain_memory(clb_model *m, int64_t n_atoms, int64_t n_edges) {
-  static const double MiB = 1 << 20;
-  clb_device *d = m->ctx->device;
-  const uint64_t left = clb_device_free_bytes(d), all = d->info.memory_bytes,
-                 workspace = m->net.workspace ? m->net.workspace->memory.bytes : 0;
-  const double capacity = (double)(left ? left + held(m) : all) - (double)workspace,
-               atoms = (double)clb_with_headroom(n_atoms),
-               edges = (double)clb_with_headroom(n_edges);
-  const double need =
-      atoms * (double)m->info.bytes_per_atom + edges * (double)m->info.bytes_per_edge;
-  clb_fail_more(&m->ctx->error, CLB_ERROR_MEMORY,
-                ": %lld atoms and %lld edges take %.1f MiB (%llu bytes an atom, %llu an edge, and "
-                "some to spare)",
-                (long long)n_atoms, (long long)n_edges, need / MiB,
-                (unsigned long long)m->info.bytes_per_atom,
-                (unsigned long long)m->info.bytes_per_edge);
-  if (!all || need <= 0) return CLB_ERROR_MEMORY;
-  const double part = capacity > 0 ? fmin(capacity / need, 1) : 0;
-  return clb_fail_more(&m->ctx->error, CLB_ERROR_MEMORY,
-                       "; about %.0f atoms and %.0f edges would fit", floor(part * (double)n_atoms),
-                       floor(part * (double)n_edges));
-}
-
 /* Room for the graph's rows; work of an earlier call may still use memory that is replaced. */
 static clb_status grow(clb_model *m, const clb_model_edges *e) {
   clb_status s = clb_wait(m->ctx);
@@ -274,23 +248,33 @@ static clb_status grow(clb_model *m, const clb_model_edges *e) {
   return grow_edges(m, e->n_edges);
 }
 
-static clb_status set_graph(clb_model *m, const clb_model_edges *e) {
+static clb_status set_graph(clb_model *m, const clb_model_edges *e, bool blocked) {
   const bool same = m->edges.same;
-  clb_status s = same ? CLB_OK : grow(m, e);
-  if (!s && !e->same_graph) s = set_species(m, e);
-  if (!s && !same) s = clb_edges_write(&m->edges, e, m->net.graph);
+  clb_status s = same ? CLB_OK : clb_blocks_plan(m, blocked, e->exchange != NULL);
+  if (!s && !same) s = grow(m, e);
+  if (!s && (!e->same_graph || !m->n_species)) s = set_species(m, e);
+  if (!s && !same) s = clb_edges_write(&m->edges, e, m->net.whole);
   if (!s && !e->same_graph)
     s = clb_ghosts_set(&m->net.ghosts, m->ctx, e->n_local, e->n_total, e->exchange,
                        m->info.exchange_columns * clb_dtype_bytes((int32_t)m->type));
+  m->block_now = -1; /* its species may be others */
   if (s || same) return s;
   m->net.n_local = e->n_local;
   m->net.n_total = e->n_total;
   m->net.n_edges = e->n_edges;
-  return grow_workspace(m);
+  if (blocked) s = clb_blocks_set(m, e, usual_workspace(m));
+  return s ? s : blocked ? grow_block_workspace(m) : grow_workspace(m);
 }
 
 clb_status clb_model_set_graph(clb_model *m, const clb_model_edges *e) {
-  const clb_status s = set_graph(m, e);
+  const bool large = m->too_many_edges && e->n_edges >= m->too_many_edges,
+             blocked = m->options.block_atoms || large;
+  clb_status s = set_graph(m, e, m->edges.same ? m->net.blocked : blocked);
+  if (s == CLB_ERROR_MEMORY && !blocked && e->n_edges) {
+    m->too_many_edges = e->n_edges;
+    m->edges.same = false;
+    s = set_graph(m, e, true);
+  }
   if (s == CLB_ERROR_MEMORY) return clb_model_explain_memory(m, e->n_total, e->n_edges);
   return s ? s : prepare_species(m);
 }

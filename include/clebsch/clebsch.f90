@@ -243,6 +243,7 @@ module clebsch
     real(c_double) :: skin = 0
     integer(c_int64_t) :: workspace_bytes = 0
     integer(c_int) :: atomics = 0
+    integer(c_int64_t) :: block_atoms = 0
   end type
 
   type, bind(c) :: clb_model_info
@@ -256,6 +257,7 @@ module clebsch
     real(c_double) :: table_error = 0, table_slope_error = 0
     integer(c_int) :: knots = 0
     real(c_double) :: table_force_error = 0
+    integer(c_int64_t) :: block_bytes_per_edge = 0, block_bytes_per_atom = 0
   end type
 
   type, bind(c) :: clb_model_atoms

@@ -46,6 +46,10 @@ typedef struct {
   int atomics; /* 1: convolutions add up their gradients by features with atomics (as those of
                   clb_convolution_desc): faster, but the last digits of forces differ from call to
                   call. 0: equal calls have equal results, to the bit */
+  int64_t block_atoms; /* a system is computed in blocks of at most so many atoms, which takes less
+                  memory and more time: `block_bytes_per_atom` below; edges must come in the order
+                  of their receivers. 0: only where the whole does not fit, in blocks as large as
+                  memory allows */
 } clb_model_options;
 
 /* Reads a model that `clebsch convert` wrote (a safetensors file; docs/model-format.md in the
@@ -64,7 +68,8 @@ typedef struct {
   const int *atomic_numbers;               /* [n_species] */
   int64_t parameters;                      /* numbers in the file's tensors */
   int64_t weights;                         /* of the radial network, per edge, all layers */
-  uint64_t bytes_per_edge, bytes_per_atom; /* of device memory, without a convolution's workspace */
+  uint64_t bytes_per_edge, bytes_per_atom; /* of device memory, without a convolution's workspace,
+                  of a system that is computed as a whole */
   int exchanges;            /* of ghosts' rows in a forward pass, and as many in a backward pass */
   int64_t exchange_columns; /* of the widest of their rows */
   double table_error, table_slope_error; /* with knots: largest difference between a weight from
@@ -76,6 +81,8 @@ typedef struct {
   double table_force_error; /* where the library chose the knots: how far forces are from the
                                networks', in eV / Angstrom (of forces above 1: relative), estimated
                                on a cluster of 64 atoms of the model's elements; else 0 */
+  uint64_t block_bytes_per_edge, block_bytes_per_atom; /* of device memory, without workspaces and
+                               the block itself, of a system that is computed in blocks */
 } clb_model_info;
 /* The strings and arrays are valid as long as the model. */
 CLB_SIZED clb_status clb_model_describe(const clb_model *model, clb_model_info *info);

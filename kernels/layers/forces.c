@@ -65,7 +65,8 @@ static void store_sums(clb_row_kernel *b, const clb_row_array *out, int n, ir_va
       all = ir_add(
           k, all,
           clb_layer_load(b, out, row, clb_i64(k, i), clb_wanted_lanes(k, add, clb_i32(k, 1))));
-    clb_layer_store(b, out, row, clb_i64(k, i), IR_NONE, ir_reduce_add(k, all));
+    clb_layer_store(b, out, row, clb_i64(k, i), add == IR_NONE ? IR_NONE : clb_first_lane(k),
+                    ir_reduce_add(k, all));
   }
 }
 

@@ -17,14 +17,14 @@ static clb_status build(clb_network *n, clb_layer *y) {
 static clb_status forward(clb_network *n, clb_layer *y, unsigned adds) {
   const clb_basis *p = y->parameters;
   (void)adds;
-  return clb_radial_pairs_forward(p->op, n->graph, n->species, clb_value(n, y->in[0]),
+  return clb_radial_pairs_forward(p->op, n->graph, n->graph_species, clb_value(n, y->in[0]),
                                   (clb_rows){0}, clb_value(n, y->out[CLB_BASIS_FUNCTIONS]),
                                   clb_value(n, y->out[CLB_BASIS_CUTOFF]));
 }
 
 static clb_status backward(clb_network *n, clb_layer *y, unsigned adds) {
   const clb_basis *p = y->parameters;
-  return clb_radial_pairs_backward(p->op, n->graph, n->species, clb_value(n, y->in[0]),
+  return clb_radial_pairs_backward(p->op, n->graph, n->graph_species, clb_value(n, y->in[0]),
                                    clb_gradient(n, y->out[CLB_BASIS_FUNCTIONS]),
                                    clb_gradient(n, y->out[CLB_BASIS_CUTOFF]),
                                    clb_gradient(n, y->in[0]), adds & 1);

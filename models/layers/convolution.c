@@ -68,7 +68,8 @@ static clb_status build(clb_network *n, clb_layer *y) {
   if (!s) s = tables(n, y);
   for (int i = 0; i < CLB_CONVOLUTION_TEXTS; i++) clb_text_free(&text[i]);
   if (!s && p->framed) {
-    s = clb_convolution_share(p->op, &p->shared, clb_network_adds(n, y, CLB_CONVOLUTION_VECTORS));
+    p->adds = clb_network_adds(n, y, CLB_CONVOLUTION_VECTORS);
+    s = clb_convolution_share(p->op, &p->shared, p->adds);
     if (!clb_convolution_reads_harmonics(p->op)) y->in[CLB_CONVOLUTION_HARMONICS] = -1;
   }
   return s;
@@ -98,7 +99,7 @@ static clb_status forward(clb_network *n, clb_layer *y, unsigned adds) {
   const clb_convolution_layer *p = y->parameters;
   (void)adds;
   share(n, y);
-  return clb_convolution_forward(p->op, n->graph, clb_value(n, y->in[CLB_CONVOLUTION_X]),
+  return clb_convolution_forward(p->op, n->graph, clb_all_values(n, y->in[CLB_CONVOLUTION_X]),
                                  clb_value(n, directions(y)), clb_value(n, weights(y)),
                                  clb_value(n, y->out[CLB_CONVOLUTION_MESSAGE]), n->workspace);
 }
@@ -110,8 +111,8 @@ static clb_status backward(clb_network *n, clb_layer *y, unsigned adds) {
   (void)adds;
   share(n, y);
   return clb_convolution_backward(
-      p->op, n->graph, clb_value(n, x), clb_value(n, directions(y)), clb_value(n, weights(y)),
-      clb_gradient(n, y->out[CLB_CONVOLUTION_MESSAGE]), clb_gradient(n, x),
+      p->op, n->graph, clb_all_values(n, x), clb_value(n, directions(y)), clb_value(n, weights(y)),
+      clb_gradient(n, y->out[CLB_CONVOLUTION_MESSAGE]), clb_all_gradients(n, x),
       clb_gradient(n, directions(y)), clb_gradient(n, weights(y)), n->workspace);
 }
 
@@ -166,6 +167,7 @@ static void free_ops(void *parameters) {
 enum { ALL = (1 << CLB_CONVOLUTION_INS) - 1, VECTORS = 1 << CLB_CONVOLUTION_VECTORS };
 const clb_layer_kind clb_convolution_kind = {.reads_in = ALL,
                                              .overwrites = ALL & ~VECTORS,
+                                             .senders = 1U << CLB_CONVOLUTION_X,
                                              .build = build,
                                              .tables = tables,
                                              .forward = forward,

@@ -46,10 +46,10 @@ static clb_status forward(clb_network *n, clb_layer *y, unsigned adds) {
   (void)adds;
   clb_status s = CLB_OK;
   if (p->lengths)
-    s = clb_radial_forward(p->lengths, n->n_edges, vectors, clb_value(n, y->out[CLB_EDGES_LENGTHS]),
-                           (clb_rows){0});
+    s = clb_radial_forward(p->lengths, n->at.n_edges, vectors,
+                           clb_value(n, y->out[CLB_EDGES_LENGTHS]), (clb_rows){0});
   if (!s && p->harmonics)
-    s = clb_spherical_harmonics_forward(p->harmonics, n->n_edges, vectors,
+    s = clb_spherical_harmonics_forward(p->harmonics, n->at.n_edges, vectors,
                                         clb_value(n, y->out[CLB_EDGES_HARMONICS]));
   return s;
 }
@@ -63,12 +63,12 @@ static clb_status backward(clb_network *n, clb_layer *y, unsigned adds) {
   bool add = adds & 1U << CLB_EDGES_VECTORS;
   clb_status s = CLB_OK;
   if (g_harmonics.buffer) {
-    s = clb_spherical_harmonics_backward(add ? p->add_harmonics : p->harmonics, n->n_edges, vectors,
-                                         g_harmonics, g_vectors);
+    s = clb_spherical_harmonics_backward(add ? p->add_harmonics : p->harmonics, n->at.n_edges,
+                                         vectors, g_harmonics, g_vectors);
     add = true;
   }
   return s || !g_lengths.buffer ? s
-                                : clb_radial_backward_distance(p->lengths, n->n_edges, vectors,
+                                : clb_radial_backward_distance(p->lengths, n->at.n_edges, vectors,
                                                                g_lengths, g_vectors, add);
 }
 

@@ -15,14 +15,14 @@ static clb_status build(clb_network *n, clb_layer *y) {
 static clb_status forward(clb_network *n, clb_layer *y, unsigned adds) {
   const clb_energy *p = y->parameters;
   (void)adds;
-  return clb_energy_forward(p->op, n->n_local, n->energy_species, clb_value(n, y->in[0]), n->e_atom,
+  return clb_energy_forward(p->op, n->at.n, n->energy_species, clb_value(n, y->in[0]), n->e_atom,
                             n->totals);
 }
 
 static clb_status backward(clb_network *n, clb_layer *y, unsigned adds) {
   const clb_energy *p = y->parameters;
   (void)adds;
-  return clb_energy_backward(p->op, n->n_local, n->energy_species, clb_gradient(n, y->in[0]));
+  return clb_energy_backward(p->op, n->at.n, n->energy_species, clb_gradient(n, y->in[0]));
 }
 
 static void free_ops(void *parameters) { clb_op_destroy(&((clb_energy *)parameters)->op); }

@@ -77,7 +77,8 @@ static clb_status backward(clb_network *n, clb_layer *y, unsigned adds) {
 
 static void free_ops(void *parameters) { clb_row_sum_destroy(&((clb_exchange *)parameters)->sum); }
 
-const clb_layer_kind clb_exchange_kind = {.build = build,
+const clb_layer_kind clb_exchange_kind = {.whole = true,
+                                          .build = build,
                                           .forward = forward,
                                           .backward = backward,
                                           .need = clb_need_nothing,

@@ -117,9 +117,10 @@ typedef struct {
   bool by_species; /* then all blocks of two terms of one irrep, and each irrep occurs once */
   int n;
   clb_block block[CLB_MAX_TERMS];
-  clb_op *op;      /* by_species */
-  clb_op *map[2];  /* otherwise; [1]: adds to its result */
-  int64_t weights; /* of the map, from here on */
+  clb_op *op;         /* by_species */
+  clb_op *map[2];     /* otherwise; [1]: adds to its result */
+  int64_t weights;    /* of the map, from here on */
+  unsigned passes[2]; /* that it has */
 } clb_linear;
 extern const clb_layer_kind clb_linear_kind;
 clb_status clb_linear_add(clb_network *n, clb_linear *p, int from, int to, int64_t weights);
@@ -146,6 +147,7 @@ enum { CLB_CONVOLUTION_MESSAGE };
 typedef struct {
   clb_irreps message; /* of which the array may have adjacent terms of one irrep merged */
   bool merged, framed;
+  bool adds; /* framed: it adds to gradients of vectors */
   int n_paths;
   clb_instruction path[CLB_MAX_PATHS]; /* each has a term of the message to itself */
   int64_t n_weights;

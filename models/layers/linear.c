@@ -81,16 +81,22 @@ static unsigned passes_of(const clb_network *n, const clb_layer *y, bool adds) {
   return passes;
 }
 
-static clb_status create(clb_network *n, const clb_layer *y, clb_linear *p) {
+/* Maps for the order of layers as it is, besides those that are there. */
+static clb_status make_maps(clb_network *n, clb_layer *y) {
+  clb_linear *p = y->parameters;
+  if (p->by_species) return CLB_OK;
   clb_problem *problem = calloc(1, sizeof *problem);
   if (!problem) return clb_network_no_memory(n);
   problem->kind = CLB_LINEAR;
   problem->storage = problem->arithmetic = (int32_t)n->type;
   clb_status s = describe(n, y, p, &problem->linear);
   for (int adds = 0; adds < 2 && !s; adds++) {
-    const unsigned passes = passes_of(n, y, adds);
+    const unsigned passes = p->passes[adds] | passes_of(n, y, adds);
+    if (passes == p->passes[adds]) continue;
     problem->accumulate = adds;
-    if (passes) s = clb_linear_make_by_library(n->ctx, problem, passes, &p->map[adds]);
+    clb_op_destroy(&p->map[adds]);
+    s = clb_linear_make_by_library(n->ctx, problem, passes, &p->map[adds]);
+    p->passes[adds] = s ? 0 : passes;
   }
   free(problem);
   return s;
@@ -98,7 +104,7 @@ static clb_status create(clb_network *n, const clb_layer *y, clb_linear *p) {
 
 static clb_status build(clb_network *n, clb_layer *y) {
   clb_linear *p = y->parameters;
-  return (p->by_species ? create_by_species : create)(n, y, p);
+  return p->by_species ? create_by_species(n, y, p) : make_maps(n, y);
 }
 
 static clb_rows weights(const clb_network *n, const clb_linear *p) {
@@ -174,6 +180,7 @@ static void free_ops(void *parameters) {
 
 const clb_layer_kind clb_linear_kind = {.sums = true,
                                         .build = build,
+                                        .reorder = make_maps,
                                         .forward = forward,
                                         .backward = backward,
                                         .need = need,

@@ -43,7 +43,8 @@ void clb_network_free(clb_network *n) {
   for (size_t i = 0; i < sizeof ops / sizeof *ops; i++) clb_op_destroy(ops[i]);
   clb_buffer_destroy(&n->device_weights);
   clb_buffer_destroy(&n->workspace);
-  clb_graph_destroy(&n->graph);
+  clb_graph_destroy(&n->whole);
+  clb_graph_destroy(&n->block);
   clb_ghosts_free(&n->ghosts);
   free(n->architecture);
   free(n->symbols);
@@ -141,29 +142,34 @@ bool clb_network_adds(const clb_network *n, const clb_layer *y, int in) {
 
 /* ---- rows ---- */
 
-static clb_rows rows_of(const clb_network *n, int array, const clb_stored *stored) {
-  const int64_t stride = clb_array_stride(n->array[array]);
-  return stored->slot < 0 ? (clb_rows){0}
-                          : (clb_rows){n->slot[stored->slot].buffer, 0, stride, NULL};
+static clb_rows rows_of(const clb_network *n, int array, bool gradient, bool all) {
+  if (array < 0) return (clb_rows){0};
+  const clb_array *a = n->array[array];
+  const clb_stored *stored = gradient ? &a->gradient : &a->value;
+  if (stored->slot < 0) return (clb_rows){0};
+  const clb_slot *slot = &n->slot[stored->slot];
+  clb_buffer *own = array != CLB_VECTORS ? NULL : gradient ? n->g_vectors : n->vectors;
+  const int64_t stride = n->blocked && !stored->block && clb_slot_rows(a)
+                             ? slot->bytes / clb_dtype_bytes((int32_t)n->type)
+                             : clb_array_stride(a);
+  int64_t first = a->per == CLB_PER_EDGE ? n->at.edge : n->at.first;
+  if (all || stored->block) first = 0;
+  return (clb_rows){own ? own : slot->buffer, first * stride, stride, NULL};
 }
 
-clb_rows clb_value(const clb_network *n, int array) {
-  if (array < 0) return (clb_rows){0};
-  clb_rows rows = rows_of(n, array, &n->array[array]->value);
-  if (array == CLB_VECTORS && n->vectors) rows.buffer = n->vectors;
-  return rows;
-}
-
-clb_rows clb_gradient(const clb_network *n, int array) {
-  if (array < 0) return (clb_rows){0};
-  clb_rows rows = rows_of(n, array, &n->array[array]->gradient);
-  if (array == CLB_VECTORS && n->g_vectors) rows.buffer = n->g_vectors;
-  return rows;
+clb_rows clb_value(const clb_network *n, int array) { return rows_of(n, array, false, false); }
+clb_rows clb_gradient(const clb_network *n, int array) { return rows_of(n, array, true, false); }
+clb_rows clb_all_values(const clb_network *n, int array) { return rows_of(n, array, false, true); }
+clb_rows clb_all_gradients(const clb_network *n, int array) {
+  return rows_of(n, array, true, true);
 }
 
 int64_t clb_row_count(const clb_network *n, int array) {
-  const clb_per per = n->array[array]->per;
-  return per == CLB_PER_EDGE ? n->n_edges : per == CLB_PER_ATOM ? n->n_total : n->n_local;
+  const clb_atom_block *at = &n->at;
+  const int64_t ghosts = at->last ? n->n_total - n->n_local : 0;
+  return n->array[array]->per == CLB_PER_EDGE   ? at->n_edges
+         : n->array[array]->per == CLB_PER_ATOM ? at->n + ghosts
+                                                : at->n;
 }
 
 /* ---- shared ops ---- */

@@ -27,11 +27,13 @@ typedef struct {
   int first, last;
 } clb_span;
 
-/* An array's numbers, or its gradient: when they are needed, and in which slot of memory. Two
-   spans: what is computed again for the backward pass is not needed in between. */
+/* An array's numbers, or its gradient: when they are needed, and in which slot of memory. Several
+   spans: what is computed again is not needed in between. */
+enum { CLB_SPANS = 8 };
 typedef struct {
-  clb_span span[2];
-  int slot; /* -1: never needed */
+  clb_span span[CLB_SPANS];
+  int slot;   /* -1: never needed */
+  bool block; /* only rows of the block that is computed are there */
 } clb_stored;
 
 /* Of the model's precision, in layout ir_mul. Columns without symmetry are even scalars. */
@@ -72,12 +74,17 @@ typedef struct {
   unsigned reads_in, reads_out; /* bits: arrays whose values backward reads */
   unsigned overwrites;          /* bits: inputs whose gradients it cannot add to */
   bool sums;                    /* it can add to its output */
-  bool again; /* cheap, with large outputs: forward may run again before backward */
-  bool ends;  /* it writes results of the model, so that it is needed */
+  unsigned senders; /* bits: inputs of whose rows it reads those of all senders, and to all of which
+                       its gradients go; of others it needs those of its own atoms or edges alone */
+  bool again;       /* cheap, with large outputs: forward may run again before backward */
+  bool ends;        /* it writes results of the model, so that it is needed */
+  bool whole;       /* it works on all atoms at once, if there is an exchange, else not at all */
 
   /* Creates its ops and what they need on the device. The readers of its outputs have been built.
      NULL: there are none. */
   clb_status (*build)(clb_network *n, clb_layer *y);
+  /* Creates ops that another order of layers needs, while nothing runs; NULL: none does. */
+  clb_status (*reorder)(clb_network *n, clb_layer *y);
   /* Prepares for atoms of these of the network's species, while nothing runs; NULL: nothing to do.
    */
   clb_status (*species)(clb_network *n, clb_layer *y, const bool *occurs);
@@ -116,19 +123,29 @@ static inline bool clb_in_place(const clb_layer *y) {
 
 /* ---- the network ---- */
 
-/* Part of the order in which layers run; adds: see clb_layer_kind. */
+/* Part of the order in which layers run; adds: see clb_layer_kind. Steps of a phase, which follow
+   each other, can run for one block of atoms after the other. */
 typedef struct {
   int layer;
   bool backward;
+  bool again; /* forward, not for the first time */
   unsigned adds;
+  int phase;
 } clb_step;
 
-/* A buffer that arrays share. bytes: of a row. */
+/* A buffer that arrays share. bytes: of a row; block: as in clb_stored. */
 typedef struct {
-  bool per_edge;
+  bool per_edge, block;
   int64_t bytes;
   clb_buffer *buffer;
 } clb_slot;
+
+/* A block: local atoms first ... first + n - 1, and the edges that they receive. Ghosts belong to
+   the last one. */
+typedef struct {
+  int64_t first, n, edge, n_edges;
+  bool last;
+} clb_atom_block;
 
 struct clb_network {
   clb_error_sink *error;
@@ -153,6 +170,8 @@ struct clb_network {
                              again */
   clb_slot *slot;
   int n_slots;
+  bool blocked;   /* for systems that are computed in blocks of atoms */
+  bool exchanges; /* then: rows of ghosts are exchanged */
 
   /* On the device. */
   clb_context *ctx;
@@ -167,11 +186,15 @@ struct clb_network {
   double table_error, table_slope_error; /* as in clb_model_info */
 
   /* The graph, and a run of the layers on it. */
-  clb_graph *graph;
+  clb_graph *whole, *block; /* block: NULL unless the system is computed in blocks */
+  clb_graph *graph;         /* the one of these that layers use now */
   int64_t n_local, n_total, n_edges;
-  clb_rows species, energy_species; /* int32; the latter n_species where an energy does not count */
-  clb_buffer *vectors, *g_vectors;  /* NULL: in their slots */
-  const clb_model_edges *edges;     /* whose exchange moves rows */
+  clb_atom_block at;               /* the block that is computed now, or the whole system */
+  clb_rows species;                /* int32, of the atoms of the block */
+  clb_rows graph_species;          /* of all atoms of the graph */
+  clb_rows energy_species;         /* of the block; n_species where an energy does not count */
+  clb_buffer *vectors, *g_vectors; /* NULL: in their slots */
+  const clb_model_edges *edges;    /* whose exchange moves rows */
   clb_ghosts ghosts;
   clb_rows e_atom, totals; /* where energies go */
   void *staging;           /* on the host */
@@ -218,9 +241,16 @@ void clb_keep_columns(clb_network *n, int array, clb_needed needed, int64_t weig
 static inline int64_t clb_array_stride(const clb_array *a) {
   return a->dense ? a->irreps.dim : (a->irreps.dim + 3) / 4 * 4;
 }
+/* In blocks, whether rows that are there of all atoms start where those of the slot do. */
+static inline bool clb_slot_rows(const clb_array *a) {
+  return a->per == CLB_PER_LOCAL && !a->dense;
+}
+/* Rows of the block; of all atoms. */
 clb_rows clb_value(const clb_network *n, int array);
 clb_rows clb_gradient(const clb_network *n, int array); /* without a buffer if there is none */
-int64_t clb_row_count(const clb_network *n, int array);
+clb_rows clb_all_values(const clb_network *n, int array);
+clb_rows clb_all_gradients(const clb_network *n, int array);
+int64_t clb_row_count(const clb_network *n, int array); /* of the block */
 
 /* Ops that layers share, created by the first that needs them. */
 clb_status clb_network_product(clb_network *n);

@@ -101,14 +101,15 @@ static clb_status tables(clb_network *n, clb_layer *y) {
 static clb_status forward(clb_network *n, clb_layer *y, unsigned adds) {
   const clb_pair_table *p = y->parameters;
   (void)adds;
-  return clb_pair_table_forward(p->op, &p->tables, n->graph, n->species, clb_value(n, y->in[0]),
-                                clb_value(n, y->out[0]));
+  return clb_pair_table_forward(p->op, &p->tables, n->graph, n->graph_species,
+                                clb_value(n, y->in[0]), clb_value(n, y->out[0]));
 }
 
 static clb_status backward(clb_network *n, clb_layer *y, unsigned adds) {
   const clb_pair_table *p = y->parameters;
-  return clb_pair_table_backward(p->op, &p->tables, n->graph, n->species, clb_value(n, y->in[0]),
-                                 clb_gradient(n, y->out[0]), clb_gradient(n, y->in[0]), adds & 1);
+  return clb_pair_table_backward(p->op, &p->tables, n->graph, n->graph_species,
+                                 clb_value(n, y->in[0]), clb_gradient(n, y->out[0]),
+                                 clb_gradient(n, y->in[0]), adds & 1);
 }
 
 static void free_ops(void *parameters) {

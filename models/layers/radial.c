@@ -29,7 +29,7 @@ static clb_status forward(clb_network *n, clb_layer *y, unsigned adds) {
     const bool last = k == p->n - 1;
     const clb_rows out = last ? clb_value(n, y->out[CLB_RADIAL_WEIGHTS]) : hidden(p, before, k + 1);
     s = clb_network_multiply(n,
-                             &(clb_gemm_step){.rows = n->n_edges,
+                             &(clb_gemm_step){.rows = n->at.n_edges,
                                               .columns = p->width[k + 1],
                                               .inner = p->width[k],
                                               .count = 1,
@@ -37,7 +37,7 @@ static clb_status forward(clb_network *n, clb_layer *y, unsigned adds) {
                                               .a = k ? hidden(p, after, k) : clb_value(n, y->in[0]),
                                               .c = out});
     if (!s && !last)
-      s = clb_silu_forward(n->silu, n->n_edges, p->width[k + 1], out, hidden(p, after, k + 1));
+      s = clb_silu_forward(n->silu, n->at.n_edges, p->width[k + 1], out, hidden(p, after, k + 1));
   }
   return s;
 }
@@ -49,7 +49,7 @@ static clb_status backward(clb_network *n, clb_layer *y, unsigned adds) {
   clb_status s = CLB_OK;
   for (int k = p->n - 1; k >= 0 && !s; k--) {
     const clb_rows g = k ? hidden(p, work, k) : clb_gradient(n, y->in[0]);
-    s = clb_network_multiply(n, &(clb_gemm_step){.rows = n->n_edges,
+    s = clb_network_multiply(n, &(clb_gemm_step){.rows = n->at.n_edges,
                                                  .columns = p->width[k],
                                                  .inner = p->width[k + 1],
                                                  .count = 1,
@@ -59,7 +59,7 @@ static clb_status backward(clb_network *n, clb_layer *y, unsigned adds) {
                                                  .a = g_out,
                                                  .c = g});
     if (k && !s)
-      s = clb_silu_backward(n->silu, n->n_edges, p->width[k], hidden(p, before, k), g, g);
+      s = clb_silu_backward(n->silu, n->at.n_edges, p->width[k], hidden(p, before, k), g, g);
     g_out = g;
   }
   return s;

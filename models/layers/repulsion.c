@@ -17,13 +17,13 @@ static clb_status build(clb_network *n, clb_layer *y) {
 
 static clb_status forward(clb_network *n, clb_layer *y, unsigned adds) {
   const clb_repulsion *p = y->parameters;
-  return clb_repulsion_forward(p->op, n->graph, n->species, clb_value(n, y->in[0]),
+  return clb_repulsion_forward(p->op, n->graph, n->graph_species, clb_value(n, y->in[0]),
                                clb_value(n, y->out[0]), adds & 1);
 }
 
 static clb_status backward(clb_network *n, clb_layer *y, unsigned adds) {
   const clb_repulsion *p = y->parameters;
-  return clb_repulsion_backward(p->op, n->graph, n->species, clb_value(n, y->in[0]),
+  return clb_repulsion_backward(p->op, n->graph, n->graph_species, clb_value(n, y->in[0]),
                                 clb_gradient(n, y->out[0]), clb_gradient(n, y->in[0]), adds & 1);
 }
 

@@ -1,5 +1,10 @@
 /* models/passes/order.c - the order in which layers run: forward that of the list, backward the
-   reverse, with some layers again or in pieces in between. */
+   reverse, with some layers again or in pieces in between.
+
+   For systems that are computed in blocks of atoms the order is cut into phases, each of which can
+   run for one block after the other. A phase ends where rows of all senders are needed, or where
+   gradients are that came from all receivers. Arrays of edges live in one phase: what the next one
+   reads is made again, and gradients of what several layers read go on before it ends. */
 #include "models/passes/passes.h"
 
 #include <stdlib.h>
@@ -15,17 +20,47 @@ void clb_pass_moves(clb_network *n) {
   }
 }
 
-static clb_status add_step(clb_network *n, clb_step step) {
-  clb_step *all = realloc(n->step, (size_t)(n->n_steps + 1) * sizeof *all);
-  if (!all) return clb_network_no_memory(n);
-  n->step = all;
-  all[n->n_steps++] = step;
-  return CLB_OK;
-}
+typedef struct {
+  bool done; /* backward has run */
+  int made;  /* the phase in which it ran forward last; -1: it has not */
+} layer_state;
+typedef struct {
+  int written, scattered; /* the phase in which its value was written, or its gradient came from all
+                             receivers; -1: none */
+  bool pending;           /* of edges: its gradient has not yet gone on */
+} array_state;
+typedef struct {
+  clb_network *n;
+  int phase, turn; /* of the next step; in which the backward pass began */
+  bool backward;
+  layer_state *layer;
+  array_state *array;
+} order;
+
+static clb_status backward(order *o, int layer);
 
 static clb_status refuse(const clb_network *n, const clb_layer *y, const char *what) {
   return clb_fail(n->error, CLB_ERROR_UNSUPPORTED, "%s cannot add to %s that another layer writes",
                   y->name, what);
+}
+
+/* ---- arrays ---- */
+
+static bool writes_passing(const clb_network *n, const clb_layer *y) {
+  bool some = false;
+  for (int i = 0; i < CLB_LAYER_OUTS; i++) some |= clb_passing(n, y->out[i]);
+  return some;
+}
+
+static bool has_gradient(const order *o, int array) {
+  return array >= 0 &&
+         (clb_passing(o->n, array) ? o->array[array].pending : o->n->array[array]->has_gradient);
+}
+
+static bool has_gradients(const order *o, const clb_layer *y) {
+  bool some = false;
+  for (int i = 0; i < CLB_LAYER_OUTS; i++) some |= has_gradient(o, y->out[i]);
+  return some;
 }
 
 /* Which outputs a layer adds to: those that a layer before it writes. */
@@ -39,19 +74,73 @@ static unsigned forward_adds(const clb_network *n, int layer) {
   return adds;
 }
 
-static bool has_gradient(const clb_network *n, int array) {
-  return array >= 0 && n->array[array]->has_gradient;
+/* ---- phases ---- */
+
+static bool fresh(const order *o) {
+  return !o->n->n_steps || o->n->step[o->n->n_steps - 1].phase != o->phase;
 }
 
-/* Runs the layer again that wrote an array, unless it has already. */
-static clb_status run_again(clb_network *n, int array) {
-  const int layer = array < 0 ? -1 : clb_network_writer(n, array);
-  if (layer < 0 || !n->layer[layer]->again) return CLB_OK;
-  for (int s = n->n_forward; s < n->n_steps; s++)
-    if (n->step[s].layer == layer) return CLB_OK;
+/* Ends the phase, if it has begun. */
+static clb_status cut(order *o) {
   clb_status s = CLB_OK;
-  for (int i = 0; i < CLB_LAYER_INS && !s; i++) s = run_again(n, n->layer[layer]->in[i]);
-  return s ? s : add_step(n, (clb_step){layer, false, forward_adds(n, layer)});
+  if (fresh(o)) return s;
+  for (int l = o->n->n_layers - 1; l >= 0 && !s; l--)
+    if (writes_passing(o->n, o->n->layer[l]) && has_gradients(o, o->n->layer[l]))
+      s = backward(o, l);
+  o->phase++;
+  return s;
+}
+
+/* Whether what a step reads is there only when this phase has run for all blocks. */
+static bool must_wait(const order *o, const clb_layer *y, bool back) {
+  bool waits = y->kind->whole;
+  for (int i = 0; i < CLB_LAYER_INS; i++)
+    if (y->in[i] >= 0 && y->kind->senders >> i & 1) waits |= o->array[y->in[i]].written == o->phase;
+  for (int i = 0; i < CLB_LAYER_OUTS && back; i++)
+    if (y->out[i] >= 0) waits |= o->array[y->out[i]].scattered == o->phase;
+  return waits && o->n->blocked;
+}
+
+/* ---- steps ---- */
+
+static clb_status add_step(order *o, clb_step step) {
+  clb_network *n = o->n;
+  clb_step *all = realloc(n->step, (size_t)(n->n_steps + 1) * sizeof *all);
+  if (!all) return clb_network_no_memory(n);
+  n->step = all;
+  step.phase = o->phase;
+  all[n->n_steps++] = step;
+  return CLB_OK;
+}
+
+/* Whether an array's only writer must run again before a step reads it. */
+static bool is_due(const order *o, int array, int writer) {
+  const int made = o->layer[writer].made;
+  if (clb_passing(o->n, array)) return made != o->phase;
+  if (!o->backward || !o->n->layer[writer]->again) return false;
+  return o->n->array[array]->per == CLB_PER_ATOM ? made < o->turn : made != o->phase;
+}
+
+static clb_status forward(order *o, int layer, bool again);
+
+static clb_status need(order *o, int array) {
+  const int writer = array < 0 ? -1 : clb_network_writer(o->n, array);
+  return writer < 0 || !is_due(o, array, writer) ? CLB_OK : forward(o, writer, o->backward);
+}
+
+static clb_status forward(order *o, int layer, bool again) {
+  clb_network *n = o->n;
+  const clb_layer *y = n->layer[layer];
+  const unsigned adds = forward_adds(n, layer);
+  clb_status s = adds && !y->kind->sums ? refuse(n, y, "an array") : CLB_OK;
+  if (!s && must_wait(o, y, false)) s = cut(o);
+  for (int i = 0; i < CLB_LAYER_INS && !s; i++) s = need(o, y->in[i]);
+  again |= o->layer[layer].made >= 0;
+  if (!s) s = add_step(o, (clb_step){.layer = layer, .again = again, .adds = adds});
+  o->layer[layer].made = o->phase;
+  for (int i = 0; i < CLB_LAYER_OUTS; i++)
+    if (y->out[i] >= 0) o->array[y->out[i]].written = o->phase;
+  return s || !n->blocked || !y->kind->whole ? s : cut(o);
 }
 
 /* The layer whose backward must follow that of each layer that reads an array at once, as one of
@@ -64,46 +153,111 @@ static int in_pieces(const clb_network *n, int array) {
   return overwritten && clb_network_readers(n, array) > 1 ? clb_network_writer(n, array) : -1;
 }
 
-static clb_status run_backward(clb_network *n, int layer, bool *done) {
+/* In a phase of their own: the rows of all senders that the next phases read backward. */
+static clb_status make_senders(order *o, int layer) {
+  const clb_network *n = o->n;
+  clb_status s = CLB_OK;
+  while (layer >= 0 && !n->layer[layer]->kind->senders) layer--;
+  for (int i = 0; i < CLB_LAYER_INS && layer >= 0 && !s; i++)
+    if (n->layer[layer]->kind->senders >> i & 1) s = need(o, n->layer[layer]->in[i]);
+  return s ? s : cut(o);
+}
+
+static clb_status begin_backward(order *o, int layer) {
+  const clb_layer *y = o->n->layer[layer];
+  clb_status s = must_wait(o, y, true) ? cut(o) : CLB_OK;
+  if (!s && o->n->blocked && !y->kind->whole && fresh(o)) s = make_senders(o, layer);
+  for (int i = 0; i < CLB_LAYER_INS && !s; i++)
+    if (y->kind->reads_in >> i & 1) s = need(o, y->in[i]);
+  for (int i = 0; i < CLB_LAYER_OUTS && !s; i++)
+    if (y->kind->reads_out >> i & 1) s = need(o, y->out[i]);
+  return s;
+}
+
+static clb_status backward(order *o, int layer) {
+  clb_network *n = o->n;
   const clb_layer *y = n->layer[layer];
   unsigned adds = 0;
   int piece = -1;
-  clb_status s = CLB_OK;
-  for (int i = 0; i < CLB_LAYER_INS && !s; i++)
-    if (y->kind->reads_in >> i & 1) s = run_again(n, y->in[i]);
-  for (int i = 0; i < CLB_LAYER_OUTS && !s; i++)
-    if (y->kind->reads_out >> i & 1) s = run_again(n, y->out[i]);
+  clb_status s = begin_backward(o, layer);
   for (int i = 0; i < CLB_LAYER_INS; i++) {
     clb_array *in = y->in[i] < 0 ? NULL : n->array[y->in[i]];
     if (!in || !in->moves || !(y->gradients >> i & 1)) continue;
     const int writer = in_pieces(n, y->in[i]);
     if (writer >= 0) piece = writer;
-    else if (in->has_gradient) adds |= 1U << i;
-    in->has_gradient = true;
+    else if (has_gradient(o, y->in[i])) adds |= 1U << i;
+    in->has_gradient = o->array[y->in[i]].pending = true;
+    if (y->kind->senders >> i & 1) o->array[y->in[i]].scattered = o->phase;
   }
   if (!s && adds & y->kind->overwrites) s = refuse(n, y, "a gradient");
-  if (!s) s = add_step(n, (clb_step){layer, true, adds});
-  done[layer] = true;
-  return s || piece < 0 ? s : run_backward(n, piece, done);
+  if (!s) s = add_step(o, (clb_step){.layer = layer, .backward = true, .adds = adds});
+  for (int i = 0; i < CLB_LAYER_OUTS && !clb_in_place(y); i++)
+    if (y->out[i] >= 0) o->array[y->out[i]].pending = false;
+  o->layer[layer].done = true;
+  if (!s && piece >= 0) s = backward(o, piece);
+  return s || !n->blocked || !y->kind->whole ? s : cut(o);
+}
+
+/* ---- all steps ---- */
+
+static clb_status all_forward(order *o) {
+  clb_network *n = o->n;
+  clb_status s = CLB_OK;
+  for (int l = 0; l < n->n_layers && !s; l++) {
+    const clb_layer *y = n->layer[l];
+    const bool later = n->blocked && (writes_passing(n, y) || y->kind->ends),
+               never = n->blocked && y->kind->whole && !n->exchanges;
+    if (!later && !never) s = forward(o, l, false);
+  }
+  n->n_forward = n->n_steps;
+  return s;
+}
+
+/* Whether a layer can run backward at once, which leaves a narrower gradient to keep. */
+static bool narrows(const order *o, int layer) {
+  const clb_network *n = o->n;
+  const clb_layer *y = n->layer[layer];
+  bool can = n->blocked && !o->layer[layer].done && y->kind->backward && !y->kind->whole &&
+             !y->kind->senders && !writes_passing(n, y) && has_gradients(o, y) &&
+             !must_wait(o, y, true) && y->in[0] >= 0 && y->in[1] < 0 && y->out[1] < 0 &&
+             n->array[y->in[0]]->irreps.dim < n->array[y->out[0]]->irreps.dim;
+  for (int l = 0; l < n->n_layers && can; l++)
+    for (int i = 0; i < CLB_LAYER_INS; i++)
+      can &= n->layer[l]->in[i] != y->out[0] || o->layer[l].done;
+  return can;
+}
+
+static clb_status all_backward(order *o) {
+  clb_network *n = o->n;
+  clb_status s = CLB_OK;
+  o->backward = true;
+  if (!n->blocked) o->phase++;
+  o->turn = o->phase;
+  for (int l = n->n_layers - 1; l >= 0 && !s; l--) {
+    const clb_layer *y = n->layer[l];
+    const bool wanted = y->kind->ends || has_gradients(o, y),
+               never = n->blocked && y->kind->whole && !n->exchanges, again = writes_passing(n, y);
+    if (wanted && y->kind->backward && !never && (again || !o->layer[l].done)) s = backward(o, l);
+    for (int k = l - 1; k >= 0 && !s; k--)
+      if (narrows(o, k)) s = backward(o, k);
+  }
+  return s;
 }
 
 clb_status clb_pass_order(clb_network *n) {
-  bool *done = calloc((size_t)n->n_layers, sizeof *done);
-  clb_status s = done ? CLB_OK : clb_network_no_memory(n);
+  order o = {.n = n,
+             .layer = calloc((size_t)n->n_layers + 1, sizeof *o.layer),
+             .array = calloc((size_t)n->n_arrays + 1, sizeof *o.array)};
+  clb_status s = o.layer && o.array ? CLB_OK : clb_network_no_memory(n);
   n->n_steps = 0;
-  for (int a = 0; a < n->n_arrays; a++) n->array[a]->has_gradient = false;
-  for (int l = 0; l < n->n_layers && !s; l++) {
-    const unsigned adds = forward_adds(n, l);
-    s = adds && !n->layer[l]->kind->sums ? refuse(n, n->layer[l], "an array")
-                                         : add_step(n, (clb_step){l, false, adds});
+  for (int a = 0; a < n->n_arrays && !s; a++) {
+    n->array[a]->has_gradient = false;
+    o.array[a].written = o.array[a].scattered = -1;
   }
-  n->n_forward = n->n_steps;
-  for (int l = n->n_layers - 1; l >= 0 && !s; l--) {
-    const clb_layer *y = n->layer[l];
-    bool wanted = y->kind->ends;
-    for (int o = 0; o < CLB_LAYER_OUTS; o++) wanted |= has_gradient(n, y->out[o]);
-    if (wanted && y->kind->backward && !done[l]) s = run_backward(n, l, done);
-  }
-  free(done);
+  for (int l = 0; l < n->n_layers && !s; l++) o.layer[l].made = -1;
+  if (!s) s = all_forward(&o);
+  if (!s) s = all_backward(&o);
+  free(o.layer);
+  free(o.array);
   return s;
 }

@@ -23,6 +23,11 @@ clb_status clb_pass_tables(clb_network *n);
 void clb_pass_moves(clb_network *n);
 /* Convolutions work in frames of edges where all of them can. */
 clb_status clb_pass_frames(clb_network *n);
+/* Whether an array lives in one phase of the order: those of edges in blocks of atoms do, but for
+   vectors. */
+static inline bool clb_passing(const clb_network *n, int array) {
+  return n->blocked && array > CLB_VECTORS && n->array[array]->per == CLB_PER_EDGE;
+}
 /* Decides in which order layers run, forward and backward, and which of them add. */
 clb_status clb_pass_order(clb_network *n);
 /* Once layers are built: finds out how long arrays are needed, and gives those that are never

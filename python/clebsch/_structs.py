@@ -274,7 +274,7 @@ class norm_activation_desc(c.Structure):
 
 class model_options(c.Structure):
     _fields_ = [("dtype", c.c_int), ("knots", c.c_int), ("skin", c.c_double),
-                ("workspace_bytes", c.c_uint64), ("atomics", c.c_int)]
+                ("workspace_bytes", c.c_uint64), ("atomics", c.c_int), ("block_atoms", c.c_int64)]
 
 
 class model_info(c.Structure):
@@ -285,7 +285,8 @@ class model_info(c.Structure):
                 ("bytes_per_atom", c.c_uint64), ("exchanges", c.c_int),
                 ("exchange_columns", c.c_int64), ("table_error", c.c_double),
                 ("table_slope_error", c.c_double), ("knots", c.c_int),
-                ("table_force_error", c.c_double)]
+                ("table_force_error", c.c_double), ("block_bytes_per_edge", c.c_uint64),
+                ("block_bytes_per_atom", c.c_uint64)]
 
 
 class model_atoms(c.Structure):

@@ -170,10 +170,12 @@ static bool is_compilers(const char *name) {
 }
 
 /* An injected failure, of memory or not: reported with the call's name, the driver's error and the
-   right status, or one that does no harm. */
+   right status, or one that does no harm. Where memory lacked once, a system is computed in blocks.
+ */
 static void must_be_told(const opened *o, clb_status s, const char *part, long k, bool memory) {
   const char *failed = here.fake->failed, *said = clb_error(o->ctx);
   if (!s && (!failed || among(here.d->missed, failed))) return;
+  if (!s && o->model && o->model->too_many_edges) return;
   if (!s) fail_msg("%s: %s, call %ld: %s failed unseen", here.d->name, part, k, failed);
   if (!failed) fail_msg("%s: %s fails with no call failing: %s", here.d->name, part, said);
   if (!strstr(said, here.d->words) || !strstr(said, failed))
@@ -265,6 +267,7 @@ static void steps_of_one_model(void **state) {
         fail_msg("%s: after call %ld of a step failed: %s", here.d->name, k, clb_error(o.ctx));
       must_be_right(&c, i);
     }
+    o.model->too_many_edges = 0;
   }
   close_model(&o);
   must_obey("a step", 0, alive);

@@ -1,0 +1,194 @@
+/* models/blocks.c - systems that are computed in blocks of atoms: which, and the graph of each. A
+   block has the edges that its atoms receive; what the network keeps of an atom from phase to phase
+   is there of all atoms, what it needs within a phase of those of the block. */
+#include "models/blocks.h"
+
+#include <stdlib.h>
+
+#include "models/layers/kinds.h"
+#include "models/passes/passes.h"
+#include "src/base/reserve.h"
+
+#define FAIL(m, s, ...) clb_fail(&(m)->ctx->error, s, __VA_ARGS__)
+
+/* ---- the order of layers for it ---- */
+
+/* Ops that add gradients were made for the order in which they run on whole systems. */
+static clb_status check_adds(clb_model *m) {
+  clb_network *n = &m->net;
+  for (int l = 0; l < n->n_layers; l++) {
+    const clb_layer *y = n->layer[l];
+    const clb_convolution_layer *p = y->kind == &clb_convolution_kind ? y->parameters : NULL;
+    if (p && p->framed && p->adds != clb_network_adds(n, y, CLB_CONVOLUTION_VECTORS))
+      return FAIL(m, CLB_ERROR_INTERNAL, "%s: gradients of vectors in another order in blocks",
+                  y->name);
+  }
+  return CLB_OK;
+}
+
+void clb_blocks_free(clb_model *m) {
+  clb_network *n = &m->net;
+  for (int i = 0; i < n->n_slots; i++) clb_buffer_destroy(&n->slot[i].buffer);
+  clb_buffer_destroy(&n->workspace);
+  clb_buffer_destroy(&m->block_species);
+  clb_graph_destroy(&n->whole);
+  clb_graph_destroy(&n->block);
+  free(m->block);
+  n->graph = NULL;
+  m->block = NULL;
+  m->n_blocks = m->block_capacity = m->block_rows = m->block_edges = 0;
+  m->atom_capacity = m->edge_capacity = 0;
+}
+
+clb_status clb_blocks_order(clb_model *m, bool blocked, bool exchanges) {
+  clb_network *n = &m->net;
+  clb_blocks_free(m);
+  m->graph_number++;
+  n->blocked = blocked;
+  n->exchanges = exchanges;
+  clb_status s = clb_pass_memory(n);
+  if (!s && blocked) s = check_adds(m);
+  if (!s) s = clb_graph_create(m->ctx, 0, 0, &n->whole);
+  if (!s && blocked) s = clb_graph_create(m->ctx, 0, 0, &n->block);
+  if (!s) n->whole->listed = blocked;
+  else clb_blocks_free(m);
+  n->graph = n->whole;
+  return s;
+}
+
+clb_status clb_blocks_plan(clb_model *m, bool blocked, bool exchanges) {
+  clb_network *n = &m->net;
+  const bool ready = n->whole && n->blocked == blocked && (!blocked || n->exchanges == exchanges);
+  if (ready) return CLB_OK;
+  clb_status s = clb_wait(m->ctx);
+  clb_model_forget_step(m);
+  if (!s) s = clb_blocks_order(m, blocked, exchanges);
+  for (int l = 0; l < n->n_layers && !s; l++)
+    if (n->layer[l]->kind->reorder) s = n->layer[l]->kind->reorder(n, n->layer[l]);
+  if (s) clb_blocks_free(m);
+  return s;
+}
+
+/* ---- which atoms ---- */
+
+/* start[i]: the first edge of local atom i. */
+static clb_status add_receivers(clb_model *m, const int32_t *receivers, int64_t first, int64_t n,
+                                int64_t *next, int64_t *start) {
+  for (int64_t i = 0; i < n; i++) {
+    if (receivers[i] < *next - 1)
+      return FAIL(m, CLB_ERROR_ARGUMENT,
+                  "clb_model: receivers[%lld] is %d, below the one before it; edges must be in the "
+                  "order of their receivers where a system is computed in blocks of atoms",
+                  (long long)(first + i), (int)receivers[i]);
+    while (*next <= receivers[i]) start[(*next)++] = first + i;
+  }
+  return CLB_OK;
+}
+
+static clb_status find_starts(clb_model *m, const clb_model_edges *e, int64_t *start) {
+  enum { AT_ONCE = 1 << 22 };
+  const clb_buffer *list = &m->net.whole->buffer[CLB_GRAPH_RECEIVERS];
+  const int32_t *host = e->receivers.host;
+  clb_device *d = m->ctx->device;
+  int64_t next = 0;
+  clb_status s = CLB_OK;
+  for (int64_t i = 0; i < e->n_edges && !s; i += AT_ONCE) {
+    const int64_t n = e->n_edges - i < AT_ONCE ? e->n_edges - i : AT_ONCE;
+    int32_t *read = host ? NULL : clb_network_staging(&m->net, (size_t)n * sizeof *read);
+    if (!host && !read) return clb_network_no_memory(&m->net);
+    if (!host)
+      s = d->backend->read(d, &list->memory, (uint64_t)i * sizeof *read, read,
+                           (uint64_t)n * sizeof *read);
+    if (!s) s = add_receivers(m, host ? host + e->receivers.offset + i : read, i, n, &next, start);
+  }
+  while (next <= e->n_local) start[next++] = e->n_edges;
+  return s;
+}
+
+/* Blocks of at most so many atoms and edges, but of one atom at least. */
+static clb_status divide(clb_model *m, const clb_model_edges *e, const int64_t *start, int64_t rows,
+                         int64_t edges) {
+  m->n_blocks = m->block_rows = m->block_edges = 0;
+  for (int64_t first = 0, end; first < e->n_local || !m->n_blocks; first = end) {
+    for (end = first; end < e->n_local && end < first + rows; end++)
+      if (end > first && start[end + 1] - start[first] > edges) break;
+    if (!clb_reserve(&m->block, &m->block_capacity, m->n_blocks + 1, sizeof *m->block))
+      return clb_network_no_memory(&m->net);
+    const int64_t n = end - first, n_edges = start[end] - start[first];
+    m->block[m->n_blocks++] = (clb_atom_block){first, n, start[first], n_edges, end == e->n_local};
+    if (n > m->block_rows) m->block_rows = n;
+    if (n_edges > m->block_edges) m->block_edges = n_edges;
+  }
+  return CLB_OK;
+}
+
+/* ---- memory ---- */
+
+static clb_status reserve(clb_model *m, const clb_model_edges *e) {
+  clb_network *n = &m->net;
+  const int64_t ghosts = e->n_total - e->n_local;
+  clb_status s = CLB_OK;
+  for (int i = 0; i < n->n_slots && !s; i++) {
+    const clb_slot *slot = &n->slot[i];
+    if (slot->block)
+      s = clb_model_replace(m, &n->slot[i].buffer, slot->per_edge ? m->block_edges : m->block_rows,
+                            slot->bytes);
+  }
+  if (!s) s = clb_model_replace(m, &m->block_species, m->block_rows + ghosts, sizeof *m->species);
+  return s ? s : clb_graph_reserve(n->block, e->n_total, m->block_rows, m->block_edges);
+}
+
+clb_status clb_blocks_set(clb_model *m, const clb_model_edges *e, uint64_t bytes) {
+  const clb_model_bytes b = clb_model_count_bytes(m);
+  const double degree = (double)e->n_edges / (double)(e->n_local ? e->n_local : 1),
+               row = (double)b.block_atom + degree * (double)b.block_edge;
+  int64_t rows = m->options.block_atoms, *start = malloc((size_t)(e->n_local + 2) * sizeof *start);
+  clb_status s = start ? find_starts(m, e, start) : clb_network_no_memory(&m->net);
+  if (!rows) rows = (int64_t)((double)bytes / row);
+  for (bool again = !s; again; rows /= 4) {
+    const bool fixed = m->options.block_atoms;
+    if (rows < 1) rows = 1;
+    const double most = 1.25 * degree * (double)rows;
+    s = divide(m, e, start, rows, fixed ? INT64_MAX : (int64_t)most);
+    if (!s) s = reserve(m, e);
+    again = s == CLB_ERROR_MEMORY && !fixed && rows > 256;
+  }
+  m->block_now = m->block_sorted = -1;
+  free(start);
+  return s;
+}
+
+/* ---- at work ---- */
+
+static void use_rows(clb_model *m, clb_atom_block at, clb_buffer *species) {
+  clb_network *n = &m->net;
+  n->at = at;
+  n->species = (clb_rows){species, 0, CLB_DENSE, NULL};
+  n->graph_species = (clb_rows){m->species_of, 0, CLB_DENSE, NULL};
+  n->energy_species = (clb_rows){m->species_of, n->n_total + at.first, CLB_DENSE, NULL};
+}
+
+void clb_blocks_leave(clb_model *m) {
+  const clb_network *n = &m->net;
+  m->net.graph = n->whole;
+  use_rows(m, (clb_atom_block){0, n->n_local, 0, n->n_edges, true}, m->species_of);
+}
+
+clb_status clb_blocks_enter(clb_model *m, int64_t number, bool edges) {
+  clb_network *n = &m->net;
+  const clb_atom_block at = m->block[number];
+  const int64_t rows = at.n + (at.last ? n->n_total - n->n_local : 0);
+  clb_status s = CLB_OK;
+  use_rows(m, at, m->block_species);
+  n->graph = n->block;
+  if (m->block_now != number && rows)
+    s = clb_buffer_write(m->block_species, 0, m->species + at.first,
+                         (uint64_t)rows * sizeof *m->species);
+  m->block_now = s ? -1 : number;
+  if (!s && edges && m->block_sorted != number) {
+    s = clb_graph_block(n->whole, at.first, at.n, at.edge, at.n_edges, n->block);
+    m->block_sorted = s ? -1 : number;
+  }
+  n->block->adds = number > 0;
+  return s;
+}

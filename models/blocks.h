@@ -1,0 +1,22 @@
+/* models/blocks.h - systems that are computed in blocks of atoms. */
+#ifndef CLB_MODELS_BLOCKS_H
+#define CLB_MODELS_BLOCKS_H
+
+#include "models/model_state.h"
+
+/* Prepares the order of layers and their arrays for whole systems, or for blocks of atoms between
+   which rows of ghosts are exchanged; what was there is freed. */
+clb_status clb_blocks_order(clb_model *m, bool blocked, bool exchanges);
+/* The same, and ops for it, unless it is so already. */
+clb_status clb_blocks_plan(clb_model *m, bool blocked, bool exchanges);
+void clb_blocks_free(clb_model *m);
+
+/* Divides the edges, which are in n->whole, into blocks that take about these bytes, and makes room
+   for one. */
+clb_status clb_blocks_set(clb_model *m, const clb_model_edges *e, uint64_t bytes);
+
+/* Layers work on a block, of whose edges there is a graph if they need one; on the whole. */
+clb_status clb_blocks_enter(clb_model *m, int64_t number, bool edges);
+void clb_blocks_leave(clb_model *m);
+
+#endif
