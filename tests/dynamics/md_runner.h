@@ -35,12 +35,15 @@ static inline uint64_t checksum_of(const char *text) {
 }
 
 /* A restart with this body, its length and its checksum. */
-static inline void put_restart(const char *name, const char *body) {
+static inline void put_restart_of(int version, const char *name, const char *body) {
   FILE *f = fopen(name, "w");
   assert_non_null(f);
-  fprintf(f, "clebsch restart 2 bytes %020zu checksum %016llx\n%s", strlen(body),
+  fprintf(f, "clebsch restart %d bytes %020zu checksum %016llx\n%s", version, strlen(body),
           (unsigned long long)checksum_of(body), body);
   assert_int_equal(fclose(f), 0);
+}
+static inline void put_restart(const char *name, const char *body) {
+  put_restart_of(2, name, body);
 }
 
 #endif

@@ -54,6 +54,34 @@ static void refuses_restarts(void **state) {
   expect_clebsch("md -m model --continue /dev/zero --steps 1 --dt 1", 1, "/dev/zero: not a file");
 }
 
+/* Version 3 has a line more, without which the run is the same. */
+static void reads_both_versions(void **state) {
+  (void)state;
+  static const char *const wrong[] = {
+      "heat 0 chain 0 0 0 0 0 0\n", "heat nan chain 0 0 0 0 0 0 stretch 0\n",
+      "heat 0 chain 0 0 0 0 0 stretch 0\n", CELL, "heat 0 chain 0 0 0 0 0 0 stretch 0 0\n"};
+  for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+    put_restart_of(3, "wrong",
+                   format(MODEL FILES STEP "%s" CELL "atoms 1\n" ATOM "end\n", wrong[i]));
+    expect_clebsch("md -m model --continue wrong --steps 1 --dt 1", 1,
+                   "line 6: not 'heat EV chain 6 NUMBERS stretch RATE'");
+  }
+  expect_clebsch("md -m model -s pair.xyz --steps 2 --dt 1 -T 300 --restart three --csv three.csv",
+                 0, NULL);
+  char *text = get_text("three"), *body = strchr(text, '\n') + 1, *line = strstr(body, "heat ");
+  assert_non_null(line);
+  memmove(line, strchr(line, '\n') + 1, strlen(strchr(line, '\n')));
+  put_restart_of(2, "two", body);
+  free(text);
+  for (int old = 0; old < 2; old++)
+    expect_clebsch(format("md -m model --continue %s --steps 2 --dt 1 --restart %s.2",
+                          old ? "two" : "three", old ? "two" : "three"),
+                   0, NULL);
+  same_files("three.2", "two.2");
+  expect_clebsch("md -m model --continue two --steps 2 --dt 1 --csv three.csv", 1,
+                 "three.csv: the file exists, and is not of the run"); /* it has other columns */
+}
+
 /* Cut or changed anywhere, it is refused. */
 static void finds_damage(void **state) {
   (void)state;
@@ -220,11 +248,10 @@ static void survives_full_disks(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(refuses_restarts),
-                                     cmocka_unit_test(finds_damage),
-                                     cmocka_unit_test(knows_its_model),
-                                     cmocka_unit_test(keeps_what_is_there),
-                                     cmocka_unit_test(outputs_are_files_of_their_own),
-                                     cmocka_unit_test(survives_full_disks)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(refuses_restarts),    cmocka_unit_test(reads_both_versions),
+      cmocka_unit_test(finds_damage),        cmocka_unit_test(knows_its_model),
+      cmocka_unit_test(keeps_what_is_there), cmocka_unit_test(outputs_are_files_of_their_own),
+      cmocka_unit_test(survives_full_disks)};
   return cmocka_run_group_tests(tests, make_work, remove_folder);
 }

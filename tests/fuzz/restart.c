@@ -28,6 +28,9 @@ static void check(const md_restart *r) {
              r->csv.bytes >= 0);
   fuzz_sentence(r->model_name);
   for (int k = 0; k < 9; k++) FUZZ_CHECK(isfinite(r->atoms.cell[k / 3][k % 3]));
+  FUZZ_CHECK(isfinite(r->state.heat) && isfinite(r->state.stretch));
+  for (int k = 0; k < 2 * MD_CHAIN; k++)
+    FUZZ_CHECK(isfinite(r->state.chain[k / MD_CHAIN][k % MD_CHAIN]));
   for (int64_t i = 0; i < 3 * n; i++)
     FUZZ_CHECK(isfinite(r->atoms.positions[i]) && isfinite(r->state.velocities[i]) &&
                isfinite(r->state.listed[i]));
@@ -61,6 +64,8 @@ static void round_trip(const md_restart *a) {
   FUZZ_CHECK(!memcmp(b->atoms.positions, a->atoms.positions, bytes) &&
              !memcmp(b->state.velocities, a->state.velocities, bytes));
   FUZZ_CHECK(!memcmp(b->state.listed, a->state.listed, bytes));
+  FUZZ_CHECK(b->state.heat == a->state.heat && b->state.stretch == a->state.stretch &&
+             !memcmp(b->state.chain, a->state.chain, sizeof a->state.chain));
   restart_free(&again.r);
 }
 
@@ -73,7 +78,7 @@ static const char *file_of(const uint8_t *data, size_t n) {
   const int fd = open(fuzz_file(data, n, ".restart"), O_RDONLY);
   FUZZ_CHECK(fd >= 0 && file_checksum(fd, 0, (int64_t)n, &sum) && !close(fd));
   const int m =
-      snprintf(head, sizeof head, "clebsch restart 2 bytes %zu checksum %016" PRIx64 "\n", n, sum);
+      snprintf(head, sizeof head, "clebsch restart 3 bytes %zu checksum %016" PRIx64 "\n", n, sum);
   char *whole = malloc((size_t)m + n);
   FUZZ_CHECK(whole);
   memcpy(whole, head, (size_t)m);
