@@ -181,9 +181,8 @@ static int all_cases(run *r, clb_context *ctx, const clb_device_info *info, abla
                      int n) {
   int worst = EXIT_GOOD;
   json_t *device = json_object();
-  json_add(device, "name", json_text(info->name));
-  json_add(device, "description", json_text(info->description));
-  json_add(device, "driver", json_text(info->driver));
+  JSON_ADD(device, {"name", json_text(info->name)}, {"description", json_text(info->description)},
+           {"driver", json_text(info->driver)});
   if (!results_device(&r->file, device)) return EXIT_FAILED;
   for (int i = 0; i < n; i++) {
     int status = one_case(r, ctx, info, &cases[i], i + 1, n);

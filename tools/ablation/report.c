@@ -9,13 +9,12 @@
 
 json_t *ablation_head(const char *device, const ablation_case *c) {
   json_t *head = json_object();
-  json_add(head, "device", json_text(device));
-  json_add(head, "work", json_text(c->kind));
-  json_add(head, "problem", json_text(c->problem));
-  json_add(head, "layout", c->layout ? json_text(c->layout) : json_null());
-  json_add(head, "graph", c->graph ? json_text(c->graph) : json_null());
-  json_add(head, "pass",
-           json_text(strcmp(c->kind, "sequence") ? pass_names[c->pass] : "forward, backward"));
+  JSON_ADD(
+      head, {"device", json_text(device)}, {"work", json_text(c->kind)},
+      {"problem", json_text(c->problem)},
+      {"layout", c->layout ? json_text(c->layout) : json_null()},
+      {"graph", c->graph ? json_text(c->graph) : json_null()},
+      {"pass", json_text(strcmp(c->kind, "sequence") ? pass_names[c->pass] : "forward, backward")});
   if (!c->graph && c->rows) json_add(head, "rows", json_count(c->rows));
   if (c->suite) json_add(head, "suite", json_text(c->suite));
   return head;
@@ -23,25 +22,23 @@ json_t *ablation_head(const char *device, const ablation_case *c) {
 
 bool ablation_add(results_file *f, json_t *head, const ablation_case *c, const work *w) {
   json_t *row = json_array_add(f->results, head), *variants = json_array();
-  json_add(row, "rows", json_count(c->rows));
-  json_add(row, "seconds", json_number(w->variant[0].seconds));
-  json_add(row, "seconds_min", json_number(w->variant[0].seconds_min));
+  JSON_ADD(row, {"rows", json_count(c->rows)}, {"seconds", json_number(w->variant[0].seconds)},
+           {"seconds_min", json_number(w->variant[0].seconds_min)});
   for (int i = 1; i < w->n_variants; i++) {
     const variant *y = &w->variant[i];
     if (y->without == ABLATIONS) continue;
     if (y->without == NAIVE_KERNEL) {
-      json_add(row, "naive_seconds", json_number(y->seconds));
-      json_add(row, "naive_seconds_min", json_number(y->seconds_min));
-      json_add(row, "naive_error", json_number(y->error));
+      JSON_ADD(row, {"naive_seconds", json_number(y->seconds)},
+               {"naive_seconds_min", json_number(y->seconds_min)},
+               {"naive_error", json_number(y->error)});
       continue;
     }
     json_t *one = json_array_add(variants, json_object());
-    json_add(one, "without", json_text(ablation_names[y->without]));
-    json_add(one, "ratio", json_number(y->ratio));
-    json_add(one, "seconds", json_number(y->seconds));
-    json_add(one, "seconds_min", json_number(y->seconds_min));
-    json_add(one, "seconds_min_with", json_number(w->variant[y->baseline].seconds_min));
-    json_add(one, "error", json_number(y->error));
+    JSON_ADD(one, {"without", json_text(ablation_names[y->without])},
+             {"ratio", json_number(y->ratio)}, {"seconds", json_number(y->seconds)},
+             {"seconds_min", json_number(y->seconds_min)},
+             {"seconds_min_with", json_number(w->variant[y->baseline].seconds_min)},
+             {"error", json_number(y->error)});
   }
   json_add(row, "ways", variants);
   return results_write(f);

@@ -43,11 +43,9 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
 
 static void add_json(const bench *b, const result *r) {
   json_t *row = json_array_add(b->rows, json_object());
-  json_add(row, "op", json_text(b->request.op->name));
-  json_add(row, "problem", json_text(r->problem));
-  json_add(row, "pass", json_text(r->pass));
-  json_add(row, "dtype", json_text(r->dtype));
-  json_add(row, "device", json_text(r->device));
+  JSON_ADD(row, {"op", json_text(b->request.op->name)}, {"problem", json_text(r->problem)},
+           {"pass", json_text(r->pass)}, {"dtype", json_text(r->dtype)},
+           {"device", json_text(r->device)});
   add_numbers(row, r);
   if (!r->runs) add_vendor_specs(row, r->device);
 }

@@ -103,18 +103,14 @@ typedef struct {
 static void add_json(json_t *lines, const small_op *s, const clb_device_info *info,
                      const timing *t) {
   json_t *line = json_array_add(lines, json_object());
-  json_add(line, "op", json_text(s->name));
-  json_add(line, "pass", json_text(pass_names[CLB_FORWARD]));
-  json_add(line, "dtype", json_text(dtype_names[CLB_F32]));
-  json_add(line, "device", json_text(info->name));
-  json_add(line, "description", json_text(info->description));
-  json_add(line, "driver", json_text(info->driver));
-  json_add(line, "rows", json_count(s->rows));
-  json_add(line, "ops", json_count(OPS));
-  json_add(line, "host_seconds", json_number(t[DIRECT].host / OPS));
-  json_add(line, "host_seconds_replayed", json_number(t[REPLAYED].host / OPS));
-  json_add(line, "seconds", json_number(t[DIRECT].seconds / OPS));
-  json_add(line, "seconds_replayed", json_number(t[REPLAYED].seconds / OPS));
+  JSON_ADD(line, {"op", json_text(s->name)}, {"pass", json_text(pass_names[CLB_FORWARD])},
+           {"dtype", json_text(dtype_names[CLB_F32])}, {"device", json_text(info->name)},
+           {"description", json_text(info->description)}, {"driver", json_text(info->driver)},
+           {"rows", json_count(s->rows)}, {"ops", json_count(OPS)},
+           {"host_seconds", json_number(t[DIRECT].host / OPS)},
+           {"host_seconds_replayed", json_number(t[REPLAYED].host / OPS)},
+           {"seconds", json_number(t[DIRECT].seconds / OPS)},
+           {"seconds_replayed", json_number(t[REPLAYED].seconds / OPS)});
 }
 
 static void add_line(const table *to, const small_op *s, const timing *t) {

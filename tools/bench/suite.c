@@ -157,15 +157,12 @@ static json_t *describe(const clb_device_info *info) {
   static const char *const unknown[] = {"copy_bytes_per_second", "f32_per_second", "f64_per_second",
                                         "launch_seconds"};
   json_t *d = json_object();
-  json_add(d, "name", json_text(info->name));
-  json_add(d, "backend", json_text(info->backend));
-  json_add(d, "vendor", json_text(info->vendor));
-  json_add(d, "description", json_text(info->description));
-  json_add(d, "driver", json_text(info->driver));
-  json_add(d, "memory_bytes",
-           info->memory_bytes ? json_count((int64_t)info->memory_bytes) : json_null());
-  json_add(d, "runs", json_boolean(info->runs));
-  json_add(d, "f64", json_boolean(info->f64));
+  JSON_ADD(
+      d, {"name", json_text(info->name)}, {"backend", json_text(info->backend)},
+      {"vendor", json_text(info->vendor)}, {"description", json_text(info->description)},
+      {"driver", json_text(info->driver)},
+      {"memory_bytes", info->memory_bytes ? json_count((int64_t)info->memory_bytes) : json_null()},
+      {"runs", json_boolean(info->runs)}, {"f64", json_boolean(info->f64)});
   for (size_t i = 0; i < sizeof unknown / sizeof *unknown; i++)
     json_add(d, unknown[i], json_null());
   add_vendor_specs(d, info->name);
@@ -184,11 +181,11 @@ static bool know_device(device *d) {
   progress("%s: measuring its peaks", d->info.name);
   if (measure_peaks(d->ctx, &d->info, &d->top) || measure_launch(d->ctx, &launch))
     return warn("%s: %s", d->info.name, clb_error(d->ctx)), false;
-  json_add(entry, "copy_bytes_per_second", json_number(d->top.copy));
-  json_add(entry, "f32_per_second", json_number(d->top.fma[CLB_F32]));
-  json_add(entry, "f64_per_second",
-           d->top.fma[CLB_F64] > 0 ? json_number(d->top.fma[CLB_F64]) : json_null());
-  json_add(entry, "launch_seconds", json_number(launch));
+  JSON_ADD(
+      entry, {"copy_bytes_per_second", json_number(d->top.copy)},
+      {"f32_per_second", json_number(d->top.fma[CLB_F32])},
+      {"f64_per_second", d->top.fma[CLB_F64] > 0 ? json_number(d->top.fma[CLB_F64]) : json_null()},
+      {"launch_seconds", json_number(launch)});
   return true;
 }
 

@@ -11,13 +11,10 @@ static json_t *text_or_null(const char *s) { return s ? json_text(s) : json_null
 static json_t *head_of(const suite_job *job) {
   const suite_problem *p = job->problem;
   json_t *head = json_object();
-  json_add(head, "op", json_text(p->op->name));
-  json_add(head, "problem", json_text(p->name));
-  json_add(head, "graph", text_or_null(p->graph));
-  json_add(head, "options", text_or_null(p->options));
-  json_add(head, "pass", json_text(pass_names[job->pass]));
-  json_add(head, "dtype", json_text(dtype_names[job->dtype]));
-  json_add(head, "device", json_text(job->device));
+  JSON_ADD(head, {"op", json_text(p->op->name)}, {"problem", json_text(p->name)},
+           {"graph", text_or_null(p->graph)}, {"options", text_or_null(p->options)},
+           {"pass", json_text(pass_names[job->pass])},
+           {"dtype", json_text(dtype_names[job->dtype])}, {"device", json_text(job->device)});
   return head;
 }
 

@@ -63,16 +63,12 @@ static void differences(const clb_tuning *t, char *out, size_t size) {
 static void add_json(const tune *u, const char *device, const char *problem, clb_pass pass,
                      clb_dtype dtype, const clb_tuning *t) {
   json_t *row = json_array_add(u->rows, json_object());
-  json_add(row, "op", json_text(u->request.op->name));
-  json_add(row, "problem", json_text(problem));
-  json_add(row, "pass", json_text(pass_names[pass]));
-  json_add(row, "dtype", json_text(dtype_names[dtype]));
-  json_add(row, "device", json_text(device));
-  json_add(row, "measured", json_boolean(t->measured));
-  json_add(row, "estimate_seconds", json_number(t->measured ? t->estimate_seconds : NAN));
-  json_add(row, "seconds", json_number(t->measured ? t->seconds : NAN));
-  json_add(row, "estimate", json_text(t->estimate));
-  json_add(row, "schedule", json_text(t->schedule));
+  JSON_ADD(row, {"op", json_text(u->request.op->name)}, {"problem", json_text(problem)},
+           {"pass", json_text(pass_names[pass])}, {"dtype", json_text(dtype_names[dtype])},
+           {"device", json_text(device)}, {"measured", json_boolean(t->measured)},
+           {"estimate_seconds", json_number(t->measured ? t->estimate_seconds : NAN)},
+           {"seconds", json_number(t->measured ? t->seconds : NAN)},
+           {"estimate", json_text(t->estimate)}, {"schedule", json_text(t->schedule)});
 }
 
 static void add_line(tune *u, const char *device, const char *problem, clb_pass pass,

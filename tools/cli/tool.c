@@ -203,6 +203,10 @@ void json_add(json_t *object, const char *key, json_t *value) {
   if (json_object_set_new(object, key, made(value))) fatal("out of memory");
 }
 
+void json_add_pairs(json_t *object, const json_pair *pairs, int n) {
+  for (int i = 0; i < n; i++) json_add(object, pairs[i].key, pairs[i].value);
+}
+
 bool json_write_list(FILE *out, const char *name, const json_t *list, int digits) {
   size_t i;
   json_t *one;

@@ -76,6 +76,14 @@ json_t *json_text(const char *s);     /* never NULL: bytes that are not UTF-8 be
 json_t *json_number(double x);        /* null where x is not finite */
 json_t *json_count(int64_t x);        /* null where x < 0 */
 void json_add(json_t *object, const char *key, json_t *value); /* takes value */
+typedef struct {
+  const char *key;
+  json_t *value;
+} json_pair;
+void json_add_pairs(json_t *object, const json_pair *pairs, int n);
+#define JSON_ADD(object, ...)                                                                      \
+  json_add_pairs(object, (const json_pair[]){__VA_ARGS__},                                         \
+                 (int)(sizeof((const json_pair[]){__VA_ARGS__}) / sizeof(json_pair)))
 /* Writes `, "name": [...]` for files that people also read and compare line by line: one element
    per line, reals with `digits` digits. false: it cannot be written. */
 bool json_write_list(FILE *out, const char *name, const json_t *list, int digits);

@@ -234,9 +234,7 @@ static void split_problem(json_t *o) {
   snprintf(all, sizeof all, "%s%s%s", other ? "mul_ir" : "", other && options ? ", " : "",
            options ? options : "");
   json_t *named_graph = graph ? json_text(graph) : json_null(), *named_options = json_text(all);
-  json_add(o, "problem", json_text(text));
-  json_add(o, "graph", named_graph);
-  json_add(o, "options", named_options);
+  JSON_ADD(o, {"problem", json_text(text)}, {"graph", named_graph}, {"options", named_options});
 }
 
 static bool plain_device(const reader *r, json_t *o) {

@@ -149,14 +149,12 @@ static json_t *described(const md_system *y, const energy_arguments *a) {
   json_add(o, "units", u);
   for (size_t i = 0; i < sizeof units / sizeof *units; i++)
     json_add(u, units[i][0], json_text(units[i][1]));
-  json_add(o, "model", json_text(a->choice.model));
-  json_add(o, "architecture", json_text(y->info.architecture));
-  json_add(o, "structure", json_text(a->choice.structure));
-  json_add(o, "device", json_text(y->device.name));
-  json_add(o, "description", json_text(y->device.description));
-  json_add(o, "driver", json_text(y->device.driver));
-  json_add(o, "dtype", json_text(dtype_names[a->choice.options.dtype]));
-  json_add(o, "knots", json_count(y->info.knots));
+  JSON_ADD(
+      o, {"model", json_text(a->choice.model)}, {"architecture", json_text(y->info.architecture)},
+      {"structure", json_text(a->choice.structure)}, {"device", json_text(y->device.name)},
+      {"description", json_text(y->device.description)}, {"driver", json_text(y->device.driver)},
+      {"dtype", json_text(dtype_names[a->choice.options.dtype])},
+      {"knots", json_count(y->info.knots)});
   if (y->info.knots) json_add(o, "table_force_error", json_real(y->info.table_force_error));
   json_add(o, "atomics", json_boolean(a->choice.options.atomics));
   return o;
@@ -167,10 +165,8 @@ static json_t *described(const md_system *y, const energy_arguments *a) {
 static void print_labels(const md_system *y, const energy_arguments *a, const frame_labels *l) {
   if (a->json) {
     json_t *o = described(y, a);
-    json_add(o, "out", json_text(a->out));
-    json_add(o, "frames", json_count(l->frames));
-    json_add(o, "atoms", json_count(l->atoms));
-    json_add(o, "seconds", json_number(l->seconds));
+    JSON_ADD(o, {"out", json_text(a->out)}, {"frames", json_count(l->frames)},
+             {"atoms", json_count(l->atoms)}, {"seconds", json_number(l->seconds)});
     json_print(o);
     return;
   }
@@ -190,24 +186,21 @@ static void print_json(const md_system *y, const energy_arguments *a, const ener
                        const energy_extras *e) {
   json_t *o = described(y, a), *forces = json_array();
   for (int64_t i = 0; i < y->atoms.n; i++) json_array_add(forces, numbers(y->forces + 3 * i, 3));
-  json_add(o, "atoms", json_count(y->atoms.n));
-  json_add(o, "edges", json_count(md_system_edges(y)));
-  json_add(o, "energy", json_number(y->energy));
-  json_add(o, "atom_energies", numbers(y->e_atom, y->atoms.n));
-  json_add(o, "forces", forces);
-  json_add(o, "stress", y->has_stress ? numbers(&y->stress[0][0], 9) : json_null());
-  json_add(o, "seconds_first", json_number(t->first));
-  json_add(o, "seconds", json_number(t->median));
-  json_add(o, "seconds_min", json_number(t->min));
+  JSON_ADD(o, {"atoms", json_count(y->atoms.n)}, {"edges", json_count(md_system_edges(y))},
+           {"energy", json_number(y->energy)}, {"atom_energies", numbers(y->e_atom, y->atoms.n)},
+           {"forces", forces},
+           {"stress", y->has_stress ? numbers(&y->stress[0][0], 9) : json_null()},
+           {"seconds_first", json_number(t->first)}, {"seconds", json_number(t->median)},
+           {"seconds_min", json_number(t->min)});
   if (a->compare)
     json_add(o, "force_error_of_splines", json_number(e->force_error)),
         json_add(o, "energy_error_of_splines", json_number(e->energy_error));
   json_t *shares = a->profile ? json_array() : NULL;
   for (int i = 0; i < e->kinds; i++) {
     json_t *s = json_array_add(shares, json_object());
-    json_add(s, "kernel", json_text(e->share[i].kernel));
-    json_add(s, "launches", json_count(e->share[i].launches));
-    json_add(s, "seconds", json_number(e->share[i].seconds));
+    JSON_ADD(s, {"kernel", json_text(e->share[i].kernel)},
+             {"launches", json_count(e->share[i].launches)},
+             {"seconds", json_number(e->share[i].seconds)});
   }
   if (shares) json_add(o, "profile", shares);
   json_print(o);

@@ -39,11 +39,10 @@ static double fitting(const estimate *e, int gigabytes) {
 
 static void print_json(const md_system *y, const estimate *e) {
   json_t *o = json_object(), *fit = json_object();
-  json_add(o, "atoms", json_count(e->atoms));
-  json_add(o, "edges", json_count(e->edges));
-  json_add(o, "bytes_per_atom", json_count((int64_t)y->info.bytes_per_atom));
-  json_add(o, "bytes_per_edge", json_count((int64_t)y->info.bytes_per_edge));
-  json_add(o, "bytes", json_number(e->bytes));
+  JSON_ADD(o, {"atoms", json_count(e->atoms)}, {"edges", json_count(e->edges)},
+           {"bytes_per_atom", json_count((int64_t)y->info.bytes_per_atom)},
+           {"bytes_per_edge", json_count((int64_t)y->info.bytes_per_edge)},
+           {"bytes", json_number(e->bytes)});
   for (int i = 0; i < SIZES; i++) {
     char name[16];
     snprintf(name, sizeof name, "%d GB", sizes[i]);

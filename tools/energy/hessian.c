@@ -126,12 +126,10 @@ static bool write_npy(FILE *f, const void *user) {
 static void print(const md_system *y, const hessian_arguments *a, const hessian *h) {
   if (a->json) {
     json_t *o = json_object();
-    json_add(o, "out", json_text(a->out));
-    json_add(o, "atoms", json_count(y->atoms.n));
-    json_add(o, "displacement", json_number(a->displacement));
-    json_add(o, "asymmetric", json_number(h->asymmetric));
-    json_add(o, "translation", json_number(h->translation));
-    json_add(o, "seconds", json_number(h->seconds));
+    JSON_ADD(o, {"out", json_text(a->out)}, {"atoms", json_count(y->atoms.n)},
+             {"displacement", json_number(a->displacement)},
+             {"asymmetric", json_number(h->asymmetric)},
+             {"translation", json_number(h->translation)}, {"seconds", json_number(h->seconds)});
     json_print(o);
     return;
   }

@@ -72,14 +72,11 @@ static void report(check *c, const finding *f) {
   c->done++;
   if (c->rows) {
     json_t *row = json_array_add(c->rows, json_object());
-    json_add(row, "op", json_text(f->op));
-    json_add(row, "case", json_text(f->name));
-    json_add(row, "pass", json_text(f->pass));
-    json_add(row, "dtype", json_text(dtype_names[f->dtype]));
-    json_add(row, "device", json_text(f->device));
-    json_add(row, "error", f->error < 0 ? json_null() : json_number(f->error));
-    json_add(row, "tolerance", json_number(f->tolerance));
-    json_add(row, "ok", json_boolean(ok));
+    JSON_ADD(row, {"op", json_text(f->op)}, {"case", json_text(f->name)},
+             {"pass", json_text(f->pass)}, {"dtype", json_text(dtype_names[f->dtype])},
+             {"device", json_text(f->device)},
+             {"error", f->error < 0 ? json_null() : json_number(f->error)},
+             {"tolerance", json_number(f->tolerance)}, {"ok", json_boolean(ok)});
     return;
   }
   if (f->error >= 0) snprintf(error_text, sizeof error_text, "%.1e", f->error);

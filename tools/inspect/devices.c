@@ -14,15 +14,11 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
 
 static void collect(const clb_device_info *info, void *user) {
   json_t *d = json_array_add(user, json_object()), *sizes = json_array();
-  json_add(d, "name", json_text(info->name));
-  json_add(d, "backend", json_text(info->backend));
-  json_add(d, "vendor", json_text(info->vendor));
-  json_add(d, "description", json_text(info->description));
-  json_add(d, "driver", json_text(info->driver));
-  json_add(d, "runs", json_boolean(info->runs));
-  json_add(d, "memory_bytes", json_count((int64_t)info->memory_bytes));
-  json_add(d, "f64", json_boolean(info->f64));
-  json_add(d, "sub_group_sizes", sizes);
+  JSON_ADD(d, {"name", json_text(info->name)}, {"backend", json_text(info->backend)},
+           {"vendor", json_text(info->vendor)}, {"description", json_text(info->description)},
+           {"driver", json_text(info->driver)}, {"runs", json_boolean(info->runs)},
+           {"memory_bytes", json_count((int64_t)info->memory_bytes)},
+           {"f64", json_boolean(info->f64)}, {"sub_group_sizes", sizes});
   for (int i = 0; i < 8 && info->sub_group_sizes[i]; i++)
     json_array_add(sizes, json_count(info->sub_group_sizes[i]));
 }

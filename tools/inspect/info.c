@@ -40,18 +40,13 @@ static void print_json(const clb_model_info *i, const char *name, const char *de
                        const char *dtype) {
   json_t *o = json_object(), *elements = json_array();
   for (int s = 0; s < i->n_species; s++) json_array_add(elements, json_text(i->symbols[s]));
-  json_add(o, "clebsch", json_text(CLB_VERSION));
-  json_add(o, "model", json_text(name));
-  json_add(o, "architecture", json_text(i->architecture));
-  json_add(o, "elements", elements);
-  json_add(o, "layers", json_count(i->n_layers));
-  json_add(o, "l_max", json_count(i->l_max));
-  json_add(o, "r_max", json_number(i->r_max));
-  json_add(o, "parameters", json_count(i->parameters));
-  json_add(o, "device", json_text(device));
-  json_add(o, "dtype", json_text(dtype));
-  json_add(o, "bytes_per_atom", json_count((int64_t)i->bytes_per_atom));
-  json_add(o, "bytes_per_edge", json_count((int64_t)i->bytes_per_edge));
+  JSON_ADD(o, {"clebsch", json_text(CLB_VERSION)}, {"model", json_text(name)},
+           {"architecture", json_text(i->architecture)}, {"elements", elements},
+           {"layers", json_count(i->n_layers)}, {"l_max", json_count(i->l_max)},
+           {"r_max", json_number(i->r_max)}, {"parameters", json_count(i->parameters)},
+           {"device", json_text(device)}, {"dtype", json_text(dtype)},
+           {"bytes_per_atom", json_count((int64_t)i->bytes_per_atom)},
+           {"bytes_per_edge", json_count((int64_t)i->bytes_per_edge)});
   json_print(o);
 }
 

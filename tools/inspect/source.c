@@ -52,12 +52,9 @@ static uint32_t word_at(const kernel_text *k, size_t i) {
 
 static void add_json(json_t *rows, const source *s, const kernel_text *k, const char *problem) {
   json_t *row = json_array_add(rows, json_object());
-  json_add(row, "op", json_text(s->request.op->name));
-  json_add(row, "problem", json_text(problem));
-  json_add(row, "pass", json_text(k->pass));
-  json_add(row, "dtype", json_text(k->dtype));
-  json_add(row, "device", json_text(k->device));
-  json_add(row, "language", json_text(k->words ? "spirv" : "text"));
+  JSON_ADD(row, {"op", json_text(s->request.op->name)}, {"problem", json_text(problem)},
+           {"pass", json_text(k->pass)}, {"dtype", json_text(k->dtype)},
+           {"device", json_text(k->device)}, {"language", json_text(k->words ? "spirv" : "text")});
   if (k->words) {
     json_t *words = json_array();
     json_add(row, "source", words);
@@ -66,19 +63,17 @@ static void add_json(json_t *rows, const source *s, const kernel_text *k, const 
   if (!s->options.stats) return;
   json_t *program = json_object(), *compiler = json_object();
   json_add(row, "program", program);
-  json_add(program, "loads", json_number(k->counts.loads));
-  json_add(program, "stores", json_number(k->counts.stores));
-  json_add(program, "bytes_loaded", json_number(k->counts.bytes_loaded));
-  json_add(program, "bytes_stored", json_number(k->counts.bytes_stored));
-  json_add(program, "flops", json_number(k->counts.flops));
+  JSON_ADD(program, {"loads", json_number(k->counts.loads)},
+           {"stores", json_number(k->counts.stores)},
+           {"bytes_loaded", json_number(k->counts.bytes_loaded)},
+           {"bytes_stored", json_number(k->counts.bytes_stored)},
+           {"flops", json_number(k->counts.flops)});
   json_add(row, "compiler", compiler);
-  json_add(compiler, "loads", json_count(k->report.loads));
-  json_add(compiler, "stores", json_count(k->report.stores));
-  json_add(compiler, "fmas", json_count(k->report.fmas));
-  json_add(compiler, "instructions", json_count(k->report.instructions));
-  json_add(compiler, "accesses", json_count(k->report.accesses));
-  json_add(compiler, "registers", json_count(k->report.registers));
-  json_add(compiler, "spill_bytes", json_count(k->report.spill_bytes));
+  JSON_ADD(
+      compiler, {"loads", json_count(k->report.loads)}, {"stores", json_count(k->report.stores)},
+      {"fmas", json_count(k->report.fmas)}, {"instructions", json_count(k->report.instructions)},
+      {"accesses", json_count(k->report.accesses)}, {"registers", json_count(k->report.registers)},
+      {"spill_bytes", json_count(k->report.spill_bytes)});
 }
 
 static void print_stats(const source *s, const kernel_text *k, const char *problem) {

@@ -9,26 +9,19 @@
 static json_t *whole(double x) { return isfinite(x) ? json_count(llround(x)) : json_null(); }
 
 void add_numbers(json_t *row, const result *r) {
-  json_add(row, "runs", json_boolean(r->runs));
-  json_add(row, "wisdom", json_boolean(r->tuned));
-  json_add(row, "rows", json_count(r->rows));
-  json_add(row, "rows_halved", json_count(r->rows_halved));
-  json_add(row, "seconds", json_number(r->seconds));
-  json_add(row, "seconds_tenth", json_number(r->seconds_tenth));
-  json_add(row, "seconds_min", json_number(r->seconds_min));
-  json_add(row, "spread", json_number(r->spread));
-  json_add(row, "repeats", json_count(r->repeats));
-  json_add(row, "compile_seconds", json_number(r->compile_seconds));
-  json_add(row, "bytes", whole(r->bytes));
-  json_add(row, "flops", whole(r->flops));
-  json_add(row, "copy_fraction", json_number(r->copy_fraction));
-  json_add(row, "peak_fraction", json_number(r->peak_fraction));
-  json_add(row, "floor_seconds", json_number(r->floor));
+  JSON_ADD(row, {"runs", json_boolean(r->runs)}, {"wisdom", json_boolean(r->tuned)},
+           {"rows", json_count(r->rows)}, {"rows_halved", json_count(r->rows_halved)},
+           {"seconds", json_number(r->seconds)}, {"seconds_tenth", json_number(r->seconds_tenth)},
+           {"seconds_min", json_number(r->seconds_min)}, {"spread", json_number(r->spread)},
+           {"repeats", json_count(r->repeats)},
+           {"compile_seconds", json_number(r->compile_seconds)}, {"bytes", whole(r->bytes)},
+           {"flops", whole(r->flops)}, {"copy_fraction", json_number(r->copy_fraction)},
+           {"peak_fraction", json_number(r->peak_fraction)},
+           {"floor_seconds", json_number(r->floor)});
   if (isfinite(r->more_floor))
     json_add(row, "floor_seconds_with_workspace", json_number(r->more_floor));
-  json_add(row, "error", json_number(r->error));
-  json_add(row, "tolerance", json_number(r->tolerance));
-  json_add(row, "memory_bytes", whole(r->memory));
+  JSON_ADD(row, {"error", json_number(r->error)}, {"tolerance", json_number(r->tolerance)},
+           {"memory_bytes", whole(r->memory)});
   if (r->compared[0]) json_add(row, "compared", json_text(r->compared));
   if (!r->runs) add_bounds(row, r);
 }

@@ -33,15 +33,13 @@ static void add_other_bounds(json_t *row, const result *r) {
 
 void add_bounds(json_t *row, const result *r) {
   const vendor_specs *p = vendor_specs_of(r->device, 0);
-  json_add(row, "loads", json_count(r->report.loads));
-  json_add(row, "stores", json_count(r->report.stores));
-  json_add(row, "fmas", json_count(r->report.fmas));
-  json_add(row, "instructions", json_count(r->report.instructions));
-  json_add(row, "accesses", json_count(r->report.accesses));
-  json_add(row, "registers", json_count(r->report.registers));
-  json_add(row, "spills", json_count(r->report.spill_bytes));
-  json_add(row, "occupancy", p ? json_number(occupancy(p->core, &r->report)) : json_null());
-  json_add(row, "bound", json_true());
+  JSON_ADD(
+      row, {"loads", json_count(r->report.loads)}, {"stores", json_count(r->report.stores)},
+      {"fmas", json_count(r->report.fmas)}, {"instructions", json_count(r->report.instructions)},
+      {"accesses", json_count(r->report.accesses)}, {"registers", json_count(r->report.registers)},
+      {"spills", json_count(r->report.spill_bytes)},
+      {"occupancy", p ? json_number(occupancy(p->core, &r->report)) : json_null()},
+      {"bound", json_true()});
   if (p) add_bound(row, p, r);
   else {
     json_add(row, "bound_seconds", json_null());
@@ -55,10 +53,10 @@ void add_vendor_specs(json_t *to, const char *device) {
   json_t *product = p ? json_object() : json_null();
   json_add(to, "published", product);
   if (!p) return;
-  json_add(product, "name", json_text(p->name));
-  json_add(product, "bytes_per_second", json_number(p->bytes_per_second));
-  json_add(product, "f32_per_second", json_number(p->flops_per_second[CLB_F32]));
-  json_add(product, "f64_per_second", json_number(p->flops_per_second[CLB_F64]));
+  JSON_ADD(product, {"name", json_text(p->name)},
+           {"bytes_per_second", json_number(p->bytes_per_second)},
+           {"f32_per_second", json_number(p->flops_per_second[CLB_F32])},
+           {"f64_per_second", json_number(p->flops_per_second[CLB_F64])});
 }
 
 static void cell(char out[24], int digits, double x) {

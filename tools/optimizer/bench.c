@@ -206,21 +206,15 @@ static clb_status measure(trial *t, const clb_device_info *info, times *m) {
 
 static void add_json(const bench *b, const clb_device_info *info, const trial *t, const times *m) {
   json_t *row = json_array_add(b->rows, json_object());
-  json_add(row, "parameters", json_text(t->list->name));
-  json_add(row, "training", json_text(t->what->name));
-  json_add(row, "device", json_text(info->name));
-  json_add(row, "description", json_text(info->description));
-  json_add(row, "driver", json_text(info->driver));
-  json_add(row, "scattered", json_boolean(t->scattered));
-  json_add(row, "tensors", json_count(t->list->n));
-  json_add(row, "numbers", json_count(t->list->all));
-  json_add(row, "bytes", json_number(m->bytes));
-  json_add(row, "seconds", json_number(m->replayed));
-  json_add(row, "seconds_submitted", json_number(m->submitted));
-  json_add(row, "host_seconds", json_number(m->host));
-  json_add(row, "copy_seconds", json_number(m->copy));
-  json_add(row, "copy_fraction", json_number(m->copy / m->replayed));
-  json_add(row, "create_seconds", json_number(m->create));
+  JSON_ADD(row, {"parameters", json_text(t->list->name)}, {"training", json_text(t->what->name)},
+           {"device", json_text(info->name)}, {"description", json_text(info->description)},
+           {"driver", json_text(info->driver)}, {"scattered", json_boolean(t->scattered)},
+           {"tensors", json_count(t->list->n)}, {"numbers", json_count(t->list->all)},
+           {"bytes", json_number(m->bytes)}, {"seconds", json_number(m->replayed)},
+           {"seconds_submitted", json_number(m->submitted)}, {"host_seconds", json_number(m->host)},
+           {"copy_seconds", json_number(m->copy)},
+           {"copy_fraction", json_number(m->copy / m->replayed)},
+           {"create_seconds", json_number(m->create)});
 }
 
 enum {
