@@ -19,8 +19,8 @@ from .model import Model, Path, file_name, file_state, has_volume, reopen, sha25
 class Calculator(Base):
     """Energy, forces, stress and energies of atoms; the arguments are those of clebsch.Model.
 
-    Every computation gives all of them; stress where the cell has a volume.  Neighbour lists are
-    kept between steps until an atom has moved by half of `skin` (Angstrom).  Copies and unpickled
+    Every computation gives all of them; stress where the cell has a volume.  With a `skin`
+    (Angstrom), neighbour lists are kept until an atom has moved by half of it.  Copies and unpickled
     calculators open the model's file again; it must not have changed.
 
     parameters, which ase.db and trajectories keep: the model's file and its SHA-256, the device,
@@ -32,7 +32,8 @@ class Calculator(Base):
 
     @_checks.exact_keywords
     def __init__(self, model: Path, device: Union[str, Context] = "",
-                 dtype: Optional[str] = None, knots: Optional[int] = None, skin: float = 0.5,
+                 dtype: Optional[str] = None, knots: Optional[int] = None,
+                 skin: Union[float, str] = "auto",
                  atomics: bool = False, head: Optional[str] = None,
                  modality: Optional[str] = None, exact: bool = False) -> None:
         super().__init__()

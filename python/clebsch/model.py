@@ -94,12 +94,13 @@ class Model:
     networks; None: as many as keep forces within 1e-5 (eV/Angstrom) of the networks' (the attributes
     knots and force_error say how many, and how near by an estimate); 0: the networks.  exact: f64
     and the networks, for references.  skin (Angstrom): neighbour lists are kept until an atom has
-    moved by half of it.  atomics: gradients are added up faster, but the last digits of forces
+    moved by half of it; "auto": as is fastest for each structure.  atomics: gradients are added up faster, but the last digits of forces
     differ from call to call.  head, modality: as for convert."""
 
     @_checks.exact_keywords
     def __init__(self, path: Path, device: Union[str, Context] = "",
-                 dtype: Optional[str] = None, knots: Optional[int] = None, skin: float = 0.0,
+                 dtype: Optional[str] = None, knots: Optional[int] = None,
+                 skin: Union[float, str] = 0.0,
                  atomics: bool = False, head: Optional[str] = None,
                  modality: Optional[str] = None, exact: bool = False) -> None:
         if _checks.flag("exact", exact) and (dtype, knots) != (None, None):
@@ -107,12 +108,14 @@ class Model:
         self.path = file_name(path)
         self.dtype = dtype if dtype is not None else "f64" if exact else "f32"
         chosen = -1 if exact else 0 if knots is None else _checks.count("knots", knots) or -1
-        self.skin = _checks.number("skin", skin, 0)
+        chosen_skin = isinstance(skin, str) and skin == "auto"
+        self.skin = skin if chosen_skin else _checks.number("skin", skin, 0)
         self.atomics = _checks.flag("atomics", atomics)
         self.head = _checks.word_or_none("head", head)
         self.modality = _checks.word_or_none("modality", modality)
         options = s.model_options(dtype=_checks.choice("dtype", self.dtype, DTYPES), knots=chosen,
-                                  skin=self.skin, atomics=int(self.atomics))
+                                  skin=s.AUTO_SKIN if chosen_skin else self.skin,
+                                  atomics=int(self.atomics))
         self.context = device if isinstance(device, Context) else Context(device)
         with tempfile.TemporaryDirectory() as folder:
             file = self.path
@@ -231,7 +234,8 @@ class Model:
 
     def __repr__(self) -> str:
         return (f"<clebsch.Model {self.path}: {self.architecture} on {self.context.name}, dtype "
-                f"{self.dtype}, knots {self.knots}, skin {self.skin:g}>")
+                f"{self.dtype}, knots {self.knots}, skin "
+                f"{self.skin if isinstance(self.skin, str) else format(self.skin, 'g')}>")
 
     def __reduce__(self):
         raise TypeError("a clebsch.Model cannot be copied or pickled: its weights are on a device")

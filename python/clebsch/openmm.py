@@ -41,7 +41,8 @@ class Computation:
 @_checks.exact_keywords
 def force(model: Path, atoms: Any, particles: Optional[Sequence[int]] = None,
           periodic: Optional[bool] = None, device: Union[str, Context] = "",
-          dtype: Optional[str] = None, knots: Optional[int] = None, skin: float = 0.5,
+          dtype: Optional[str] = None, knots: Optional[int] = None,
+          skin: Union[float, str] = "auto",
           atomics: bool = False, head: Optional[str] = None,
           modality: Optional[str] = None, exact: bool = False) -> PythonForce:
     """A force for all particles of a system, or for some.

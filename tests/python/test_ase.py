@@ -208,7 +208,7 @@ class Water(unittest.TestCase):
             self.near(row.forces, self.atoms.get_forces())
         self.assertEqual(pickle.loads(pickle.dumps(self.calculator)).parameters, wanted)
         other = Calculator(WATER, "cpu", dtype="f32", knots=64).parameters
-        self.assertEqual((other["dtype"], other["knots"], other["skin"]), ("f32", 64, 0.5))
+        self.assertEqual((other["dtype"], other["knots"], other["skin"]), ("f32", 64, "auto"))
 
     def test_ase_keywords(self):
         for word, right in {"precision": "dtype", "default_dtype": "dtype", "dtyp": "dtype", "Dtype": "dtype", "modal": "modality", "task_name": "modality",
