@@ -163,7 +163,7 @@ static clb_status set_edges(clb_model *m, batch *b, clb_model_edges *e) {
   if (!s && !device) s = clb_edges_of_caller(l, &given, e);
   if (!s) s = clb_model_set_graph(m, e);
   if (!s && device)
-    s = clb_edges_vectors(l, m->net.graph, NULL, clb_value(&m->net, CLB_VECTORS), e);
+    s = clb_edges_vectors(l, m->net.whole, NULL, clb_all_values(&m->net, CLB_VECTORS), e);
   return s;
 }
 

@@ -175,6 +175,7 @@ static clb_status grow_block_workspace(clb_model *m) {
   g->n_edges = m->block_edges;
   const clb_status s = grow_workspace(m);
   g->n_edges = now;
+  m->net.graph = m->net.whole;
   return s;
 }
 

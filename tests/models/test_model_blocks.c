@@ -15,7 +15,7 @@ static atom_set scattered(int n_species, bool periodic, uint64_t seed) {
 
 static void same_as_whole(const char *device, const clb_limits *limits, int which,
                           clb_model_options options) {
-  static const int64_t blocks[] = {1, 3, 5, 13, 100};
+  static const int64_t blocks[] = {1, 4, 100};
   const bool single = options.dtype == CLB_F32;
   const int n_species = made_models[which].n_species;
   opened whole = open_made_as(device, limits, which, &options);
@@ -55,7 +55,120 @@ static void on_interpreter(void **state) {
                   (clb_model_options){.dtype = CLB_F32, .knots = which % 2 ? CLB_NO_KNOTS : 16});
 }
 
+/* Each driver of OpenCL, and SPIR-V; a device that is not there is skipped. */
+static void on_opencl(void **state) {
+  static const char *const devices[] = {"opencl:0:0", "opencl:1:0", "opencl:2:0"};
+  (void)state;
+  for (size_t i = 0; i < sizeof devices / sizeof *devices; i++) {
+    clb_context *ctx = NULL;
+    const bool there = !clb_context_create(devices[i], &ctx);
+    clb_context_destroy(&ctx);
+    if (there) same_as_whole(devices[i], NULL, 1, (clb_model_options){.knots = 16});
+  }
+}
+
+/* ---- a caller's edges ---- */
+
+enum { EDGES = 4096 };
+
+typedef struct {
+  double energy, virial[9], e_atom[MAX_ATOMS], forces[3 * MAX_ATOMS], v_atom[9 * MAX_ATOMS],
+      d_vectors[3 * EDGES];
+} all_results;
+
+static clb_status compute_edges(opened *o, const clb_model_edges *e, all_results *r) {
+  memset(r, 0, sizeof *r);
+  return clb_model_compute_edges(o->model, e,
+                                 &(clb_model_edge_results){.energy = &r->energy,
+                                                           .e_atom = r->e_atom,
+                                                           .forces = r->forces,
+                                                           .virial = r->virial,
+                                                           .v_atom = r->v_atom,
+                                                           .d_vectors = r->d_vectors});
+}
+
+/* All results of edges with vectors; edges in another order are refused, whatever came before. */
+static void edges_of_a_caller(void **state) {
+  (void)state;
+  opened whole = open_made("cpu", 0, &(clb_model_options){.dtype = CLB_F64, .knots = 16}),
+         o = open_made("cpu", 0,
+                       &(clb_model_options){.dtype = CLB_F64, .knots = 16, .block_atoms = 4});
+  const atom_set a = scattered(3, false, 9);
+  clb_neighbours list = {.cutoff = whole.model->net.r_max};
+  const bool open[3] = {false};
+  assert_false(clb_neighbours_update(&list, a.n, a.positions, NULL, open, NULL));
+  assert_true(list.n_edges > 8 && list.n_edges < EDGES);
+  double *vectors = malloc((size_t)list.n_edges * 3 * sizeof *vectors);
+  all_results *r = malloc(2 * sizeof *r);
+  assert_true(vectors && r);
+  clb_neighbours_vectors(&list, a.positions, vectors);
+  clb_model_edges e = {.n_local = a.n,
+                       .n_total = a.n,
+                       .n_edges = list.n_edges,
+                       .species = a.species,
+                       .senders.host = list.senders,
+                       .receivers.host = list.receivers,
+                       .vectors = vectors};
+  OK(whole.ctx, compute_edges(&whole, &e, &r[0]));
+  OK(o.ctx, compute_edges(&o, &e, &r[1]));
+  close_to("results", sizeof *r / sizeof(double), &r[1].energy, &r[0].energy, 1e-11);
+  int32_t *swapped = malloc((size_t)list.n_edges * sizeof *swapped);
+  assert_non_null(swapped);
+  for (int64_t i = 0; i < list.n_edges; i++) swapped[i] = list.receivers[list.n_edges - 1 - i];
+  e.receivers.host = swapped;
+  assert_int_equal(compute_edges(&o, &e, &r[1]), CLB_ERROR_ARGUMENT);
+  assert_non_null(strstr(clb_error(o.ctx), "edges must be in the order of their receivers"));
+  e.receivers.host = list.receivers;
+  OK(o.ctx, compute_edges(&o, &e, &r[1]));
+  close_to("results", sizeof *r / sizeof(double), &r[1].energy, &r[0].energy, 1e-11);
+  e.same_graph = 1;
+  OK(o.ctx, compute_edges(&o, &e, &r[1]));
+  close_to("results", sizeof *r / sizeof(double), &r[1].energy, &r[0].energy, 1e-11);
+  e.n_local = e.n_total = e.n_edges = e.same_graph = 0;
+  OK(o.ctx, compute_edges(&o, &e, &r[1]));
+  assert_true(r[1].energy == 0 && r[1].virial[0] == 0);
+  free(swapped);
+  free(vectors);
+  free(r);
+  clb_neighbours_free(&list);
+  close_model(&o);
+  close_model(&whole);
+}
+
+/* Systems that grow, shrink, change species and lose all edges; and many of them in one call. */
+static void changing_systems(void **state) {
+  static const int64_t n[] = {9, 20, 1, 0, 20, 5};
+  enum { SETS = sizeof n / sizeof *n };
+  (void)state;
+  opened whole = open_made("cpu", 2, &(clb_model_options){.dtype = CLB_F64, .knots = 16}),
+         o = open_made("cpu", 2,
+                       &(clb_model_options){.dtype = CLB_F64, .knots = 16, .block_atoms = 4});
+  computed wanted[SETS], found[SETS];
+  atom_set set[SETS];
+  clb_model_atoms atoms[SETS];
+  clb_model_results results[SETS];
+  for (int i = 0; i < SETS; i++) {
+    set[i] = random_atoms(n[i], 2, i != 2, (uint64_t)(60 + i));
+    set[i].species[0] = i % 2;
+    wanted[i] = compute_atoms(&whole, &set[i]);
+    found[i] = compute_atoms(&o, &set[i]);
+    expect_same(&found[i], &wanted[i], n[i], 1e-11);
+    memset(&found[i], 0, sizeof found[i]);
+    const atom_set *a = &set[i];
+    atoms[i] = (clb_model_atoms){
+        a->n, a->species, a->positions, a->cell, {a->periodic[0], a->periodic[1], a->periodic[2]}};
+    results[i] =
+        (clb_model_results){&found[i].energy, found[i].e_atom, found[i].forces, found[i].stress};
+  }
+  OK(o.ctx, clb_model_compute_many(o.model, SETS, atoms, results));
+  for (int i = 0; i < SETS; i++) expect_same(&found[i], &wanted[i], n[i], 1e-11);
+  close_model(&o);
+  close_model(&whole);
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(on_cpu), cmocka_unit_test(on_interpreter)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(on_cpu), cmocka_unit_test(on_interpreter), cmocka_unit_test(on_opencl),
+      cmocka_unit_test(edges_of_a_caller), cmocka_unit_test(changing_systems)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -129,9 +129,11 @@ static computed of_atoms(const ghost_set *g, const ghost_result *r, const double
 
 /* ---- all kinds of models, both ways, moved atoms ---- */
 
-static void same_as_atoms(const char *device, int which, clb_dtype precision) {
-  opened o = open_made(device, which,
-                       &(clb_model_options){.dtype = precision, .knots = CLB_NO_KNOTS}),
+/* In blocks of so many atoms, if it is not 0. */
+static void same_as_atoms(const char *device, int which, clb_dtype precision, int64_t block) {
+  opened o = open_made(
+             device, which,
+             &(clb_model_options){.dtype = precision, .knots = CLB_NO_KNOTS, .block_atoms = block}),
          other = open_made(device, which,
                            &(clb_model_options){.dtype = precision, .knots = CLB_NO_KNOTS});
   atom_set a = random_atoms(6, made_models[which].n_species, true, 11);
@@ -169,7 +171,7 @@ static void same_as_atoms(const char *device, int which, clb_dtype precision) {
 static void on_device(const clb_device_info *info, void *user) {
   (void)user;
   if (info->runs && info->f64 && strcmp(info->name, "cpu:interpreter"))
-    same_as_atoms(info->name, 0, CLB_F64);
+    same_as_atoms(info->name, 0, CLB_F64, 0);
 }
 
 static void every_device(void **state) {
@@ -180,10 +182,12 @@ static void every_device(void **state) {
 static void positions(void **state) {
   (void)state;
   for (int which = 0; which < MADE_MODELS; which++) {
-    same_as_atoms("cpu:interpreter", which, CLB_F64);
-    same_as_atoms("cpu:interpreter", which, CLB_F32);
+    same_as_atoms("cpu:interpreter", which, CLB_F64, 0);
+    same_as_atoms("cpu:interpreter", which, CLB_F32, 0);
+    same_as_atoms("cpu", which, CLB_F64, 4);
   }
-  same_as_atoms("cpu:threads=3", 0, CLB_F32);
+  same_as_atoms("cpu:threads=3", 0, CLB_F32, 0);
+  same_as_atoms("cpu:interpreter", 2, CLB_F64, 1);
 }
 
 /* Positions, lists and forces in buffers give the bits of those on the host. */
