@@ -105,12 +105,18 @@ clb_status clb_edges_of_many(clb_edge_list *l, const clb_edges_systems *all,
   return CLB_OK;
 }
 
-clb_status clb_edges_write(clb_edge_list *l, const clb_model_edges *e, clb_graph *graph) {
+static clb_status write(clb_edge_list *l, const clb_model_edges *e, clb_graph *graph) {
   if (l->source == CLB_EDGES_DEVICE || l->source == CLB_EDGES_MANY)
     return clb_edges_write_counted(l, graph);
   const clb_status s = clb_graph_update(graph, e->n_total, e->n_local, e->n_edges, CLB_I32,
                                         e->senders, e->receivers);
   return !s && l->source == CLB_EDGES_HOST && l->make_vectors ? clb_edges_write_shifts(l) : s;
+}
+
+clb_status clb_edges_write(clb_edge_list *l, const clb_model_edges *e, clb_graph *graph) {
+  enum { MOST_ATOMS = 20000 }; /* fewer launches make up for the wait */
+  const clb_status s = write(l, e, graph);
+  return s || e->n_total > MOST_ATOMS ? s : clb_graph_find_splits(graph);
 }
 
 /* ---- vectors ---- */

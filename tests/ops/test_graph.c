@@ -318,6 +318,27 @@ static void hubs(void **state) {
   free_edges(&e);
 }
 
+/* Rows of one direction as long as may be, and longer by one. */
+static void finds_splits(void **state) {
+  clb_context *ctx = context(state);
+  clb_graph *g;
+  OK(ctx, clb_graph_create(ctx, 0, 0, &g));
+  for (int i = 0; i < 4; i++) {
+    edges e = new_edges(600, 600, 600);
+    for (int64_t k = 0; k < e.n; k++) e.senders[k] = e.receivers[k] = k;
+    for (int64_t k = 0; k < CLB_GRAPH_SPLIT + i / 2; k++) (i % 2 ? e.senders : e.receivers)[k] = 5;
+    OK(ctx, update(ctx, g, &e, &plain));
+    assert_int_equal(clb_graph_used_splits(g), 2);
+    OK(ctx, clb_graph_find_splits(g));
+    assert_int_equal(clb_graph_used_splits(g), i / 2 ? 2 : 0);
+    OK(ctx, update(ctx, g, &e, &plain));
+    assert_int_equal(clb_graph_used_splits(g), 2);
+    expect(ctx, g, &e);
+    free_edges(&e);
+  }
+  clb_graph_destroy(&g);
+}
+
 static void empty_graphs(void **state) {
   clb_context *ctx = context(state);
   clb_graph *g;
@@ -582,12 +603,12 @@ static void compiles(void **state) {
 }
 
 int main(void) {
-  static void (*const tests[])(void **) = {random_graphs, ways_to_give, hubs,
-                                           empty_graphs,  capacity,     bad_indices,
-                                           mistakes,      no_memory,    failing_launches};
-  static const char *const names[] = {"random_graphs", "ways_to_give", "hubs",
-                                      "empty_graphs",  "capacity",     "bad_indices",
-                                      "mistakes",      "no_memory",    "failing_launches"};
+  static void (*const tests[])(void **) = {
+      random_graphs, ways_to_give, hubs,     finds_splits, empty_graphs,
+      capacity,      bad_indices,  mistakes, no_memory,    failing_launches};
+  static const char *const names[] = {
+      "random_graphs", "ways_to_give", "hubs",     "finds_splits", "empty_graphs",
+      "capacity",      "bad_indices",  "mistakes", "no_memory",    "failing_launches"};
   enum { TESTS = sizeof tests / sizeof *tests };
   static struct CMUnitTest all[MAX_DEVICES * TESTS];
   static char labels[MAX_DEVICES * TESTS][96];

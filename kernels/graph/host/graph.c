@@ -366,6 +366,7 @@ static void set_counts(clb_graph *g, int64_t n_receivers, int64_t n_senders, int
   g->n_rows[CLB_BY_RECEIVER] = n_receivers;
   g->n_rows[CLB_BY_SENDER] = n_senders;
   g->n_edges = n_edges;
+  g->short_rows = false;
 }
 
 clb_status clb_graph_reserve(clb_graph *g, int64_t n_senders, int64_t n_receivers,
@@ -381,6 +382,26 @@ clb_status clb_graph_sort(clb_graph *g, int64_t n_senders, int64_t n_receivers, 
   clb_status s = sort(g, CLB_BY_RECEIVER);
   if (!s && (n_senders || !n_edges)) s = sort(g, CLB_BY_SENDER);
   if (s) set_counts(g, 0, 0, 0);
+  return s;
+}
+
+clb_status clb_graph_find_splits(clb_graph *g) {
+  clb_device *d = g->ctx->device;
+  int32_t *start = NULL, longest = 0;
+  clb_status s = CLB_OK;
+  if (g->listed || !clb_graph_used_splits(g)) return s;
+  for (int direction = 0; direction < 2 && !s; direction++) {
+    const int64_t n = g->n_rows[direction];
+    const size_t bytes = ((size_t)n + 1) * sizeof *start;
+    free(start);
+    if (!(start = malloc(bytes))) s = FAIL(g, CLB_ERROR_MEMORY, "clb_graph: no memory");
+    if (!s && n)
+      s = d->backend->read(d, &g->buffer[CLB_GRAPH_ROW_START + direction].memory, 0, start, bytes);
+    for (int64_t i = 0; i < n && !s; i++)
+      if (start[i + 1] - start[i] > longest) longest = start[i + 1] - start[i];
+  }
+  free(start);
+  g->short_rows = !s && longest <= CLB_GRAPH_SPLIT;
   return s;
 }
 

@@ -33,6 +33,7 @@ struct clb_graph {
   int64_t n_rows[2], n_edges; /* by direction: n_receivers, n_senders */
   int64_t groups;             /* maximum number of groups that share a list */
   bool whole;                 /* rows are not split, however long they are */
+  bool short_rows;            /* none is long enough: clb_graph_find_splits */
   bool listed;                /* only the lists are there, of int32; blocks of it are sorted */
   int64_t first_receiver;     /* of a block: what its receiver 0 is in the whole graph */
   bool adds;                  /* of a block: sums by sender are added to those of other blocks */
@@ -52,12 +53,16 @@ clb_status clb_graph_block(const clb_graph *listed, int64_t first, int64_t n_rec
 /* Bytes of a graph's memory, of such capacities. */
 uint64_t clb_graph_bytes(const clb_graph *g, int64_t nodes, int64_t edges);
 
+/* Reads how long rows are, which waits for the sort. Where none is split, ops launch nothing for
+   splits until the edges are others: not for graphs whose edges change under a recording. */
+clb_status clb_graph_find_splits(clb_graph *g);
+
 /* Number of split indices, including unused ones; _used_: 0 if rows are not split. */
 static inline int64_t clb_graph_splits(int64_t n_edges) {
   return n_edges > 0 ? (n_edges - 1) / CLB_GRAPH_SPLIT : 0;
 }
 static inline int64_t clb_graph_used_splits(const clb_graph *g) {
-  return g->whole ? 0 : clb_graph_splits(g->n_edges);
+  return g->whole || g->short_rows ? 0 : clb_graph_splits(g->n_edges);
 }
 
 #endif
