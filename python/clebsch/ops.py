@@ -195,7 +195,8 @@ class Convolution(Op, name="convolution", first=("graph",)):
         if "graph" in named:
             arrays = (named.pop("graph"), *arrays)
         if not arrays or not isinstance(arrays[0], Graph):
-            raise TypeError(f"graph: {arrays[0] if arrays else None!r}; it must be a clebsch.Graph")
+            given = type(arrays[0]).__name__ if arrays else "nothing"
+            raise TypeError(f"graph: {given}; it must be a clebsch.Graph")
         graph, of = arrays[0], self._passes[name]
         arrays, out, _ = self._bind(name, of.inputs, arrays[1:], named, out)
         if graph.context is not self.context:
@@ -234,6 +235,8 @@ class Convolution(Op, name="convolution", first=("graph",)):
 
     def set_table(self, values: Any) -> None:
         """The weights [knots][weights] through which splines of the length go."""
+        if not self._desc.knots:
+            raise ValueError("set_table: this op was made without knots")
         self._table = _checks.reals("values", values, (self._desc.knots, self.weights))
         for compiled in self._compiled.values():
             self._set(compiled)

@@ -248,7 +248,9 @@ class Ops(unittest.TestCase):
                   given.forward(graph, x, harmonics.forward(v), table[2:7]))
         with self.assertRaisesRegex(ValueError, r"values: an array of shape \(9, 1\); it must be \(9, "):
             lengths.set_table(table[:, :1])
-        with self.assertRaisesRegex(TypeError, "graph: None; it must be a clebsch.Graph"):
+        with self.assertRaisesRegex(ValueError, "made without knots"):
+            given.set_table(table)
+        with self.assertRaisesRegex(TypeError, "graph: nothing; it must be a clebsch.Graph"):
             op.forward()
 
     def test_ops_species(self):

@@ -7,6 +7,7 @@
 #include "tools/data/test_run.h"
 #include "tools/ops/graphs.h"
 #include "tools/ops/op.h"
+#include "tools/ops/tensor_product_tool.h"
 
 typedef enum {
   NO_WIDE_ACCESSES,
@@ -175,14 +176,15 @@ void ablation_make_graphs(work *w, ablation_case *c, bool reversed, ablation_gra
 /* The edges of each receiver, or of each sender. */
 void ablation_naive_edges(work *w, clb_graph *graph, clb_graph_order order, naive_arguments *a);
 
-/* A named product in f32 in the case's layout; the caller frees it. */
+/* A named product in f32 in the case's layout. */
 typedef struct {
+  tensor_desc *made;
   clb_tensor_product_desc desc;
-  clb_instructions found;
   clb_tensor_product_sizes sizes;
   const char *y; /* irreps of the harmonics */
 } ablation_product_desc;
 ablation_product_desc *ablation_describe(work *w, const ablation_case *c);
+void ablation_product_free(ablation_product_desc *d);
 /* The forward pass of one path in f32, ir_mul, without normalization. */
 clb_tensor_product_desc ablation_plain(const char *x, const char *y, const char *z,
                                        const clb_instruction *path);

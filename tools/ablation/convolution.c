@@ -392,5 +392,5 @@ void ablation_convolution(work *w, ablation_case *c) {
   }
   graph_free(&p.e.g);
   free(p.splines), free(p.table);
-  free(p.d);
+  ablation_product_free(p.d);
 }

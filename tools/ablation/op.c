@@ -21,34 +21,25 @@ typedef struct {
 
 static bool is_plain(const char *irreps) { return !strchr(irreps, '+'); }
 
-/* The problem of a kind, from the options that `bench` has for it; the caller frees it. */
+/* The problem of a kind; the caller frees it. */
 static void *named_problem(const ablation_case *c, const tool_op **op) {
   static const struct {
-    const char *kind, *option, *more[8];
+    const char *kind, *option, *more;
     const tool_op *op;
   } kinds[] = {
-      {"tensor_product", "--problem", {NULL}, &tool_op_tensor_product},
-      {"symmetric_contraction", "--problem", {NULL}, &tool_op_symmetric_contraction},
-      {"weight_gradient",
-       "--x",
-       {"--y", "0e", "--filter", "0e", "--shared", "--gradients", "w"},
+      {"tensor_product", "problem", "", &tool_op_tensor_product},
+      {"symmetric_contraction", "problem", "", &tool_op_symmetric_contraction},
+      {"weight_gradient", "x", "--y 0e --filter 0e --shared --gradients w",
        &tool_op_tensor_product},
-      {"norm", "--irreps", {NULL}, &tool_op_rms_norm},
-      {"convolution_given", "--problem", {NULL}, &tool_op_convolution},
+      {"norm", "irreps", "--variant nequix", &tool_op_rms_norm},
+      {"convolution_given", "problem", "", &tool_op_convolution},
   };
-  const char *argv[16] = {"bench"};
-  int k = 0, n = 1;
+  int k = 0;
   while (strcmp(kinds[k].kind, c->kind)) k++;
-  argv[n++] = kinds[k].option, argv[n++] = c->problem;
-  argv[n++] = "--layout", argv[n++] = c->layout;
-  if (c->graph) argv[n++] = "--graph", argv[n++] = c->graph;
-  for (const char *const *more = kinds[k].more; *more; more++) argv[n++] = *more;
   *op = kinds[k].op;
-  if (*op == &tool_op_rms_norm)
-    argv[n++] = "--variant", argv[n++] = is_plain(c->problem) ? "plain" : "nequix";
-  void *problem = allocate(1, (*op)->problem_bytes);
-  parse_arguments((*op)->options, n, (char **)argv, ARGP_NO_HELP, problem);
-  return problem;
+  return problem_of(*op, "--%s %s --layout %s %s%s %s", kinds[k].option, c->problem, c->layout,
+                    c->graph ? "--graph " : "", c->graph ? c->graph : "",
+                    *op == &tool_op_rms_norm && is_plain(c->problem) ? "" : kinds[k].more);
 }
 
 /* ---- naive kernels ---- */

@@ -4,30 +4,23 @@
 #include <string.h>
 
 #include "tools/ablation/ablation.h"
-#include "tools/ops/tensor_product_tool.h"
 
 ablation_product_desc *ablation_describe(work *w, const ablation_case *c) {
   ablation_product_desc *d = allocate(1, sizeof *d);
-  int i = 0;
-  while (i < STANDARD && strcmp(standard[i].name, c->problem)) i++;
-  if (i == STANDARD) fatal("bench: there is no problem '%s'", c->problem);
-  clb_layout layout = strcmp(c->layout, "mul_ir") ? CLB_IR_MUL : CLB_MUL_IR;
-  d->desc = (clb_tensor_product_desc){.irreps_x = d->found.irreps_x,
-                                      .irreps_y = d->found.irreps_y,
-                                      .irreps_z = d->found.irreps_z,
-                                      .instructions = d->found.instructions,
-                                      .layout_x = layout,
-                                      .layout_y = layout,
-                                      .layout_z = layout,
-                                      .storage = CLB_F32,
-                                      .arithmetic = CLB_F32};
-  d->y = standard[i].y;
-  if (!w->status)
-    w->status = clb_channel_wise(w->ctx, standard[i].x, standard[i].y, standard[i].filter,
-                                 CLB_SORTED, &d->found);
-  d->desc.n_instructions = d->found.n_instructions;
+  tensor_problem *p =
+      problem_of(&tool_op_tensor_product, "--problem %s --layout %s", c->problem, c->layout);
+  const clb_status s = tensor_problem_describe(w->ctx, p, &d->made);
+  if (!w->status) w->status = s;
+  d->y = p->y;
+  free(p);
+  d->desc = d->made->desc;
   if (!w->status) w->status = clb_tensor_product_measure(w->ctx, &d->desc, &d->sizes);
   return d;
+}
+
+void ablation_product_free(ablation_product_desc *d) {
+  free(d->made);
+  free(d);
 }
 
 int ablation_degrees(const ablation_product_desc *d, int *degrees) {
@@ -98,5 +91,5 @@ void ablation_sequence(work *w, ablation_case *c) {
                  off->without);
   }
   if (work_wants(w, NO_REPLAY)) add_sequence(w, work_variant(w, NO_REPLAY, 0, false), d, &l, n, 0);
-  free(d);
+  ablation_product_free(d);
 }

@@ -31,12 +31,11 @@ typedef struct {
 static const struct {
   const char *name;
   const tool_op *op;
-  const char *arguments[4];
+  const char *options;
 } ops[] = {
-    {"spherical_harmonics lmax=3", &tool_op_spherical_harmonics, {"--lmax", "3"}},
-    {"tensor_product nequip-water",
-     &tool_op_tensor_product,
-     {"--problem", "nequip-water", "--order", "found"}},
+    {"spherical_harmonics lmax=3", &tool_op_spherical_harmonics, "--lmax 3"},
+    {"tensor_product nequip-water", &tool_op_tensor_product,
+     "--problem nequip-water --order found"},
 };
 enum { N_OPS = sizeof ops / sizeof *ops, N_ROWS = sizeof all_rows / sizeof *all_rows };
 
@@ -48,12 +47,7 @@ static clb_status run_all(const small_op *s) {
 
 static clb_status prepare(small_op *s, int which) {
   const tool_op *op = ops[which].op;
-  const char *argv[5] = {"bench"};
-  int argc = 1;
-  for (; argc < 5 && ops[which].arguments[argc - 1]; argc++)
-    argv[argc] = ops[which].arguments[argc - 1];
-  s->problem = allocate(1, op->problem_bytes);
-  parse_arguments(op->options, argc, (char **)argv, ARGP_NO_HELP, s->problem);
+  s->problem = problem_of(op, "%s", ops[which].options);
   s->kernel = (tool_kernel){.problem = s->problem, .storage = CLB_F32, .arithmetic = CLB_F32};
   clb_status status = op->create(s->ctx, &s->kernel, CLB_PASS_BIT(CLB_FORWARD), &s->op);
   test_run_make(&s->data, op, &s->kernel, CLB_FORWARD, &(tool_data){.rows = s->rows}, s->rows);

@@ -195,32 +195,28 @@ static bool keep(entries *e, const char *suite, const char *only) {
 
 /* ---- problems ---- */
 
-/* The arguments of the op that an option's words stand for. */
-static int add_options(const char *options, const char *argv[]) {
-  static const char *const words[][3] = {
-      {"mul_ir", "--layout", "mul_ir"},  {"table", "--weights", "table"},
-      {"vectors", "--vectors"},          {"nequix", "--variant", "nequix"},
-      {"degree", "--variant", "degree"}, {"atomic", "--atomics"}};
-  int n = 0;
-  for (size_t i = 0; options && i < sizeof words / sizeof *words; i++)
-    for (int k = 1; strstr(options, words[i][0]) && k < 3 && words[i][k]; k++)
-      argv[n++] = words[i][k];
-  return n;
+/* Adds the options of the op that an option's words stand for. */
+static void add_options(const char *words, char *to, size_t size) {
+  static const char *const options[][2] = {
+      {"mul_ir", "--layout mul_ir"},  {"table", "--weights table"},   {"vectors", "--vectors"},
+      {"nequix", "--variant nequix"}, {"degree", "--variant degree"}, {"atomic", "--atomics"}};
+  for (size_t i = 0; words && i < sizeof options / sizeof *options; i++)
+    if (strstr(words, options[i][0])) {
+      const size_t used = strlen(to);
+      snprintf(to + used, size - used, " %s", options[i][1]);
+    }
 }
 
 static void make_problem(suite_problem *p, const entry *e) {
-  const char *argv[12] = {"bench"};
-  int n = 1;
+  char more[256] = "";
   p->op = find_op(e->op);
-  p->problem = allocate(1, p->op->problem_bytes);
   p->graph = e->graph, p->options = e->options, p->l_max = -1;
-  argv[n++] = p->op == &tool_op_spherical_harmonics ? "--lmax"
-              : p->op == &tool_op_rms_norm          ? "--irreps"
-                                                    : "--problem";
-  argv[n++] = e->problem;
-  if (e->graph) argv[n++] = "--graph", argv[n++] = e->graph;
-  n += add_options(e->options, argv + n);
-  parse_arguments(p->op->options, n, (char **)argv, ARGP_NO_HELP, p->problem);
+  add_options(e->options, more, sizeof more);
+  p->problem = problem_of(p->op, "--%s %s%s%s%s",
+                          p->op == &tool_op_spherical_harmonics ? "lmax"
+                          : p->op == &tool_op_rms_norm          ? "irreps"
+                                                                : "problem",
+                          e->problem, e->graph ? " --graph " : "", e->graph ? e->graph : "", more);
   snprintf(p->name, sizeof p->name, "%s", e->problem);
   if (p->op != &tool_op_spherical_harmonics) return;
   p->l_max = atoi(e->problem);

@@ -173,6 +173,8 @@ enum {
 extern const tool_op *const tool_ops[TOOL_OPS];
 
 const tool_op *find_op(const char *name); /* NULL: no such op */
+/* The problem of options, which blanks separate; freed by the caller. */
+void *problem_of(const tool_op *op, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* For ARGP_KEY_ARG: the op of that name, or a usage error. */
 const tool_op *wanted_op(const struct argp_state *state, const char *name);
 /* The op named among the arguments, so that its options can be known before they are parsed; NULL:

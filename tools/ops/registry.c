@@ -1,6 +1,7 @@
 /* tools/ops/registry.c - the table of ops, and functions for all of them. */
 #include "tools/ops/op.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -14,6 +15,21 @@ const tool_op *find_op(const char *name) {
   for (int i = 0; i < TOOL_OPS; i++)
     if (!strcmp(tool_ops[i]->name, name)) return tool_ops[i];
   return NULL;
+}
+
+void *problem_of(const tool_op *op, const char *format, ...) {
+  char words[1024], bench[] = "bench", *argv[32] = {bench};
+  int argc = 1;
+  va_list args;
+  va_start(args, format);
+  const size_t n = (size_t)vsnprintf(words, sizeof words, format, args) + 1;
+  va_end(args);
+  char *problem = allocate(1, op->problem_bytes + n), *rest = problem + op->problem_bytes;
+  memcpy(rest, words, n); /* which the problem may point to */
+  for (char *word; (word = strsep(&rest, " "));)
+    if (*word) argv[argc++] = word;
+  parse_arguments(op->options, argc, argv, ARGP_NO_HELP, problem);
+  return problem;
 }
 
 const tool_op *wanted_op(const struct argp_state *state, const char *name) {
