@@ -56,4 +56,56 @@ static inline void expect_same(const test_run *t, double *const *got, double *co
       fail_msg("%s, pass %d, %s: other bits", t->op->name, (int)t->pass, t->array[a].name);
 }
 
+/* Right by the reference, and nothing but rows is written; got: the results. */
+static inline void expect_right(clb_context *ctx, clb_op *handle, test_run *t, double **got) {
+  test_run_set set;
+  double error = INFINITY;
+  test_run_answer(t);
+  OK(ctx, test_run_set_make(t, ctx, handle, &set));
+  OK(ctx, test_run_once(t, handle, &set));
+  OK(ctx, test_run_error(t, &set, &error));
+  for (int a = 0; a < t->n; a++)
+    got[a] = t->array[a].output ? calloc(elements_of(&t->array[a]) + 1, sizeof **got) : NULL;
+  OK(ctx, test_run_read(t, &set, got));
+  test_run_set_free(t, &set);
+  expect_error_within(t->op, t->kernel, t->pass, &t->data, error);
+}
+
+/* Right with each of these layouts; not a bit differs from the first. */
+static inline void expect_layouts(clb_context *ctx, const tool_op *op, const tool_kernel *kernel,
+                                  clb_op *handle, clb_pass pass, tool_data data,
+                                  const tool_layout *layouts, int n) {
+  double *first[MAX_ARRAYS] = {NULL}, *got[MAX_ARRAYS] = {NULL};
+  test_run t;
+  data.layout = layouts[0];
+  test_run_make(&t, op, kernel, pass, &data, data.rows);
+  expect_right(ctx, handle, &t, first);
+  for (int i = 1; i < n; i++) {
+    t.data.layout = layouts[i];
+    expect_right(ctx, handle, &t, got);
+    expect_same(&t, first, got);
+    free_results(got);
+  }
+  free_results(first);
+  test_run_free(&t);
+}
+
+static inline clb_op *op_with(clb_context *ctx, const tool_op *op, const tool_kernel *kernel,
+                              unsigned passes) {
+  clb_op *handle = NULL;
+  OK(ctx, op->create(ctx, kernel, passes, &handle));
+  return handle;
+}
+
+/* Each of these passes, compiled alone. */
+static inline void expect_passes(clb_context *ctx, const tool_op *op, const tool_kernel *kernel,
+                                 unsigned passes, const tool_data *data) {
+  for (int pass = CLB_FORWARD; pass < PASSES; pass++) {
+    if (!(passes >> pass & 1)) continue;
+    clb_op *handle = op_with(ctx, op, kernel, CLB_PASS_BIT(pass));
+    expect_pass(ctx, op, kernel, handle, (clb_pass)pass, data);
+    clb_op_destroy(&handle);
+  }
+}
+
 #endif

@@ -11,15 +11,15 @@
 #include "kernels/grouped/host/grouped.h"
 #include "kernels/norm/host/rms_norm.h"
 
-static const int places[] = {LIMITS_NVIDIA,           LIMITS_AMD,
+static const int limits[] = {LIMITS_NVIDIA,           LIMITS_AMD,
                              LIMITS_TWO_SUBGROUPS,    LIMITS_NO_SUBGROUPS,
                              LIMITS_CPU_NO_SUBGROUPS, LIMITS_SMALL_GROUPS};
-enum { PLACES = sizeof places / sizeof *places };
+enum { LIMITS = sizeof limits / sizeof *limits };
 
 static clb_context *open_place(int i) {
   clb_context *ctx = NULL;
   OK(ctx, clb_context_create("cpu:interpreter", &ctx));
-  ctx->device->limits = device_limits[places[i]].limits;
+  ctx->device->limits = device_limits[limits[i]].limits;
   mutate(ctx);
   return ctx;
 }
@@ -30,57 +30,40 @@ static int candidates_of(clb_op *op, int pass, clb_schedule *list) {
                                                         list);
 }
 
-static void products(void **state) {
-  static const struct {
-    const char *x, *y, *filter;
-    clb_layout layout;
-  } cases[] = {{"19x0e+19x1o", SH1, SH1, CLB_IR_MUL},
-               {"33x0e+33x1o", SH1, SH1, CLB_MUL_IR},
-               {"5x0e+13x1o", SH1, SH1, CLB_MUL_IR},
-               {"40x0e", SH2, SH2, CLB_IR_MUL}};
-  clb_context *ctx = *state;
-  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-    static clb_instructions found;
-    OK(ctx, clb_channel_wise(ctx, cases[i].x, cases[i].y, cases[i].filter, CLB_AS_FOUND, &found));
-    clb_tensor_product_desc desc = {.irreps_x = found.irreps_x,
-                                    .irreps_y = found.irreps_y,
-                                    .irreps_z = found.irreps_z,
-                                    .instructions = found.instructions,
-                                    .n_instructions = found.n_instructions,
-                                    .layout_x = cases[i].layout,
-                                    .layout_z = cases[i].layout,
-                                    .layout_y = cases[i].layout,
-                                    .storage = CLB_F32,
-                                    .arithmetic = CLB_F32};
-    test_product *p = product_create(ctx, &desc, dense_golden_3j);
-    for (int pass = 0; pass <= CLB_DOUBLE_BACKWARD; pass++) {
-      clb_schedule list[CLB_MAX_CANDIDATES];
-      for (int n = candidates_of(op_of(p, pass), pass, list), s = 0; s < n; s++) {
-        OK(ctx, clb_op_set_schedule(op_of(p, pass), (clb_pass)pass, &list[s]));
-        run_and_compare(p, pass, 7, 3);
-      }
+/* A pass of an op, by each candidate. */
+static void each_candidate(clb_context *ctx, const tool_op *op, const tool_kernel *kernel,
+                           const tool_data *data) {
+  for (int pass = 0; pass <= CLB_DOUBLE_BACKWARD; pass++) {
+    clb_schedule list[CLB_MAX_CANDIDATES];
+    clb_op *handle = op_with(ctx, op, kernel, CLB_PASS_BIT(pass));
+    for (int n = candidates_of(handle, pass, list), s = 0; s < n; s++) {
+      OK(ctx, clb_op_set_schedule(handle, (clb_pass)pass, &list[s]));
+      expect_pass(ctx, op, kernel, handle, (clb_pass)pass, data);
     }
-    product_destroy(p);
+    clb_op_destroy(&handle);
   }
+}
+
+static void products(void **state) {
+#define CASE(x, filter, l) FOUND(x, filter, filter, CLB_AS_FOUND, LAYOUTS_OF(l, l, l))
+  static const tensor_problem cases[] = {
+      CASE("19x0e+19x1o", SH1, IR_MUL), CASE("33x0e+33x1o", SH1, MUL_IR),
+      CASE("5x0e+13x1o", SH1, MUL_IR), CASE("40x0e", SH2, IR_MUL)};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+    each_candidate(*state, &tool_op_tensor_product, &(tool_kernel){&cases[i], F32, false},
+                   &(tool_data){.rows = 7});
 }
 
 static void convolutions(void **state) {
   static const int which[] = {SMALL, KNOTTED, EVEN_MUL_IR, SHORT};
-  place at = {.device = {.name = "cpu:interpreter", .ctx = *state}};
-  edge_list e = hub_edges(9, 7, 110, 73, 5);
-  for (size_t i = 0; i < sizeof which / sizeof *which; i++)
-    for (int pass = 0; pass <= CLB_DOUBLE_BACKWARD; pass++) {
-      clb_convolution_desc desc = describe(&at, which[i]);
-      convolution *c = convolution_create(*state, &desc);
-      clb_schedule list[CLB_MAX_CANDIDATES];
-      for (int n = candidates_of(convolution_op(c, pass), pass, list), s = 0; s < n; s++) {
-        OK(at.device.ctx, clb_op_set_schedule(c->op[pass], (clb_pass)pass, &list[s]));
-        convolve_and_compare(c, pass, &e, graph_at(&at, &e), (manner){ALIGNED, MAX}, 3);
-      }
-      convolution_destroy(c);
-    }
-  clb_graph_destroy(&at.graph);
-  edges_destroy(&e);
+  convolution_graph e = hub_edges(9, 7, 110, 73, 5);
+  for (size_t i = 0; i < sizeof which / sizeof *which; i++) {
+    convolution_problem p = convolution_by(AS_GIVEN, which[i], 0);
+    p.edges = &e;
+    each_candidate(*state, &tool_op_convolution, &(tool_kernel){&p, F64, false},
+                   &(tool_data){e.n_edges, LAYOUT_ALIGNED, true});
+  }
+  convolution_graph_free(&e);
 }
 
 /* Many edges, on few nodes and on all: lanes have the same digit. */
@@ -373,7 +356,7 @@ static void optimizers(void **state) {
 /* ---- what happened to the mutants ---- */
 
 /* One line for each kernel by name. */
-static void table(void) {
+static void print_table(void) {
   printf("%-36s %8s %9s %6s %7s %6s %6s\n", "kernel", "variants", "barriers", "race", "number",
          "error", "lives");
   for (const mutants *m = mutation.kernels; m; m = m->next) {
@@ -531,12 +514,12 @@ int main(int argc, char **argv) {
                {"neighbours", neighbours},   {"norms", norms},
                {"optimizers", optimizers}};
   enum { TESTS = sizeof tests / sizeof *tests };
-  static char labels[PLACES * TESTS][64];
-  static struct CMUnitTest all[PLACES * TESTS + 2];
-  clb_context *ctx[PLACES];
+  static char labels[LIMITS * TESTS][64];
+  static struct CMUnitTest all[LIMITS * TESTS + 2];
+  clb_context *ctx[LIMITS];
   int n = 0;
   (void)argv;
-  for (int i = 0; i < (int)PLACES; i++) {
+  for (int i = 0; i < (int)LIMITS; i++) {
     ctx[i] = open_place(i);
     for (int t = 0; t < TESTS; t++, n++) {
       snprintf(labels[n], sizeof labels[n], "barriers_%s[%d]", tests[t].name, i);
@@ -546,8 +529,8 @@ int main(int argc, char **argv) {
   all[n++] = (struct CMUnitTest)cmocka_unit_test(all_were_tried);
   all[n++] = (struct CMUnitTest)cmocka_unit_test(all_are_needed);
   int failed = _cmocka_run_group_tests("barriers", all, (size_t)n, NULL, NULL);
-  if (argc > 1) table();
-  for (int i = 0; i < (int)PLACES; i++) clb_context_destroy(&ctx[i]);
+  if (argc > 1) print_table();
+  for (int i = 0; i < (int)LIMITS; i++) clb_context_destroy(&ctx[i]);
   mutants_free();
   return failed;
 }

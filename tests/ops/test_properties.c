@@ -2,11 +2,10 @@
    mathematical property: each pass is the derivative of the one before, rotations and inversions
    commute with it, and neither layout nor repetition changes a bit. The interpreter runs them with
    the limits of several devices in turn. */
-#include "tests/ops/op_runs.h"
+#include "tests/ops/op_choices.h"
 
 #include "src/runtime/context.h"
 #include "tests/fakes/device_limits.h"
-#include "tools/ops/convolution/convolution_tool.h"
 #include "tools/reference/reference_irreps.h"
 #include "tools/reference/reference_spherical_harmonics.h"
 
@@ -126,37 +125,14 @@ static void derivatives(const subject *s) {
 
 /* ---- rows ---- */
 
-/* Right by the reference, and nothing but rows is written; got: the results. */
-static void right(const subject *s, test_run *t, double **got) {
-  test_run_set set;
-  double error = INFINITY;
-  test_run_answer(t);
-  OK(s->ctx, test_run_set_make(t, s->ctx, s->handle, &set));
-  OK(s->ctx, test_run_once(t, s->handle, &set));
-  OK(s->ctx, test_run_error(t, &set, &error));
-  for (int a = 0; a < t->n; a++)
-    got[a] = t->array[a].output ? calloc(elements_of(&t->array[a]) + 1, sizeof **got) : NULL;
-  OK(s->ctx, test_run_read(t, &set, got));
-  test_run_set_free(t, &set);
-  expect_error_within(s->op, &s->kernel, t->pass, &t->data, error);
-}
-
 /* Dense rows, and again: not a bit differs, nor with gaps, save that norms take the sums of wide
    accesses in another order. */
 static void layouts(const subject *s, clb_pass pass) {
   static const tool_layout all[] = {LAYOUT_DENSE, LAYOUT_DENSE, LAYOUT_ALIGNED, LAYOUT_PADDED};
-  double *first[MAX_ARRAYS] = {NULL}, *got[MAX_ARRAYS] = {NULL};
-  test_run t;
-  make(s, pass, &t);
-  right(s, &t, first);
-  for (int i = 1; i < 4; i++) {
-    t.data.layout = all[i];
-    right(s, &t, got);
-    if (s->op != &tool_op_rms_norm || i == 1) expect_same(&t, first, got);
-    free_results(got);
-  }
-  free_results(first);
-  test_run_free(&t);
+  const bool same = s->op != &tool_op_rms_norm;
+  expect_layouts(s->ctx, s->op, &s->kernel, s->handle, pass, s->data, all, same ? 4 : 2);
+  for (int i = 2; i < 4 && !same; i++)
+    expect_layouts(s->ctx, s->op, &s->kernel, s->handle, pass, s->data, all + i, 1);
 }
 
 /* And with one row for all, and one row alone. */
@@ -364,27 +340,6 @@ static void equivariance(const subject *s) {
 
 /* ---- sets of gradients, and of incoming ones ---- */
 
-typedef struct {
-  unsigned *gradients, *incoming; /* of a problem; NULL: the op has none */
-  size_t bytes;                   /* of the problem */
-} choices;
-
-#define CHOICES(type, desc)                                                                        \
-  ((choices){&((type *)problem)->desc gradients, &((type *)problem)->desc incoming, sizeof(type)})
-static choices choices_of(const tool_op *op, void *problem) {
-  if (op == &tool_op_tensor_product) return CHOICES(tensor_problem, desc.);
-  if (op == &tool_op_convolution) return CHOICES(convolution_problem, product.desc.);
-  if (op == &tool_op_symmetric_contraction) return CHOICES(clb_symmetric_contraction_desc, );
-  if (op == &tool_op_rms_norm) return CHOICES(clb_rms_norm_desc, );
-  if (op == &tool_op_linear) return CHOICES(clb_linear_desc, );
-  return (choices){NULL, NULL, 0};
-}
-
-static bool has_all(const tool_op *op, const void *problem) {
-  const choices c = choices_of(op, (void *)problem);
-  return !c.gradients || !(*c.gradients | *c.incoming);
-}
-
 /* Of 15 x 7 sets every problem tries some, and all problems together each; every second one adds to
    what the outputs hold. */
 static void subsets(const subject *s) {
@@ -430,16 +385,6 @@ static clb_context *context_of(int i) {
   OK(NULL, clb_context_create("cpu:interpreter", &contexts[i]));
   if (devices[i] >= 0) contexts[i]->device->limits = device_limits[devices[i]].limits;
   return contexts[i];
-}
-
-static bool seen(const tool_op *op, int k) {
-  char text[512], earlier[512];
-  op->print(op->cases[k].kernel.problem, text, sizeof text);
-  for (int i = 0; i < k; i++) {
-    op->print(op->cases[i].kernel.problem, earlier, sizeof earlier);
-    if (!strcmp(text, earlier)) return true;
-  }
-  return false;
 }
 
 /* Rows of the problem's data; edges of a graph, which is small. */

@@ -3,8 +3,9 @@
    after; on every device that runs here, or $CLB_DEVICE. */
 #include "backends/opencl/opencl.h"
 #include "kernels/linear/host/matmul.h"
-#include "tests/fakes/device_limits.h"
-#include "tests/ops/tensor_product/product_arrays.h"
+#include "tests/ops/places.h"
+
+#include <math.h>
 
 enum { EDGES = 37, NODES = 9, M = 7, N = 6, K = 5 };
 enum { V, Y, X, W, Z, G, G_X, G_Y, G_W, WORK, A, B, C, BUFFERS };
@@ -34,7 +35,7 @@ static clb_graph *make_graph(clb_context *ctx) {
 }
 
 /* All results are added to the outputs, so that every replay has an effect. */
-static scene make_scene(device *on) {
+static scene make_scene(place *on) {
   static const int degrees[] = {0, 1};
   scene s = {.ctx = context_of(on)};
   clb_instructions *found = calloc(1, sizeof *found);
@@ -499,7 +500,7 @@ static void first_unaligned(void **state) {
 
 /* A context is destroyed while it records. */
 static void given_up(void **state) {
-  device d = *(device *)*state;
+  place d = *(place *)*state;
   d.ctx = NULL;
   scene s = make_scene(&d);
   set on = make_set(&s, 1);
@@ -511,14 +512,14 @@ static void given_up(void **state) {
 }
 
 int main(void) {
-  static const device_test tests[] = {{"replays", replays, EVERYWHERE},
-                                      {"replaced", replaced, EVERYWHERE},
-                                      {"nested", nested, EVERYWHERE},
-                                      {"none", none, EVERYWHERE},
-                                      {"refuses", refuses, EVERYWHERE},
-                                      {"unaligned", unaligned, HOST},
-                                      {"library_refuses", library_refuses, EVERYWHERE},
-                                      {"first_unaligned", first_unaligned, HOST},
-                                      {"given_up", given_up, EVERYWHERE}};
-  return run_on_devices("recording", tests, sizeof tests / sizeof *tests);
+  static const place_test tests[] = {{"replays", replays, SLOW},
+                                     {"replaced", replaced, SLOW},
+                                     {"nested", nested, SLOW},
+                                     {"none", none, SLOW},
+                                     {"refuses", refuses, SLOW},
+                                     {"unaligned", unaligned, BRISK},
+                                     {"library_refuses", library_refuses, SLOW},
+                                     {"first_unaligned", first_unaligned, BRISK},
+                                     {"given_up", given_up, SLOW}};
+  return RUN_AT_PLACES("recording", tests);
 }

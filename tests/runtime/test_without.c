@@ -8,62 +8,60 @@ enum { WITHOUT = sizeof without / sizeof *without };
 
 /* ---- results ---- */
 
-static clb_graph *graph_of(clb_context *ctx, const edge_list *e) {
-  clb_graph *g;
-  OK(ctx, clb_graph_create(ctx, 0, 0, &g));
-  OK(ctx, clb_graph_update(g, e->rows[LIKE_X], e->rows[LIKE_Z], e->rows[LIKE_Y], CLB_I32,
-                           (clb_index_list){.host = e->senders},
-                           (clb_index_list){.host = e->receivers}));
-  return g;
+/* Ops that were created without, used when all are enabled again; each pass. */
+static void stays_right(place *at, const tool_op *op, const tool_kernel *kernel, unsigned what,
+                        tool_data data) {
+  clb_context *ctx = context_of(at);
+  OK(ctx, clb_context_disable(ctx, what));
+  clb_op *handle[] = {op_with(ctx, op, kernel, F), op_with(ctx, op, kernel, B),
+                      op_with(ctx, op, kernel, D)};
+  for (int pass = 0; pass <= CLB_DOUBLE_BACKWARD; pass++) {
+    test_run t;
+    test_run_set set;
+    double error = INFINITY;
+    if (op->on_graph) data.layout = pass % 2 ? LAYOUT_PADDED : LAYOUT_ALIGNED;
+    test_run_make(&t, op, kernel, (clb_pass)pass, &data, data.rows);
+    test_run_answer(&t);
+    OK(ctx, clb_context_disable(ctx, what));
+    OK(ctx, test_run_set_make(&t, ctx, handle[pass], &set)); /* and its graph */
+    OK(ctx, clb_context_disable(ctx, 0));
+    OK(ctx, test_run_once(&t, handle[pass], &set));
+    OK(ctx, test_run_error(&t, &set, &error));
+    expect_error_within(op, kernel, t.pass, &data, error);
+    test_run_set_free(&t, &set);
+    test_run_free(&t);
+    clb_op_destroy(&handle[pass]);
+  }
 }
 
-/* Ops and graphs that were created without, used when all are enabled again. */
 static void convolutions(void **state) {
   static const int which[] = {KNOTTED, EVEN_MUL_IR, GAPS};
   place *at = *state;
-  clb_context *ctx = context_at(at);
-  edge_list edges[] = {edges_of(10), edges_of(SQUARE)};
+  convolution_graph edges[] = {edges_of(10), edges_of(SQUARE)};
   for (int i = 0; i < WITHOUT; i++)
     for (int k = 0;
-         k < many(&at->device, 1, SANITIZED ? 1 : 2, SANITIZED ? 2 : sizeof which / sizeof *which);
-         k++) {
-      if (at->device.effort == SLOW && without[i] != ALL) continue;
-      clb_convolution_desc d = describe(at, which[k]);
-      edge_list *e = &edges[(i + k) % 2];
-      d.product.accumulate = k % 2;
-      d.atomics = k == 1;
-      OK(ctx, clb_context_disable(ctx, without[i]));
-      convolution *c = convolution_create(ctx, &d);
-      clb_graph *g = graph_of(ctx, e);
-      for (int pass = 0; pass <= CLB_DOUBLE_BACKWARD; pass++) convolution_op(c, pass);
-      OK(ctx, clb_context_disable(ctx, 0));
-      for (int pass = 0; pass <= CLB_DOUBLE_BACKWARD; pass++)
-        convolve_and_compare(
-            c, pass, e, g,
-            (manner){pass % 2 ? APART : ALIGNED, pass == CLB_DOUBLE_BACKWARD ? MIN : MAX}, 3);
-      clb_graph_destroy(&g);
-      convolution_destroy(c);
+         k < many(at, 1, SANITIZED ? 1 : 2, SANITIZED ? 2 : sizeof which / sizeof *which); k++) {
+      if (at->effort == SLOW && without[i] != ALL) continue;
+      convolution_problem p = convolution_by(AS_GIVEN, which[k], 0);
+      p.edges = &edges[(i + k) % 2];
+      p.atomics = k == 1;
+      p.workspace = k == 2 ? MIN_WORKSPACE : MAX_WORKSPACE;
+      stays_right(at, &tool_op_convolution, &(tool_kernel){&p, F64, k % 2}, without[i],
+                  (tool_data){.rows = p.edges->n_edges, .hard = true});
     }
-  for (int i = 0; i < 2; i++) edges_destroy(&edges[i]);
+  for (int i = 0; i < 2; i++) convolution_graph_free(&edges[i]);
 }
 
 static void products(void **state) {
-  static const int which[] = {PARITIES, KNOTTED, MIXED};
+  static const int which[] = {PARITIES, KNOTTED, UNEVEN};
   place *at = *state;
-  clb_context *ctx = context_at(at);
   for (int i = 0; i < WITHOUT; i++)
-    for (int k = 0; k < many(&at->device, 1, 1, SANITIZED ? 2 : sizeof which / sizeof *which);
-         k++) {
+    for (int k = 0; k < many(at, 1, 1, SANITIZED ? 2 : sizeof which / sizeof *which); k++) {
       if (without[i] & CLB_SPLIT_ROWS && without[i] != ALL) continue; /* products have no graph */
-      if (at->device.effort == SLOW && without[i] != ALL) continue;
-      clb_tensor_product_desc d = describe(at, which[k]).product;
-      d.accumulate = k % 2;
-      OK(ctx, clb_context_disable(ctx, without[i]));
-      test_product *p = product_create(ctx, &d, dense_golden_3j);
-      for (int pass = 0; pass <= CLB_DOUBLE_BACKWARD; pass++) op_of(p, pass);
-      OK(ctx, clb_context_disable(ctx, 0));
-      for (int pass = 0; pass <= CLB_DOUBLE_BACKWARD; pass++) run_and_compare(p, pass, 37, 5);
-      product_destroy(p);
+      if (at->effort == SLOW && without[i] != ALL) continue;
+      stays_right(at, &tool_op_tensor_product,
+                  &(tool_kernel){&convolution_list[which[k]].product, F64, k % 2}, without[i],
+                  (tool_data){.rows = 37});
     }
 }
 
@@ -82,13 +80,10 @@ static int wide_accesses(const ir_kernel *k) {
 }
 
 static clb_op *convolution_without(place *at, int which, unsigned what) {
-  clb_context *ctx = context_at(at);
-  clb_convolution_desc d = describe(at, which);
-  clb_op *op;
-  d.product.storage = d.product.arithmetic = CLB_F32;
-  d.product.passes = 3;
+  clb_context *ctx = context_of(at);
   OK(ctx, clb_context_disable(ctx, what));
-  OK(ctx, clb_convolution_create(ctx, &d, &op));
+  clb_op *op = op_with(ctx, &tool_op_convolution,
+                       &(tool_kernel){&convolution_list[which], F32, false}, F | B);
   OK(ctx, clb_context_disable(ctx, 0));
   return op;
 }
@@ -128,14 +123,17 @@ static void kernels(void **state) {
 
 /* Long rows have no pieces, and need no memory for their sums. */
 static void graphs_without(void **state) {
-  place *at = *state;
-  clb_context *ctx = context_at(at);
-  edge_list e = edges_of(11);
-  clb_op *op = convolution_without(at, SMALL, 0);
+  clb_context *ctx = context_of(*state);
+  convolution_graph e = edges_of(11);
+  clb_op *op = convolution_without(*state, SMALL, 0);
   uint64_t min, max[2];
   for (int i = 0; i < 2; i++) {
+    clb_graph *g = NULL;
     OK(ctx, clb_context_disable(ctx, i ? CLB_SPLIT_ROWS : 0));
-    clb_graph *g = graph_of(ctx, &e);
+    OK(ctx, clb_graph_create(ctx, 0, 0, &g));
+    OK(ctx, clb_graph_update(g, e.n_senders, e.n_receivers, e.n_edges, CLB_I32,
+                             (clb_index_list){.host = e.senders},
+                             (clb_index_list){.host = e.receivers}));
     OK(ctx, clb_convolution_workspace(op, CLB_FORWARD, g, &min, &max[i]));
     clb_graph_destroy(&g);
   }
@@ -143,28 +141,22 @@ static void graphs_without(void **state) {
   assert_true(max[0] > 0);
   assert_int_equal(max[1], 0);
   clb_op_destroy(&op);
-  edges_destroy(&e);
+  convolution_graph_free(&e);
 }
 
 /* A long row whose edges are processed in two parts: each finds its own edges among all of the
    row's. */
 static void parts(void **state) {
-  place *at = *state;
-  clb_context *ctx = context_at(at);
-  edge_list e = hub_edges(20, 12, 9000, 8500, 1);
-  clb_convolution_desc d = describe(at, TINY);
-  convolution *c = convolution_create(ctx, &d);
-  OK(ctx, clb_context_disable(ctx, CLB_SPLIT_ROWS));
-  clb_graph *g = graph_of(ctx, &e);
-  OK(ctx, clb_context_disable(ctx, 0));
-  convolve_and_compare(c, CLB_BACKWARD, &e, g, (manner){DENSE, MIN}, 3);
-  clb_graph_destroy(&g);
-  convolution_destroy(c);
-  edges_destroy(&e);
+  convolution_graph e = hub_edges(20, 12, 9000, 8500, 1);
+  convolution_problem p = convolution_by(AS_GIVEN, TINY, 0);
+  p.edges = &e, p.workspace = MIN_WORKSPACE;
+  stays_right(*state, &tool_op_convolution, &(tool_kernel){&p, F64, false}, CLB_SPLIT_ROWS,
+              (tool_data){.rows = e.n_edges});
+  convolution_graph_free(&e);
 }
 
 static void refusals(void **state) {
-  clb_context *ctx = context_at(*state);
+  clb_context *ctx = context_of(*state);
   assert_int_equal(clb_context_disable(NULL, 0), CLB_ERROR_ARGUMENT);
   assert_int_equal(clb_context_disable(ctx, ALL + 1), CLB_ERROR_ARGUMENT);
   assert_non_null(strstr(clb_error(ctx), "clb_context_disable: optimisations is 0x8"));
@@ -174,5 +166,5 @@ int main(void) {
   static const place_test tests[] = {
       {"convolutions", convolutions, 0}, {"products", products, 0}, {"kernels", kernels, THOROUGH},
       {"graphs", graphs_without, BRISK}, {"parts", parts, BRISK},   {"refusals", refusals, 0}};
-  return run_at_places("without", tests, sizeof tests / sizeof *tests);
+  return RUN_CONVOLUTIONS("without", tests);
 }

@@ -16,101 +16,77 @@ static int list_candidates(clb_op *op, int pass, clb_schedule *list) {
 
 /* On slow devices two of them are enough. */
 static int tried(const place *at, int n) {
-  return n > 2 && at->gpu < 0 && at->device.effort != THOROUGH ? 2 : n;
+  return n > 2 && at->gpu < 0 && at->effort != THOROUGH ? 2 : n;
 }
 
 static void give(clb_op *op, int pass, const clb_schedule *s) {
   OK(op->ctx, clb_op_set_schedule(op, (clb_pass)pass, s));
 }
 
+/* Those of a pass, each right. */
+static void each_candidate(place *at, const tool_op *op, const tool_kernel *kernel, int pass,
+                           tool_data data) {
+  clb_schedule list[CLB_MAX_CANDIDATES];
+  clb_op *handle = op_with(context_of(at), op, kernel, CLB_PASS_BIT(pass));
+  int n = list_candidates(handle, pass, list);
+  for (int s = 0; s < tried(at, n); s++) {
+    give(handle, pass, &list[s]);
+    if (data.layout) data.layout = s % 2 ? LAYOUT_PADDED : LAYOUT_ALIGNED;
+    expect_pass(at->ctx, op, kernel, handle, (clb_pass)pass, &data);
+  }
+  clb_op_destroy(&handle);
+}
+
 static void each_product(void **state) {
   static const int which[] = {PARITIES, BARE, EVEN_MUL_IR, KNOTTED,
-                              MIXED,    EVEN, COUNTS,      MACE_MEDIUM};
-  place *at = *state;
+                              UNEVEN,   EVEN, COUNTS,      MACE_MEDIUM};
   for (int i = 0;
-       i < many(&at->device, 1, SANITIZED ? 1 : 2, SANITIZED ? 2 : sizeof which / sizeof *which);
-       i++) {
-    clb_tensor_product_desc desc = describe(at, which[i]).product;
-    desc.accumulate = i % 2;
-    test_product *p = product_create(context_at(at), &desc, dense_golden_3j);
-    for (int pass = 0; pass <= (i < 2 ? CLB_TRIPLE_BACKWARD : CLB_DOUBLE_BACKWARD); pass++) {
-      clb_schedule list[CLB_MAX_CANDIDATES];
-      int n = list_candidates(op_of(p, pass), pass, list);
-      for (int s = 0; s < tried(at, n); s++) {
-        give(op_of(p, pass), pass, &list[s]);
-        run_and_compare(p, pass, pass == CLB_FORWARD ? 37 : 11, 5);
-      }
-    }
-    product_destroy(p);
+       i < many(*state, 1, SANITIZED ? 1 : 2, SANITIZED ? 2 : sizeof which / sizeof *which); i++) {
+    const tensor_problem p = convolution_list[which[i]].product;
+    for (int pass = 0; pass <= (i < 2 ? CLB_TRIPLE_BACKWARD : CLB_DOUBLE_BACKWARD); pass++)
+      each_candidate(*state, &tool_op_tensor_product, &(tool_kernel){&p, F64, i % 2}, pass,
+                     (tool_data){.rows = pass == CLB_FORWARD ? 37 : 11});
   }
 }
 
 static void each_convolution(void **state) {
   static const int which[] = {SMALL, KNOTTED, EVEN, COUNTS, SCALARS, EVEN_MUL_IR, SHORT};
-  place *at = *state;
-  edge_list e = random_edges(11, 13, 40, 1);
-  for (int i = 0; i < many(&at->device, 1, 1, SANITIZED ? 2 : sizeof which / sizeof *which); i++) {
-    convolution *c = get(at, which[i]);
-    for (int pass = 0; pass <= CLB_DOUBLE_BACKWARD; pass++) {
-      clb_schedule list[CLB_MAX_CANDIDATES];
-      int n = list_candidates(convolution_op(c, pass), pass, list);
-      for (int s = 0; s < tried(at, n); s++) {
-        give(c->op[pass], pass, &list[s]);
-        convolve_and_compare(c, pass, &e, graph_at(at, &e), (manner){s % 2 ? APART : ALIGNED, MAX},
-                             3);
-      }
-    }
+  convolution_graph e = random_edges(11, 13, 40, 1);
+  for (int i = 0; i < many(*state, 1, 1, SANITIZED ? 2 : sizeof which / sizeof *which); i++) {
+    convolution_problem p = convolution_by(AS_GIVEN, which[i], 0);
+    p.edges = &e;
+    for (int pass = 0; pass <= CLB_DOUBLE_BACKWARD; pass++)
+      each_candidate(*state, &tool_op_convolution, &(tool_kernel){&p, F64, false}, pass,
+                     (tool_data){e.n_edges, LAYOUT_ALIGNED, true});
   }
-  edges_destroy(&e);
-}
-
-enum { POINTS = 131, HARMONICS = 6 * 6 + 1 };
-
-/* All results of a pass, one after the other. */
-static void run_harmonics(clb_op *op, int pass, double *all) {
-  const int columns[] = {3, HARMONICS, 3, 3, HARMONICS}, inputs = pass + 1,
-            n_arrays = pass == CLB_DOUBLE_BACKWARD ? 5 : inputs + 1;
-  clb_rows r[5];
-  for (int i = 0; i < n_arrays; i++) {
-    uint64_t seed = (uint64_t)i;
-    double x[POINTS * HARMONICS];
-    for (int j = 0; j < POINTS * columns[i]; j++) x[j] = i < inputs ? test_random(&seed) : NAN;
-    r[i] = (clb_rows){0};
-    OK(op->ctx,
-       clb_buffer_create(op->ctx, sizeof(double) * POINTS * (size_t)columns[i], &r[i].buffer));
-    OK(op->ctx, clb_buffer_write(r[i].buffer, 0, x, sizeof(double) * POINTS * (size_t)columns[i]));
-  }
-  if (pass == CLB_FORWARD) OK(op->ctx, clb_spherical_harmonics_forward(op, POINTS, r[0], r[1]));
-  if (pass == CLB_BACKWARD)
-    OK(op->ctx, clb_spherical_harmonics_backward(op, POINTS, r[0], r[1], r[2]));
-  if (pass == CLB_DOUBLE_BACKWARD)
-    OK(op->ctx, clb_spherical_harmonics_double_backward(op, POINTS, r[0], r[1], r[2], r[3], r[4]));
-  for (int i = inputs; i < n_arrays; all += POINTS * columns[i++])
-    OK(op->ctx, clb_buffer_read(r[i].buffer, 0, all, sizeof(double) * POINTS * (size_t)columns[i]));
-  for (int i = 0; i < n_arrays; i++) clb_buffer_destroy(&r[i].buffer);
+  convolution_graph_free(&e);
 }
 
 /* The results are equal to the last bit, because a schedule says only how rows are read and
    written. */
 static void each_harmonics(void **state) {
   static const int degrees[] = {0, 1, 2, 3, 4, 5, 0};
-  place *at = *state;
-  clb_op *op;
-  const clb_spherical_harmonics_desc desc = {degrees, 7, CLB_INTEGRAL, 1, CLB_F64, CLB_F64, 0, 7};
-  OK(context_at(at), clb_spherical_harmonics_create(at->device.ctx, &desc, &op));
+  static const clb_spherical_harmonics_desc desc = {
+      .degrees = degrees, .n_degrees = 7, .normalization = CLB_INTEGRAL, .normalize = 1};
+  const tool_kernel kernel = {&desc, F64, false};
+  const tool_data data = {.rows = 131};
+  clb_context *ctx = context_of(*state);
+  clb_op *op = op_with(ctx, &tool_op_spherical_harmonics, &kernel, 7);
   for (int pass = 0; pass <= CLB_DOUBLE_BACKWARD; pass++) {
-    static double want[POINTS * (HARMONICS + 3)], found[POINTS * (HARMONICS + 3)];
+    double *want[MAX_ARRAYS] = {NULL}, *found[MAX_ARRAYS] = {NULL};
     clb_schedule list[CLB_MAX_CANDIDATES];
-    int n = list_candidates(op, pass, list), columns = pass == CLB_FORWARD    ? HARMONICS
-                                                       : pass == CLB_BACKWARD ? 3
-                                                                              : HARMONICS + 3;
-    run_harmonics(op, pass, want);
-    for (int i = 0; i < POINTS * columns; i++) assert_false(isnan(want[i]));
-    for (int s = 1; s < tried(at, n); s++) {
+    test_run t;
+    int n = list_candidates(op, pass, list);
+    test_run_make(&t, &tool_op_spherical_harmonics, &kernel, (clb_pass)pass, &data, data.rows);
+    expect_right(ctx, op, &t, want);
+    for (int s = 1; s < tried(*state, n); s++) {
       give(op, pass, &list[s]);
-      run_harmonics(op, pass, found);
-      assert_memory_equal(found, want, sizeof(double) * POINTS * (size_t)columns);
+      take_results(ctx, op, &t, found);
+      expect_same(&t, want, found);
+      free_results(found);
     }
+    free_results(want);
+    test_run_free(&t);
   }
   clb_op_destroy(&op);
 }
@@ -251,5 +227,5 @@ int main(void) {
                                      {"harmonics", each_harmonics, 0}};
   const struct CMUnitTest all[] = {cmocka_unit_test(named_problems)};
   int failed = cmocka_run_group_tests(all, NULL, NULL);
-  return failed + run_at_places("candidates", tests, sizeof tests / sizeof *tests);
+  return failed + RUN_CONVOLUTIONS("candidates", tests);
 }

@@ -9,10 +9,11 @@
 
 #include "tools/common/dtype.h"
 
-/* Elements before the first row, and between rows. */
+/* Elements before the first row, and between rows: more in each array than in the one before,
+   at most three times as many between. */
 static const struct {
-  int offset, padding;
-} layouts[LAYOUTS] = {[LAYOUT_PADDED] = {5, 3}, [LAYOUT_ALIGNED] = {4, 4}};
+  int offset, padding, more;
+} layouts[LAYOUTS] = {[LAYOUT_PADDED] = {5, 3, 1}, [LAYOUT_ALIGNED] = {4, 4, 4}};
 
 /* Bytes before, between and behind the rows: NaN in inputs, to detect their use, and a number in
    outputs, to detect that they are overwritten, even by NaN. */
@@ -31,10 +32,12 @@ static int64_t known_rows(const test_run *t, int a) {
 }
 
 static int64_t pitch(const test_run *t, int a) { /* elements from one row to the next */
-  return t->array[a].width + layouts[t->data.layout].padding;
+  return t->array[a].width + layouts[t->data.layout].padding + a % 3 * layouts[t->data.layout].more;
 }
 
-static int64_t offset(const test_run *t) { return layouts[t->data.layout].offset; }
+static int64_t offset(const test_run *t, int a) {
+  return layouts[t->data.layout].offset + a * layouts[t->data.layout].more;
+}
 
 static size_t guard_bytes(const test_run *t,
                           int a) { /* elements after the last row: space for one extra row */
@@ -42,7 +45,7 @@ static size_t guard_bytes(const test_run *t,
 }
 
 static uint64_t array_bytes(const test_run *t, int a) {
-  return (uint64_t)(offset(t) + rows_of(t, a) * pitch(t, a)) * dtype_bytes(t->kernel->storage) +
+  return (uint64_t)(offset(t, a) + rows_of(t, a) * pitch(t, a)) * dtype_bytes(t->kernel->storage) +
          guard_bytes(t, a);
 }
 
@@ -220,9 +223,10 @@ static void *image_of(const test_run *t, int a) {
 }
 
 static clb_status write_guards(const test_run *t, int a, clb_buffer *buffer) {
-  size_t before = (size_t)offset(t) * dtype_bytes(t->kernel->storage), behind = guard_bytes(t, a);
-  unsigned char *guard = allocate(behind, 1); /* there is more after the rows than before */
-  memset(guard, filler(t, a), behind);
+  size_t before = (size_t)offset(t, a) * dtype_bytes(t->kernel->storage),
+         behind = guard_bytes(t, a);
+  unsigned char *guard = allocate(before + behind, 1);
+  memset(guard, filler(t, a), before + behind);
   clb_status status = before ? clb_buffer_write(buffer, 0, guard, before) : CLB_OK;
   if (!status) status = clb_buffer_write(buffer, array_bytes(t, a) - behind, guard, behind);
   free(guard);
@@ -238,7 +242,7 @@ static clb_status write_array(const test_run *t, int a, clb_buffer *buffer) {
     if (rows_of(t, a) > period_of(t, a))
       progress("writing %s: %.1f of %.1f GB", t->array[a].name, (double)first * (double)row * 1e-9,
                (double)rows_of(t, a) * (double)row * 1e-9);
-    status = clb_buffer_write(buffer, (uint64_t)offset(t) * size + (uint64_t)first * row, image,
+    status = clb_buffer_write(buffer, (uint64_t)offset(t, a) * size + (uint64_t)first * row, image,
                               (uint64_t)rows * row);
   }
   free(image);
@@ -248,7 +252,7 @@ static clb_status write_array(const test_run *t, int a, clb_buffer *buffer) {
 /* Row r is row found[r mod period] in a randomly chosen period of the array, or of the kind of row
    r mod period. */
 static clb_status write_index(const test_run *t, int a, clb_context *ctx, clb_buffer **buffer) {
-  int64_t rows = t->data.rows, periods = rows / t->period;
+  int64_t rows = t->data.rows, periods = t->period ? rows / t->period : 0;
   int32_t *index = allocate((size_t)rows, sizeof *index);
   uint64_t seed = 2;
   for (int64_t r = 0; r < rows; r++)
@@ -269,7 +273,7 @@ clb_status test_run_set_make(const test_run *t, clb_context *ctx, clb_op *op, te
   for (int a = 0; a < t->n && !attached; a++) {
     clb_rows *rows = &set->rows[a];
     if (!t->array[a].width) continue;
-    rows->offset = offset(t);
+    rows->offset = offset(t, a);
     rows->stride = repeats(t, a)                                ? CLB_SAME_ROW
                    : rows->offset != 0 && !t->array[a].adjacent ? pitch(t, a)
                                                                 : CLB_DENSE;
@@ -319,8 +323,9 @@ static double row_error(const test_run *t, int a, int64_t row, const double *got
 }
 
 static clb_status guards_error(const test_run *t, int a, const clb_rows *rows, double *error) {
-  size_t before = (size_t)offset(t) * dtype_bytes(t->kernel->storage), behind = guard_bytes(t, a);
-  unsigned char *guard = allocate(behind, 1);
+  size_t before = (size_t)offset(t, a) * dtype_bytes(t->kernel->storage),
+         behind = guard_bytes(t, a);
+  unsigned char *guard = allocate(before + behind, 1);
   clb_status status = before ? clb_buffer_read(rows->buffer, 0, guard, before) : CLB_OK;
   if (!status && !untouched(t, a, guard, before)) *error = INFINITY;
   if (!status) status = clb_buffer_read(rows->buffer, array_bytes(t, a) - behind, guard, behind);
@@ -351,7 +356,7 @@ static clb_status array_error(const test_run *t, int a, const clb_rows *rows, do
   clb_status status = guards_error(t, a, rows, error);
   for (int64_t i = 0, first; !status && i < all; i += n) {
     n = side_by_side(t, a, i, &first);
-    status = clb_buffer_read(rows->buffer, (uint64_t)offset(t) * size + (uint64_t)first * row,
+    status = clb_buffer_read(rows->buffer, (uint64_t)offset(t, a) * size + (uint64_t)first * row,
                              bytes, (uint64_t)n * row);
     if (!t->array[a].compared && i && !memcmp(bytes, before, (size_t)n * row))
       continue; /* a repetition: the same error */
@@ -386,7 +391,7 @@ clb_status test_run_read(const test_run *t, const test_run_set *set, double *con
     size_t row = (size_t)pitch(t, a) * size;
     if (!t->array[a].output || !t->array[a].width || !got[a]) continue;
     unsigned char *bytes = allocate((size_t)rows_of(t, a), row);
-    status = clb_buffer_read(set->rows[a].buffer, (uint64_t)offset(t) * size, bytes,
+    status = clb_buffer_read(set->rows[a].buffer, (uint64_t)offset(t, a) * size, bytes,
                              (uint64_t)rows_of(t, a) * row);
     for (int64_t r = 0; !status && r < rows_of(t, a); r++)
       decode(t->kernel->storage, bytes + (size_t)r * row, got[a] + r * t->array[a].width,

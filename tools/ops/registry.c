@@ -106,8 +106,11 @@ int64_t op_rows(const tool_op *op, const void *problem, clb_pass pass) {
   return (25 << 20) / o.width[CLB_OPERAND_X] + 1;
 }
 
-/* Equal ones are adjacent, a few at a time. */
-int32_t kind_of_row(int64_t row, int kinds) { return (int32_t)(row / 8 % kinds); }
+/* Equal ones are adjacent, a few at a time; of many rows, then neighbours differ, then all are of
+   the last kind. */
+int32_t kind_of_row(int64_t row, int kinds) {
+  return (int32_t)(row < 64 ? row / 8 % kinds : row < 256 ? row % kinds : kinds - 1);
+}
 
 const tool_op *op_among(int argc, char **argv) {
   for (int i = 1; i < argc; i++)

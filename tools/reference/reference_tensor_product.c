@@ -193,9 +193,17 @@ typedef struct {
   int at, stride_u, stride_m; /* element (u, m) of a term */
 } place;
 
+/* Merged: the channels of all adjacent terms of the same irrep lie side by side. */
 static place place_of(const reference_irreps *irreps, int i, clb_layout layout) {
-  int at = irreps->term[i].at, n = 2 * irreps->term[i].l + 1;
-  return layout == CLB_MUL_IR ? (place){at, n, 1} : (place){at, 1, irreps->term[i].mul};
+  const reference_irrep *all = irreps->term, *is = &all[i];
+  int first = i, before = 0, mul = is->mul;
+  if (layout == CLB_MUL_IR) return (place){is->at, 2 * is->l + 1, 1};
+  if (layout != CLB_MERGED) return (place){is->at, 1, mul};
+  for (; first && all[first - 1].l == is->l && all[first - 1].parity == is->parity; first--)
+    before += all[first - 1].mul;
+  for (int t = i + 1; t < irreps->n && all[t].l == is->l && all[t].parity == is->parity; t++)
+    mul += all[t].mul;
+  return (place){all[first].at + before, 1, mul + before};
 }
 
 /* One row of every operand. */

@@ -1,19 +1,21 @@
 /* tests/ops/convolution/test_convolution_calls.c - what the calls of a graph convolution accept,
    and how much workspace they ask for. */
-#include "tests/ops/call_operands.h"
 #include "tests/test.h"
 
 #include <math.h>
 
+#include "src/base/signature.h"
 #include "src/runtime/context.h"
+#include "tools/reference/reference_spline.h"
+
+static const clb_instruction two_paths[] = {{0, 0, 0, CLB_UVU, 1, 1}, {0, 1, 1, CLB_UVU, 1, 1}};
+#define PLAIN_PRODUCT                                                                              \
+  .irreps_x = "4x0e", .irreps_y = "0e+1o", .irreps_z = "4x0e+4x1o", .instructions = two_paths,     \
+  .n_instructions = 2, .storage = CLB_F32, .arithmetic = CLB_F32
 
 enum { SENDERS = 5, RECEIVERS = 2, EDGES = 3, MAX = 11, PASSES = 3, LONG = 700, ROOM = 1 << 18 };
 
 static const clb_convolution_desc plain = {.product = {PLAIN_PRODUCT, .passes = 7}};
-static const int n_rows[] = {[CLB_OPERAND_X] = SENDERS,
-                             [CLB_OPERAND_Y] = EDGES,
-                             [CLB_OPERAND_W] = EDGES,
-                             [CLB_OPERAND_Z] = RECEIVERS};
 
 typedef struct {
   clb_context *ctx, *other;
@@ -36,16 +38,6 @@ static void update(fixture *f, int n_senders, int n_receivers, int n) {
 static void create(fixture *f, const clb_convolution_desc *desc) {
   clb_op_destroy(&f->op);
   if (clb_convolution_create(f->ctx, desc, &f->op)) fail_msg("%s", clb_error(f->ctx));
-}
-
-/* 8 weights at 4 knots: zeros. */
-static void create_spline(fixture *f) {
-  clb_convolution_desc d = plain;
-  d.product.passes = 3;
-  d.knots = 4;
-  d.last_knot = 1;
-  create(f, &d);
-  assert_int_equal(clb_convolution_set_table(f->op, (double[4 * 8]){0}), CLB_OK);
 }
 
 static fixture begin(void) {
@@ -104,86 +96,11 @@ static void accepts(fixture *f, int pass) {
 
 /* ---- operands ---- */
 
-/* Each is checked, under its own name, with its own columns and as many rows as there are senders,
-   edges or receivers; with knots, w and its gradient have one column. */
-static void each_operand(void **state) {
-  (void)state;
-  fixture f = begin();
-  char words[96];
-  for (int spline = 0; spline < 2; spline++) {
-    if (spline) create_spline(&f);
-    for (int pass = 0; pass < (spline ? CLB_DOUBLE_BACKWARD : PASSES); pass++) {
-      accepts(&f, pass);
-      for (int i = 0; i < n_operands[pass]; i++) {
-        const char *name = operand(pass, i).name;
-        int of = operand(pass, i).of, width = spline && of == CLB_OPERAND_W ? 1 : columns[of],
-            n = n_rows[of];
-        clb_rows good = f.rows[i], *r = &f.rows[i];
-#define REFUSES(change, ...)                                                                       \
-  do {                                                                                             \
-    change;                                                                                        \
-    snprintf(words, sizeof words, __VA_ARGS__);                                                    \
-    refuses(&f, pass, words);                                                                      \
-    *r = good;                                                                                     \
-  } while (0)
-        REFUSES(r->buffer = NULL, "the buffer of %s is NULL", name);
-        REFUSES(r->buffer = f.foreign, "the buffer of %s belongs to another context", name);
-        REFUSES(r->index = f.buffer, "the index of %s must be NULL", name);
-        REFUSES(r->offset = -1, "the offset of %s is -1", name);
-        REFUSES(r->stride = -7, "the stride of %s is -7", name);
-        REFUSES(r->offset = ROOM / 4 - n * width + 1, "%d rows of %d elements", n, width);
-        REFUSES(r->offset = ROOM / 4 - n * width + 1, "bytes of %s", name);
-        REFUSES((r->stride = width + 3, r->offset = ROOM / 4 - (n - 1) * (width + 3) - width + 1),
-                "bytes of %s", name);
-        REFUSES(r->stride = INT64_MAX / 2, "bytes of %s", name);
-        r->offset = ROOM / 4 - n * width;
-        accepts(&f, pass);
-        *r = (clb_rows){.buffer = f.buffer,
-                        .offset = ROOM / 4 - (n - 1) * (width + 3) - width,
-                        .stride = width + 3};
-        accepts(&f, pass);
-        *r = good;
-        if (clb_role_is_written(operand(pass, i).role)) {
-          REFUSES(r->stride = CLB_SAME_ROW, "the stride of %s is -1", name);
-          if (width > 1) REFUSES(r->stride = width - 1, "the stride of %s is %d", name, width - 1);
-        } else {
-          *r = (clb_rows){.buffer = f.buffer, .offset = ROOM / 4 - width, .stride = CLB_SAME_ROW};
-          accepts(&f, pass);
-          *r = good;
-        }
-      }
-    }
-  }
-  end(&f);
-}
-
-/* An operand that is not asked for needs no buffer, and its rows are ignored; all others need one.
- */
-static void absent_operands(void **state) {
-  (void)state;
-  fixture f = begin();
-  for (int wanted = 1; wanted < 16; wanted++) {
-    clb_convolution_desc desc = plain;
-    desc.product.gradients = (unsigned)wanted;
-    desc.product.incoming = (unsigned)wanted % 7 + 1;
-    if (wanted == CLB_OPERAND_Z) desc.product.passes &= ~CLB_PASS_BIT(CLB_BACKWARD);
-    create(&f, &desc);
-    for (int pass = CLB_BACKWARD; pass < PASSES; pass++)
-      for (int i = 0; i < n_operands[pass] && desc.product.passes & CLB_PASS_BIT(pass); i++) {
-        clb_rows good = f.rows[i];
-        f.rows[i] = (clb_rows){.offset = -1, .stride = -7};
-        if (is_absent(pass, i, desc.product.gradients, desc.product.incoming)) accepts(&f, pass);
-        else refuses(&f, pass, operand(pass, i).name);
-        f.rows[i] = good;
-      }
-  }
-  end(&f);
-}
-
 /* Operands without rows, where there are no nodes or edges. */
 static void no_rows(void **state) {
   static const int sizes[][3] = {
       {SENDERS, RECEIVERS, 0}, {0, RECEIVERS, 0}, {SENDERS, 0, 0}, {0, 0, 0}};
+  clb_signature_operand operand[CLB_SIGNATURE_OPERANDS];
   (void)state;
   fixture f = begin();
   for (int k = 0; k < 4; k++) {
@@ -193,10 +110,11 @@ static void no_rows(void **state) {
                      [CLB_OPERAND_Z] = sizes[k][1]};
     update(&f, sizes[k][0], sizes[k][1], 0);
     for (int pass = 0; pass < PASSES; pass++)
-      for (int i = 0; i < n_operands[pass]; i++) {
+      for (int i = 0; i < clb_signature_operands(&clb_signature_tensor_product, pass, operand);
+           i++) {
         clb_rows good = f.rows[i];
         f.rows[i] = (clb_rows){.offset = -1, .stride = -7};
-        if (n[operand(pass, i).of]) refuses(&f, pass, operand(pass, i).name);
+        if (n[operand[i].of]) refuses(&f, pass, operand[i].name);
         else accepts(&f, pass);
         f.rows[i] = good;
       }
@@ -231,6 +149,14 @@ static void descriptions(void **state) {
   REFUSED(
       CLB_ERROR_ARGUMENT, "y have 1024 elements at most",
       (d.product.irreps_y = "0e+1o+1021x0e", d.knots = 4, d.last_knot = 1, d.product.passes = 1));
+  REFUSED(CLB_ERROR_ARGUMENT, "knots are set; every path",
+          (d.product.irreps_y = "2x0e", d.product.irreps_z = "4x0e", d.product.instructions = wide,
+           d.product.n_instructions = 1, d.knots = 4, d.last_knot = 1));
+  REFUSED(CLB_ERROR_ARGUMENT, "term 0 of irreps_y is 2x0e; with vectors its multiplicity must be 1",
+          (d.product.irreps_y = "2x0e", d.product.irreps_z = "4x0e", d.product.instructions = wide,
+           d.product.n_instructions = 1, d.vectors = 1));
+  REFUSED(CLB_ERROR_ARGUMENT, "normalization is 3",
+          (d.vectors = 1, d.normalization = (clb_normalization)3));
   REFUSED(CLB_ERROR_ARGUMENT, "instructions[0]", d.product.instructions = impossible);
   REFUSED(CLB_ERROR_ARGUMENT, "irreps_x", d.product.irreps_x = "4y0");
   REFUSED(CLB_ERROR_ARGUMENT, "instructions is NULL", d.product.instructions = NULL);
@@ -268,6 +194,37 @@ static void descriptions(void **state) {
   says(f.ctx, "op is NULL");
   clb_op_destroy(NULL);
   clb_op_destroy(&op);
+  end(&f);
+}
+
+/* What may be done with knots, and when. */
+static void tables(void **state) {
+  enum { KNOTS = 4 };
+  static const reference_grid grid = {KNOTS, 0.3, 4.1, 8, 0, 0};
+  fixture f = begin();
+  clb_convolution_desc d = plain;
+  clb_op *plain_op = f.op;
+  double r[KNOTS + 2] = {0}, zeros[KNOTS * 8] = {0};
+  (void)state;
+  d.product.passes = 1, d.knots = KNOTS, d.first_knot = grid.first, d.last_knot = grid.last;
+  f.op = NULL;
+  create(&f, &d);
+#define NO(words, call) NOT_OK(f.ctx, CLB_ERROR_ARGUMENT, words, call)
+  refuses(&f, CLB_FORWARD, "call clb_convolution_set_table first");
+  assert_int_equal(clb_convolution_set_table(NULL, zeros), CLB_ERROR_ARGUMENT);
+  assert_int_equal(clb_convolution_knots(NULL, r), CLB_ERROR_ARGUMENT);
+  NO("created without knots", clb_convolution_set_table(plain_op, zeros));
+  NO("created without knots", clb_convolution_knots(plain_op, r));
+  NO("the host pointer is NULL", clb_convolution_set_table(f.op, NULL));
+  NO("the host pointer is NULL", clb_convolution_knots(f.op, NULL));
+  refuses(&f, CLB_FORWARD, "call clb_convolution_set_table first");
+  OK(f.ctx, clb_convolution_knots(f.op, r));
+  for (int i = 0; i < KNOTS; i++)
+    if (fabs(r[i] - reference_knot(&grid, i)) > 1e-15) fail_msg("knot %d is at %.17g", i, r[i]);
+  assert_true(r[0] == grid.first && r[KNOTS - 1] == grid.last && r[KNOTS] == 0);
+  OK(f.ctx, clb_convolution_set_table(f.op, zeros));
+  accepts(&f, CLB_FORWARD);
+  clb_op_destroy(&plain_op);
   end(&f);
 }
 
@@ -480,10 +437,9 @@ static void test_flops(void **state) {
 
 int main(void) {
   static const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_flops),      cmocka_unit_test(each_operand),
-      cmocka_unit_test(absent_operands), cmocka_unit_test(no_rows),
-      cmocka_unit_test(descriptions),    cmocka_unit_test(handles),
-      cmocka_unit_test(numbers),         cmocka_unit_test(workspace),
-      cmocka_unit_test(failing_launches)};
+      cmocka_unit_test(test_flops),   cmocka_unit_test(no_rows),
+      cmocka_unit_test(descriptions), cmocka_unit_test(tables),
+      cmocka_unit_test(handles),      cmocka_unit_test(numbers),
+      cmocka_unit_test(workspace),    cmocka_unit_test(failing_launches)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,10 +1,28 @@
 /* tests/ops/symmetric_contraction/test_symmetric_basis.c - the tensors of paths against MACE's,
    which are rebuilt here by the recursion that made them. */
-#include "tests/ops/symmetric_contraction/contraction_arrays.h"
+#include "tests/ops/op_runs.h"
 
 #include "tools/reference/reference_irreps.h"
+#include "tools/reference/reference_symmetric_contraction.h"
 
 static const int all_degrees[] = {0, 1, 2, 3};
+
+static double *numbers(size_t n) {
+  double *x = calloc(n + 1, sizeof *x);
+  assert_non_null(x);
+  return x;
+}
+
+static size_t power(size_t base, int n) { return n ? base * power(base, n - 1) : 1; }
+
+/* The tensor of a path, malloc'ed. */
+static double *tensor_of(clb_context *ctx, const clb_symmetric_contraction_desc *desc, int degree,
+                         int nu, int path, size_t *size) {
+  *size = (size_t)(2 * degree + 1) * power((size_t)((desc->ell + 1) * (desc->ell + 1)), nu);
+  double *u = numbers(*size);
+  OK(ctx, clb_symmetric_contraction_basis(ctx, desc, path, u, (int64_t)*size));
+  return u;
+}
 
 /* ---- MACE's tensors: couplings of one more factor at a time ---- */
 
@@ -195,17 +213,20 @@ static void projected_weights(void **state) {
                                          .channels = 1,
                                          .n_species = 1,
                                          .layout_x = CLB_IR_MUL,
-                                         .layout_z = CLB_IR_MUL,
-                                         .storage = CLB_F64,
-                                         .arithmetic = CLB_F64};
-  test_contraction *t = contraction_create(ctx, &desc);
+                                         .layout_z = CLB_IR_MUL};
+  const tool_kernel kernel = {&desc, F64, false};
+  clb_op *op = NULL;
+  test_run t;
+  OK(ctx, tool_op_symmetric_contraction.create(ctx, &kernel, 1, &op));
+  test_run_make(&t, &tool_op_symmetric_contraction, &kernel, CLB_FORWARD, &(tool_data){.rows = N},
+                N);
   reference_contraction *whole = reference_contraction_create(&desc);
   assert_non_null(whole);
-  contraction_data data = data_create(t, N, SORTED, 3);
-  double *w = data.in[1], *W = numbers(1000), *z = numbers(4 * N), *scale = numbers(4 * N);
+  double *w = t.values[1], *got[MAX_ARRAYS] = {NULL}, *W = numbers(1000), *z = numbers(4 * N),
+         *scale = numbers(4 * N);
   uint64_t seed = 4;
   int n = 0;
-  for (int i = 0; i < t->width[CLB_OPERAND_W]; i++) w[i] = 0;
+  for (int i = 0; i < t.array[1].width; i++) w[i] = 0;
   for (int l = 0; l < 2; l++) {
     coupled_list list = first_order(ELL);
     for (int nu = 1; nu <= NU; nu++) {
@@ -228,15 +249,16 @@ static void projected_weights(void **state) {
       list = more;
     }
   }
-  contraction_run(t, CLB_FORWARD, &data, false);
-  double *const values[] = {data.in[0], W, NULL}, *const wanted[] = {NULL, NULL, z},
+  take_results(ctx, op, &t, got);
+  double *const values[] = {t.values[0], W, NULL}, *const wanted[] = {NULL, NULL, z},
                 *const scales[] = {NULL, NULL, scale};
-  reference_contraction_run(whole, CLB_FORWARD, N, data.species, values, wanted, scales);
+  reference_contraction_run(whole, CLB_FORWARD, N, (const int32_t[N]){0}, values, wanted, scales);
   for (int i = 0; i < 4 * N; i++)
-    assert_true(fabs(data.out[0][i] - z[i]) <= 1e-12 * scale[i] && scale[i] > 0);
-  data_destroy(&data);
+    assert_true(fabs(got[2][i] - z[i]) <= 1e-12 * scale[i] && scale[i] > 0);
+  free_results(got);
+  test_run_free(&t);
   reference_contraction_destroy(whole);
-  contraction_destroy(t);
+  clb_op_destroy(&op);
   clb_context_destroy(&ctx);
   free(W), free(z), free(scale);
 }

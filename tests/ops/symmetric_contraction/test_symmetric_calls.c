@@ -1,9 +1,10 @@
-/* tests/ops/symmetric_contraction/test_symmetric_calls.c - what symmetric contractions
-   refuse. */
-#include "tests/ops/symmetric_contraction/contraction_arrays.h"
+/* tests/ops/symmetric_contraction/test_symmetric_calls.c - which descriptions of symmetric
+   contractions are refused. */
+#include "tests/test.h"
+
+#include <clebsch/clebsch.h>
 
 static const int degrees[] = {0, 1, 2, 3};
-enum { ROWS = 5, MAX_WIDTH = 9 };
 
 static clb_symmetric_contraction_desc describe(int ell, int correlation) {
   return (clb_symmetric_contraction_desc){.ell = ell,
@@ -28,7 +29,9 @@ static void refused(clb_context *ctx, clb_symmetric_contraction_desc d, const ch
 
 static void descriptions(void **state) {
   static const int twice[] = {1, 0, 1}, high[] = {5};
-  clb_context *ctx = context_of(*state);
+  clb_context *ctx;
+  (void)state;
+  assert_int_equal(clb_context_create("cpu:interpreter", &ctx), CLB_OK);
   clb_symmetric_contraction_desc good = describe(2, 2), d;
   clb_symmetric_paths paths;
   double u[4];
@@ -64,49 +67,10 @@ static void descriptions(void **state) {
   assert_int_equal(clb_symmetric_contraction_basis(ctx, &good, 0, u, 4), CLB_ERROR_ARGUMENT);
   assert_non_null(strstr(clb_error(ctx), "U of path 0 has 9 numbers"));
   assert_int_equal(clb_symmetric_contraction_basis(ctx, &good, 0, NULL, 9), CLB_ERROR_ARGUMENT);
-}
-
-/* What is wrong with the operands of a call. */
-static void calls(void **state) {
-  clb_context *ctx = context_of(*state);
-  clb_symmetric_contraction_desc d = describe(1, 2);
-  test_contraction *t = contraction_create(ctx, &d);
-  contraction_data data = data_create(t, ROWS, SORTED, 7);
-  int x = t->width[CLB_OPERAND_X], w = t->width[CLB_OPERAND_W], z = t->width[CLB_OPERAND_Z];
-  clb_rows rx = spread(t, data.in[0], ROWS, x, 0, 0), rw = spread(t, data.in[1], 2, w, 0, 0),
-           rz = spread(t, NULL, ROWS, z, 0, 0), rg = spread(t, data.in[2], ROWS, z, 0, 0),
-           r_x = spread(t, NULL, ROWS, x, 0, 0), r_w = spread(t, NULL, 1, w / 2, 0, 0);
-  clb_buffer *species;
-  OK(ctx, clb_buffer_create(ctx, 4 * ROWS, &species));
-  OK(ctx, clb_buffer_write(species, 0, data.species, 4 * ROWS));
-  assert_int_equal(clb_symmetric_contraction_forward(t->op, ROWS, rx, rw, rz), CLB_ERROR_ARGUMENT);
-  assert_non_null(strstr(clb_error(ctx), "the index of w is NULL"));
-  rw.index = species;
-  OK(ctx, clb_symmetric_contraction_forward(t->op, ROWS, rx, rw, rz));
-  assert_int_equal(clb_symmetric_contraction_forward(t->op, 2 * ROWS, rx, rw, rz),
-                   CLB_ERROR_ARGUMENT);
-  clb_rows few = rw;
-  few.offset = 2 * w; /* one row too few */
-  assert_int_equal(clb_symmetric_contraction_forward(t->op, ROWS, rx, few, rz), CLB_ERROR_ARGUMENT);
-  assert_non_null(strstr(clb_error(ctx), "of w"));
-  assert_int_equal(clb_symmetric_contraction_backward(t->op, ROWS, rx, rw, rg, r_x, r_w),
-                   CLB_ERROR_ARGUMENT);
-  assert_non_null(strstr(clb_error(ctx), "of g_w"));
-  clb_rows indexed = rz;
-  indexed.buffer = rw.buffer, indexed.index = species;
-  assert_int_equal(clb_symmetric_contraction_backward(t->op, ROWS, rx, rw, rg, r_x, indexed),
-                   CLB_ERROR_ARGUMENT);
-  assert_non_null(strstr(clb_error(ctx), "the index of g_w must be NULL"));
-  assert_int_equal(clb_symmetric_contraction_forward(NULL, ROWS, rx, rw, rz), CLB_ERROR_ARGUMENT);
-  clb_rows *all[] = {&rx, &rw, &rz, &rg, &r_x, &r_w};
-  for (int i = 0; i < 6; i++) clb_buffer_destroy(&all[i]->buffer);
-  clb_buffer_destroy(&species);
-  data_destroy(&data);
-  contraction_destroy(t);
+  clb_context_destroy(&ctx);
 }
 
 int main(void) {
-  static const device_test tests[] = {{"descriptions", descriptions, WHERE_THOROUGH},
-                                      {"calls", calls, WHERE_THOROUGH}};
-  return run_on_devices("symmetric_properties", tests, sizeof tests / sizeof *tests);
+  const struct CMUnitTest tests[] = {cmocka_unit_test(descriptions)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
 }

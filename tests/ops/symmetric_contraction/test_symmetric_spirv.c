@@ -1,6 +1,6 @@
 /* tests/ops/symmetric_contraction/test_symmetric_spirv.c - the SPIR-V that a Level Zero device gets
    of symmetric contractions, run by the test-only driver. */
-#include "tests/ops/symmetric_contraction/contraction_arrays.h"
+#include "tests/ops/op_runs.h"
 
 static void through_spirv(void **state) {
   static const int degrees[] = {0, 1};
@@ -23,22 +23,18 @@ static void through_spirv(void **state) {
   setenv("ZE_ENABLE_ALT_DRIVERS", driver, 1);
   assert_int_equal(clb_context_create("level_zero", &ctx), CLB_OK);
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-    const clb_symmetric_contraction_desc d = {
-        .ell = cases[i].ell,
-        .correlation = cases[i].correlation,
-        .degrees = degrees,
-        .n_degrees = 2,
-        .channels = 5,
-        .n_species = 3,
-        .layout_x = cases[i].layout,
-        .layout_z = cases[i].layout,
-        .storage = cases[i].type,
-        .arithmetic = cases[i].type == CLB_F16 ? CLB_F32 : cases[i].type,
-        .passes = 7u & ~(CLB_PASS_BIT(cases[i].first_pass) - 1u)};
-    test_contraction *t = contraction_create(ctx, &d);
-    for (int pass = cases[i].first_pass; pass <= CLB_DOUBLE_BACKWARD; pass++)
-      contraction_check(t, pass, 9, MIXED_UP, i % 2);
-    contraction_destroy(t);
+    const clb_symmetric_contraction_desc d = {.ell = cases[i].ell,
+                                              .correlation = cases[i].correlation,
+                                              .degrees = degrees,
+                                              .n_degrees = 2,
+                                              .channels = 5,
+                                              .n_species = 3,
+                                              .layout_x = cases[i].layout,
+                                              .layout_z = cases[i].layout};
+    expect_passes(ctx, &tool_op_symmetric_contraction,
+                  &(tool_kernel){&d, cases[i].type, usual_arithmetic(cases[i].type), false},
+                  7u & ~(CLB_PASS_BIT(cases[i].first_pass) - 1u),
+                  &(tool_data){9, i % 2 ? LAYOUT_PADDED : LAYOUT_DENSE, false});
   }
   clb_context_destroy(&ctx);
 }

@@ -1,9 +1,7 @@
 /* tests/ops/tensor_product/test_product_grid.c - single paths over a grid of multiplicities and
    degrees (OpenEquivariance's): on $CLB_DEVICE where that is set, else all of them interpreted and
    some compiled. */
-#include "tests/ops/tensor_product/product_arrays.h"
-
-#include "tools/reference/reference_irreps.h"
+#include "tests/ops/tensor_product/product_problems.h"
 
 static const struct {
   int x, y, z;
@@ -21,45 +19,31 @@ static const struct {
 static const int degrees[][3] = {{0, 0, 0}, {1, 1, 1}, {1, 0, 1}, {1, 2, 1}, {2, 0, 2},
                                  {2, 2, 4}, {2, 2, 2}, {5, 3, 5}, {7, 2, 5}};
 enum {
-  CHANNELS = sizeof channels / sizeof *channels,
   DEGREES = sizeof degrees / sizeof *degrees,
-  ROWS = 3
+  POINTS = DEGREES * (sizeof channels / sizeof *channels)
 };
 
 /* Layouts and whether the weights are shared change from point to point. */
-static void point(clb_context *ctx, int i, int passes) {
+static void point(clb_context *ctx, int i, unsigned passes) {
   const int *l = degrees[i % DEGREES], c = i / DEGREES, odd = (l[0] + l[1]) % 2;
   char x[32], y[32], z[32];
   snprintf(x, sizeof x, "%dx%dy", channels[c].x, l[0]);
   snprintf(y, sizeof y, "%dx%dy", channels[c].y, l[1]);
   snprintf(z, sizeof z, "%dx%d%c", channels[c].z, l[2], odd ? 'o' : 'e');
-  const clb_instruction path = {0, 0, 0, channels[c].mode, 1, 1};
-  for (clb_dtype type = CLB_F32; type <= CLB_F64; type++) {
-    clb_tensor_product_desc desc = {.irreps_x = x,
-                                    .irreps_y = y,
-                                    .irreps_z = z,
-                                    .instructions = &path,
-                                    .n_instructions = 1,
-                                    .layout_x = (clb_layout)(i % 2),
-                                    .layout_y = (clb_layout)(i / 3 % 2),
-                                    .layout_z = (clb_layout)(i / 5 % 2),
-                                    .shared_weights = path.mode == CLB_UVW && i % 4 == 3,
-                                    .storage = type,
-                                    .arithmetic = type,
-                                    .passes = (unsigned)passes};
-    test_product *p = product_create(ctx, &desc, reference_3j);
-    for (int pass = CLB_FORWARD; pass <= CLB_DOUBLE_BACKWARD; pass++)
-      if (passes & CLB_PASS_BIT(pass)) run_and_compare(p, pass, ROWS, (uint64_t)i);
-    product_destroy(p);
-  }
+  const clb_instruction path[] = {{0, 0, 0, channels[c].mode, 1, 1}};
+  tensor_problem p = LISTED(x, y, z, path, LAYOUTS_OF(MUL_IR, MUL_IR, MUL_IR));
+  set_layouts(&p, i % 2 | i / 3 % 2 << 1 | i / 5 % 2 << 2);
+  p.desc.shared_weights = path->mode == CLB_UVW && i % 4 == 3;
+  for (clb_dtype type = CLB_F32; type <= CLB_F64; type++)
+    expect_passes(ctx, &tool_op_tensor_product, &(tool_kernel){&p, type, type, false}, passes,
+                  &(tool_data){.rows = 3});
 }
 
 /* Every `step`th point; one pass of each, if that leaves some out. */
 static void grid(const char *name, int step) {
   clb_context *ctx = NULL;
   OK(ctx, clb_context_create(name, &ctx));
-  for (int i = 0; i < CHANNELS * DEGREES; i += step)
-    point(ctx, i, step == 1 ? 7 : CLB_PASS_BIT(i / step % 3));
+  for (int i = 0; i < POINTS; i += step) point(ctx, i, step == 1 ? 7 : CLB_PASS_BIT(i / step % 3));
   clb_context_destroy(&ctx);
 }
 

@@ -1,24 +1,39 @@
-/* tests/ops/tensor_product/test_product_reference.c - what `clebsch check` and `clebsch bench`
-   compare tensor products with: 3j symbols and plain sums. */
-#include "tests/ops/tensor_product/product_problems.h"
+/* tests/ops/tensor_product/test_product_reference.c - the 3j symbols that references are made of.
+ */
+#include "tests/test.h"
+
+#include <math.h>
 
 #include "tools/reference/reference_irreps.h"
-#include "tools/reference/reference_tensor_product.h"
 
-/* ---- the 3j symbols that references are made of ---- */
+static double symbol[25 * 25 * 25], golden[5][5][5][9][9][9];
 
-static double symbol[25 * 25 * 25], golden[9 * 9 * 9];
-
+/* e3nn's own numbers, l <= 4. */
 static void golden_3j(void **state) {
+  char name[4096];
+  int a, b, c, i, j, k, numbers = 0, paths = 0;
+  double value;
   (void)state;
-  int paths = 0;
-  for (int l1 = 0; l1 <= 4; l1++)
-    for (int l2 = 0; l2 <= 4; l2++)
-      for (int l3 = abs(l1 - l2); l3 <= l1 + l2 && l3 <= 4; l3++, paths++) {
-        reference_3j(l1, l2, l3, symbol);
-        dense_golden_3j(l1, l2, l3, golden);
-        for (int i = 0; i < (2 * l1 + 1) * (2 * l2 + 1) * (2 * l3 + 1); i++)
-          assert_true(fabs(symbol[i] - golden[i]) <= 4e-16 && (symbol[i] != 0) == (golden[i] != 0));
+  assert_non_null(getenv("CLB_TEST_DATA"));
+  snprintf(name, sizeof name, "%s/golden_w3j_lmax4.txt", getenv("CLB_TEST_DATA"));
+  FILE *f = fopen(name, "r");
+  assert_non_null(f);
+  assert_int_equal(fscanf(f, "#%*[^\n]"), 0);
+  for (; fscanf(f, "%d %d %d %d %d %d %lf", &a, &b, &c, &i, &j, &k, &value) == 7; numbers++)
+    golden[a][b][c][i][j][k] = value;
+  fclose(f);
+  assert_int_equal(numbers, 2052);
+  for (a = 0; a <= 4; a++)
+    for (b = 0; b <= 4; b++)
+      for (c = abs(a - b); c <= a + b && c <= 4; c++, paths++) {
+        const double *s = symbol;
+        reference_3j(a, b, c, symbol);
+        for (i = 0; i < 2 * a + 1; i++)
+          for (j = 0; j < 2 * b + 1; j++)
+            for (k = 0; k < 2 * c + 1; k++, s++) {
+              const double want = golden[a][b][c][i][j][k];
+              assert_true(fabs(*s - want) <= 4e-16 && (*s != 0) == (want != 0));
+            }
       }
   assert_int_equal(paths, 65);
 }
@@ -39,35 +54,7 @@ static void large_3j(void **state) {
   }
 }
 
-/* ---- sums ---- */
-
-static void plain_sums(void **state) {
-  enum { N = 3 };
-  (void)state;
-  static const int which[] = {TANGLED, WEIGHTLESS, MODES, SHARED, WIDE, EDGES};
-  for (size_t i = 0; i < 3 * (sizeof which / sizeof *which); i++) {
-    clb_tensor_product_desc desc = describe(all_devices(), which[i / 3]);
-    desc.irrep_normalization = (clb_irrep_normalization)(i % 3);
-    desc.path_normalization = (clb_path_normalization)((i + i / 3) % 3);
-    test_product p = {.desc = desc, .dense = dense_create(&desc, dense_golden_3j)};
-    memcpy(p.width, p.dense->width, sizeof p.width);
-    reference_product *reference = reference_product_create(&desc);
-    assert_non_null(reference);
-    for (int pass = CLB_FORWARD; pass < PASSES; pass++) {
-      arrays a = arrays_create(&p, N, 21), scale = arrays_create(&p, N, 21);
-      reference_product_run(reference, (clb_pass)pass, N, (const double *const *)a.in, a.out,
-                            scale.out);
-      compare(&p, pass, &a, NULL);
-      arrays_destroy(&a);
-      arrays_destroy(&scale);
-    }
-    reference_product_destroy(reference);
-    dense_destroy(p.dense);
-  }
-}
-
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(golden_3j), cmocka_unit_test(large_3j),
-                                     cmocka_unit_test(plain_sums)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(golden_3j), cmocka_unit_test(large_3j)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

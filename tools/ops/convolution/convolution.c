@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "tools/ops/calls.h"
+#include "tools/ops/convolution/convolution_data.h"
 #include "tools/ops/graphs.h"
 
 /* ---- options ---- */
@@ -85,8 +86,8 @@ static void print(const void *problem, char *out, size_t size) {
 
 static double growth(const void *problem) {
   const convolution_problem *p = problem;
-  return p->table ? 6 : 1; /* a length is a position on a grid of KNOTS points, so its rounding
-                              matters */
+  return p->table && !p->knots ? 6 : 1; /* a length is a position on a grid of KNOTS points, so its
+                                           rounding matters; on other grids the scale says how */
 }
 
 static clb_status create(clb_context *ctx, const tool_kernel *kernel, unsigned passes,
@@ -96,7 +97,10 @@ static clb_status create(clb_context *ctx, const tool_kernel *kernel, unsigned p
   clb_status status = tensor_problem_describe(ctx, &p->product, &d);
   clb_convolution_desc desc = {
       .product = d->desc, .scale = p->scale, .atomics = p->atomics, .vectors = p->vectors};
-  if (p->table) desc.knots = KNOTS, desc.first_knot = FIRST_KNOT, desc.last_knot = LAST_KNOT;
+  const reference_grid grid = convolution_grid(p);
+  desc.normalization = p->normalization;
+  desc.knots = grid.knots, desc.first_knot = grid.first, desc.last_knot = grid.last;
+  desc.break_at = p->break_at;
   SET_TYPES(desc.product, kernel, passes);
   if (!status) status = clb_convolution_create(ctx, &desc, op);
   free(d);

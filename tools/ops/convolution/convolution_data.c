@@ -21,7 +21,7 @@ static void describe_arrays(convolution_data *t) {
   tool_operands o = {.kinds = 0};
   tensor_operands(&t->problem->product.desc, t->sizes, &o);
   if (vectors) o.width[CLB_OPERAND_Y] = 3;
-  if (splines) o.width[CLB_OPERAND_W] = !vectors;
+  if (splines) o.width[CLB_OPERAND_W] = !vectors && t->sizes.w;
   t->n = operand_arrays(&clb_signature_tensor_product, &o, t->pass, t->array);
   for (int i = 0; i < t->n; i++) {
     tool_array *a = &t->array[i];
@@ -57,33 +57,57 @@ static void round_to_storage(clb_dtype storage, double *values, void *stored, in
   decode(storage, stored, values, n);
 }
 
+/* Rows of nodes without edges hold NaN: nothing reads them. */
+static void spoil(const convolution_data *t, int i, double *values) {
+  const tool_array *a = &t->array[i];
+  const owner of = t->owner[i];
+  for (int64_t r = 0; r < a->period && (of == OF_SENDERS || of == OF_RECEIVERS); r++)
+    for (int64_t j = 0; t->by[of].first[r + 1] == t->by[of].first[r] && j < a->width; j++)
+      values[r * a->width + j] = NAN;
+}
+
 void convolution_data_fill(const void *graph, double *const *values, uint64_t *seed) {
   const convolution_data *t = graph;
   for (int i = 0; i < t->inputs; i++) {
+    const tool_array *a = &t->array[i];
     const double *given = i == VECTORS && t->problem->vectors ? t->graph.vector
                           : i == LENGTHS && t->problem->table ? t->length
                                                               : NULL;
-    for (int64_t j = 0; j < t->array[i].period * t->array[i].width; j++)
+    for (int64_t j = 0; j < a->period * a->width; j++)
       values[i][j] = given ? given[j] : random_number(seed);
+    if (t->data.hard && a->period == a->rows && !a->repeats) spoil(t, i, values[i]);
   }
 }
 
+reference_grid convolution_grid(const convolution_problem *p) {
+  reference_grid g = {KNOTS, FIRST_KNOT, LAST_KNOT, 0, 0, 0};
+  if (p->knots) g = (reference_grid){p->knots, p->first_knot, p->last_knot, 0, 0, 0};
+  if (p->break_at != 0) reference_grid_break(&g, p->break_at);
+  return p->table ? g : (reference_grid){0};
+}
+
+bool convolution_has_sizes(const convolution_data *t) {
+  return t->problem->vectors || t->problem->knots;
+}
+
 /* Each weight is 2 plus two waves: it is never near 0, where the rounding of lengths would cause
-   large relative errors. */
+   large relative errors. On other grids they are random. */
 static void fill_table(convolution_data *t) {
-  size_t n = (size_t)KNOTS * (size_t)t->sizes.w;
+  const int knots = t->grid.knots;
+  size_t n = (size_t)knots * (size_t)t->sizes.w;
   uint64_t seed = 5;
-  t->grid = (reference_grid){KNOTS, FIRST_KNOT, LAST_KNOT, t->sizes.w, 0, 0};
+  t->grid.width = t->sizes.w;
   t->weights = allocate(n, sizeof *t->weights);
-  t->table = allocate(2 * n, sizeof *t->table);
-  for (int64_t w = 0; w < t->sizes.w; w++)
+  t->table = allocate(2 * (n + (size_t)t->sizes.w), sizeof *t->table);
+  for (int64_t w = 0; w < t->sizes.w && !t->problem->knots; w++)
     for (int wave = 0; wave < 2; wave++) {
       double height = random_number(&seed) / 2, frequency = 1 + random_number(&seed),
              phase = 3 * random_number(&seed);
-      for (int k = 0; k < KNOTS; k++)
+      for (int k = 0; k < knots; k++)
         t->weights[(int64_t)k * t->sizes.w + w] +=
             1 + height * sin(frequency * reference_knot(&t->grid, k) + phase);
     }
+  for (size_t i = 0; i < n && t->problem->knots; i++) t->weights[i] = random_number(&seed);
   reference_spline_make(&t->grid, t->weights, t->table);
 }
 
@@ -171,14 +195,48 @@ static void choose(convolution_data *t) {
 
 /* ---- all data ---- */
 
+/* Vectors that are 0, along the polar axis, up and down, and nearly so; in f16 and bf16 none is
+   short, so that nothing leaves their range. */
+static void choose_vectors(convolution_data *t) {
+  const reference_grid *g = &t->grid;
+  const double size = g->knots ? g->last / 2 : 1;
+  uint64_t seed = 11;
+  for (int64_t e = 0; e < t->graph.n_edges; e++) {
+    double *v = t->graph.vector + 3 * e;
+    for (int i = 0; i < 3; i++) v[i] = size * random_number(&seed);
+    if (t->kernel->storage >= CLB_F16) v[0] += v[0] < 0 ? -size : size;
+    if (e % 11 == 4) v[0] = v[1] = v[2] = 0;
+    if (e % 7 != 2) continue;
+    v[0] *= e % 3 ? 0 : 0x1p-9;
+    v[1] += v[1] < 0 ? -size : size;
+    v[2] = 0;
+  }
+}
+
+/* Lengths between knots, on them, below the first, beyond the last, far away. */
+static void choose_lengths(convolution_data *t) {
+  const reference_grid *g = &t->grid;
+  const double h = (g->last - g->first) / (g->knots - 1);
+  uint64_t seed = 12;
+  for (int64_t e = 0; e < t->graph.n_edges; e++) {
+    const double luck = (random_number(&seed) + 1) / 2;
+    t->length[e] = e % 7 == 3   ? reference_knot(g, (int)(e / 7 % g->knots))
+                   : e % 7 == 4 ? g->first - h * (luck + 0.1)
+                   : e % 7 == 5 ? e % 3 ? g->last + 2 * h * (luck + 0.1) : 49152
+                                : g->first + luck * (g->last - g->first);
+  }
+}
+
 /* Rounds vectors, or lengths, to the storage type. */
 static void round_edges(convolution_data *t) {
   int64_t n = 3 * t->graph.n_edges;
   void *stored = allocate((size_t)n, dtype_bytes(t->kernel->storage));
   t->length = allocate((size_t)t->graph.n_edges, sizeof *t->length);
+  if (t->problem->vectors && t->data.hard) choose_vectors(t);
   if (t->problem->vectors) round_to_storage(t->kernel->storage, t->graph.vector, stored, n);
   for (int64_t e = 0; e < t->graph.n_edges; e++)
     t->length[e] = convolution_graph_length(&t->graph, e);
+  if (t->problem->table && !t->problem->vectors && t->data.hard) choose_lengths(t);
   if (!t->problem->vectors)
     round_to_storage(t->kernel->storage, t->length, stored, t->graph.n_edges);
   free(stored);
@@ -197,6 +255,7 @@ void *convolution_data_make(const tool_kernel *kernel, clb_pass pass, const tool
   t->product = tensor_problem_reference(&of_edge);
   t->sizes = reference_product_sizes(t->product);
   describe_arrays(t);
+  t->grid = convolution_grid(t->problem);
   if (t->problem->table) fill_table(t);
   round_edges(t);
   if (t->problem->vectors) convolution_harmonics_make(t);

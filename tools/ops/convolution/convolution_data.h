@@ -35,7 +35,7 @@ typedef struct {
   tool_array array[MAX_ARRAYS];
   owner owner[MAX_ARRAYS];
   reference_grid grid;
-  double *weights, *table;                /* [KNOTS][W], and of reference_spline_make; NULL: none */
+  double *weights, *table;                /* [knots][W], and of reference_spline_make; NULL: none */
   double *length;                         /* lengths of edges, as stored */
   clb_spherical_harmonics_desc harmonics; /* for vectors */
   int degrees[REFERENCE_MAX_TERMS];
@@ -50,6 +50,11 @@ int convolution_data_arrays(const void *graph, tool_array *arrays);
 void convolution_data_fill(const void *graph, double *const *values, uint64_t *seed);
 void convolution_data_answer(void *graph, double *const *values, double *const *wanted,
                              double *const *scale);
+/* The grid of the problem's table, without columns: no knots where there is none. */
+reference_grid convolution_grid(const convolution_problem *p);
+/* What the operands are rounded from is larger than they are. */
+bool convolution_has_sizes(const convolution_data *t);
+
 /* ---- vectors ---- */
 
 /* Fills harmonics: the terms of y. */

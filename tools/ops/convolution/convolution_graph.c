@@ -84,8 +84,20 @@ static void take(convolution_graph *g, const char *name) {
   graph_free(&named);
 }
 
+static void copy(convolution_graph *g, const convolution_graph *from) {
+  uint64_t seed = 8;
+  *g = (convolution_graph){from->n_senders, from->n_receivers, from->n_edges, NULL, NULL, NULL};
+  allocate_edges(g);
+  for (int64_t e = 0; e < g->n_edges; e++) {
+    g->senders[e] = from->senders[e];
+    g->receivers[e] = from->receivers[e];
+    make_vector(3.3 + 3 * random_number(&seed), &seed, g->vector + 3 * e);
+  }
+}
+
 void convolution_graph_make(convolution_graph *g, const convolution_problem *p, int64_t edges) {
   if (p->graph) take(g, p->graph);
+  else if (p->edges) copy(g, p->edges);
   else make(g, p->made, edges);
 }
 

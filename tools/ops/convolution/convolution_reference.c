@@ -66,7 +66,7 @@ static desk desk_make(const convolution_data *t) {
     *by_weight[i] = allocate((size_t)t->sizes.w * TOGETHER + 1, sizeof(double));
   for (int i = 0; i < t->n; i++) {
     size_t n = (size_t)full_width(t, &t->array[i]) * TOGETHER + 1;
-    if (i < t->inputs && t->problem->vectors) d.size[i] = allocate(n, sizeof(double));
+    if (i < t->inputs && convolution_has_sizes(t)) d.size[i] = allocate(n, sizeof(double));
     if (!needed(t, i)) continue;
     if (i < t->inputs) d.in[i] = allocate(n, sizeof(double));
     else
@@ -94,17 +94,20 @@ static int64_t row_of(const convolution_data *t, owner o, int64_t e) {
                              : e;
 }
 
-/* Weights at length r, and, as entry e of the desk, their derivatives. */
+/* Weights at length r, and, as entry e of the desk, their derivatives and sizes. On the fine grid
+   of `check` weights are smooth: what a length is rounded by matters less. */
 static void weights_at(const convolution_data *t, double r, double *w, int64_t e, desk *d) {
   const int64_t n = t->sizes.w;
   const reference_position p = reference_position_at(&t->grid, r);
   for (int64_t j = 0; j < n; j++) {
     const reference_weight a = reference_spline_at(&t->grid, t->table, &p, j);
+    const double size = a.size * (t->problem->knots ? 1 + p.rounding : 1);
     w[j] = a.w;
+    if (convolution_has_sizes(t)) d->size[LENGTHS][e * n + j] = t->problem->knots ? size : a.w;
     d->slope[e * n + j] = a.slope;
-    d->slope_scale[e * n + j] = p.rate * a.size;
+    d->slope_scale[e * n + j] = p.rate * size;
     d->bend[e * n + j] = a.bend;
-    d->bend_scale[e * n + j] = (p.rate * p.rate + fabs(p.turn)) * a.size;
+    d->bend_scale[e * n + j] = (p.rate * p.rate + fabs(p.turn)) * size;
   }
 }
 
@@ -137,10 +140,12 @@ static void gather(const convolution_data *t, const piece *p, desk *d) {
       else if (t->problem->vectors && i == ALONG)
         convolution_harmonics_along(t, edge, row, to, d->size[i] + e * t->sizes.y);
       else memcpy(to, row, (size_t)a->width * sizeof *to);
-      if (t->problem->vectors && a->of != CLB_OPERAND_Y)
+      const bool sized =
+          (t->problem->vectors && a->of == CLB_OPERAND_Y) || (t->problem->table && i == LENGTHS);
+      if (convolution_has_sizes(t) && !sized)
         memcpy(d->size[i] + e * full_width(t, a), to, (size_t)full_width(t, a) * sizeof *to);
       for (int64_t j = 0;
-           t->problem->vectors && t->problem->table && i == ALONG_W && j < t->sizes.w; j++)
+           convolution_has_sizes(t) && t->problem->table && i == ALONG_W && j < t->sizes.w; j++)
         d->size[i][e * t->sizes.w + j] = d->along_scale[e] * d->slope_scale[e * t->sizes.w + j];
     }
   }
@@ -151,7 +156,7 @@ static void multiply(const convolution_data *t, clb_pass pass, int64_t n, const 
                      double *const *out, double *const *scale) {
   reference_product_run(t->product, pass, n, (const double *const *)d->in, (double **)out,
                         (double **)scale);
-  if (!t->problem->vectors) return;
+  if (!convolution_has_sizes(t)) return;
   const double *size[REFERENCE_MAX_INPUTS] = {NULL};
   double *unused[REFERENCE_MAX_OUTPUTS] = {NULL};
   for (int i = 0; i < t->inputs; i++) size[i] = d->in[i] ? d->size[i] : NULL;

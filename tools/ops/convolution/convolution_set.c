@@ -31,7 +31,7 @@ static double bytes(const void *graph) {
   double sum = 2 * sizeof(int32_t) * (double)t->graph.n_edges;
   for (int i = 0; i < t->n; i++)
     sum += (double)t->array[i].rows * t->array[i].width * (double)element(t);
-  if (t->problem->table) sum += (KNOTS + 2.0) * (double)t->sizes.w * (double)element(t);
+  if (t->problem->table) sum += (t->grid.knots + 2.0) * (double)t->sizes.w * (double)element(t);
   return sum;
 }
 
@@ -101,16 +101,25 @@ static clb_status make_graph(const convolution_data *t, clb_context *ctx, clb_gr
                           (clb_index_list){.host = g->receivers});
 }
 
+/* Of `check`, filled with NaN. */
 static clb_status make_workspace(const convolution_data *t, clb_context *ctx, clb_op *op,
                                  convolution_set *s) {
   uint64_t min, max;
   clb_status status = clb_convolution_workspace(op, t->pass, s->graph, &min, &max);
   int64_t asked = t->problem->workspace;
-  uint64_t n = asked == MAX_WORKSPACE   ? max
-               : asked == MIN_WORKSPACE ? min
-               : (uint64_t)asked < max  ? (uint64_t)asked
-                                        : max;
-  return status || !n ? status : clb_buffer_create(ctx, n, &s->workspace);
+  uint64_t n = asked == MAX_WORKSPACE    ? max
+               : asked == MIN_WORKSPACE  ? min
+               : asked == HALF_WORKSPACE ? min + (max - min) / 2
+               : (uint64_t)asked < max   ? (uint64_t)asked
+                                         : max;
+  if (status || !n) return status;
+  status = clb_buffer_create(ctx, n, &s->workspace);
+  if (status || !t->whole) return status;
+  char *nan = allocate(n, 1);
+  memset(nan, 0xff, n);
+  status = clb_buffer_write(s->workspace, 0, nan, n);
+  free(nan);
+  return status;
 }
 
 static clb_status attach(const void *graph, clb_context *ctx, clb_op *op, void **at) {

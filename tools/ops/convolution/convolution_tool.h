@@ -20,27 +20,32 @@ typedef enum {
   MADE_GRAPHS
 } made_graph;
 
-typedef struct {
-  tensor_problem product;
-  const char *graph; /* a name of graphs.h; NULL: synthetic */
-  made_graph made;
-  bool atomics, table, vectors;
-  double scale;      /* as in the description: 0 means 1 */
-  int64_t workspace; /* bytes; MAX_WORKSPACE, MIN_WORKSPACE: the sizes of
-                        clb_convolution_workspace */
-} convolution_problem;
-enum { MAX_WORKSPACE = 0, MIN_WORKSPACE = -1 };
-
-extern const char *const made_graph_names[MADE_GRAPHS];
-
-/* ---- graphs ---- */
-
 /* Both ends of every edge, and the vector from receiver to sender. */
 typedef struct {
   int64_t n_senders, n_receivers, n_edges;
   int32_t *senders, *receivers;
   double *vector; /* [n_edges][3] */
 } convolution_graph;
+
+typedef struct {
+  tensor_problem product;
+  const char *graph; /* a name of graphs.h; NULL: synthetic */
+  made_graph made;
+  const convolution_graph *edges; /* to take these, whose vectors are made up; NULL: none */
+  bool atomics, table, vectors;
+  double scale;                    /* as in the description: 0 means 1 */
+  clb_normalization normalization; /* of harmonics */
+  int knots; /* of another grid for the table, whose weights are then random; 0: that above */
+  double first_knot, last_knot, break_at;
+  int64_t workspace; /* bytes; MAX_WORKSPACE, MIN_WORKSPACE: the sizes of
+                        clb_convolution_workspace, and half way between them */
+} convolution_problem;
+enum { MAX_WORKSPACE = 0, MIN_WORKSPACE = -1, HALF_WORKSPACE = -2 };
+
+extern const char *const made_graph_names[MADE_GRAPHS];
+
+/* ---- graphs ---- */
+
 void convolution_graph_make(convolution_graph *g, const convolution_problem *p,
                             int64_t edges); /* exits on failure */
 void convolution_graph_free(convolution_graph *g);

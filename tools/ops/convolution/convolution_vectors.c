@@ -15,8 +15,10 @@ void convolution_harmonics_make(convolution_data *t) {
       y->dim > MAX_HARMONICS)
     fatal("--vectors: y is not of harmonics");
   for (int i = 0; i < y->n; i++) t->degrees[i] = y->term[i].l;
-  t->harmonics =
-      (clb_spherical_harmonics_desc){.degrees = t->degrees, .n_degrees = y->n, .normalize = 1};
+  t->harmonics = (clb_spherical_harmonics_desc){.degrees = t->degrees,
+                                                .n_degrees = y->n,
+                                                .normalization = t->problem->normalization,
+                                                .normalize = 1};
   free(y);
 }
 
