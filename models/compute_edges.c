@@ -53,6 +53,11 @@ static clb_status check_places(clb_model *m, const clb_model_edges *e,
         m, CLB_ERROR_ARGUMENT,
         "clb_model_compute_edges: d_vectors is for calls with vectors; with positions there "
         "are forces");
+  if (e->search && (!clb_edges_are_pairs(e) || e->n_edges))
+    return FAIL(m, CLB_ERROR_ARGUMENT,
+                "clb_model_compute_edges: search is %d, %s; a search takes positions, and n_edges "
+                "must be 0",
+                e->search, e->n_edges ? "but n_edges is not 0" : "but there are no positions");
   if (!clb_edges_are_pairs(e) && e->images)
     return FAIL(m, CLB_ERROR_ARGUMENT,
                 "clb_model_compute_edges: images are for calls with positions; with vectors, "
@@ -95,6 +100,9 @@ static clb_status clear_forces(clb_model *m, const clb_model_edges *e,
 static clb_status set_edges(clb_model *m, const clb_model_edges *e, clb_model_edges *found) {
   clb_status s = clb_edges_of_caller(&m->edges, e, found);
   if (!s) s = clb_model_set_graph(m, found);
+  if (!s && m->edges.source == CLB_EDGES_LOCAL)
+    s = clb_edges_vectors(&m->edges, m->net.whole, e->positions,
+                          clb_all_values(&m->net, CLB_VECTORS), found);
   if (s) clb_edges_forget(&m->edges);
   return s;
 }

@@ -184,7 +184,7 @@ static clb_status grow_block_workspace(clb_model *m) {
 static clb_status species_of(clb_model *m, const clb_model_edges *e, int32_t *features,
                              int32_t *energies) {
   const int32_t none = m->net.n_species;
-  const bool absent = m->edges.source == CLB_EDGES_PAIRS; /* may be in a list */
+  const bool absent = m->edges.source >= CLB_EDGES_PAIRS; /* may be among a caller's atoms */
   for (int64_t i = 0; i < e->n_total; i++) {
     const int32_t x = e->species[i];
     if (x < (absent ? -1 : 0) || x >= none)
@@ -196,6 +196,15 @@ static clb_status species_of(clb_model *m, const clb_model_edges *e, int32_t *fe
     energies[i] = counts ? x : none;
   }
   return CLB_OK;
+}
+
+/* Those that are known, after their memory was replaced. */
+static clb_status put_species(clb_model *m, int64_t n) {
+  const clb_status s =
+      n ? clb_buffer_write(m->species_of, 0, m->species, 2 * (uint64_t)n * sizeof *m->species)
+        : CLB_OK;
+  if (!s) m->n_species = n;
+  return s;
 }
 
 /* Species equal to the current ones are not uploaded again. */
@@ -218,9 +227,7 @@ static clb_status set_species(clb_model *m, const clb_model_edges *e) {
     if (!m->species) return no_memory(m);
   }
   memcpy(m->species, both, bytes);
-  s = clb_buffer_write(m->species_of, 0, both, bytes);
-  if (!s) m->n_species = n;
-  return s;
+  return put_species(m, n);
 }
 
 /* Has layers prepare for the species that occur. */
@@ -253,7 +260,8 @@ static clb_status set_graph(clb_model *m, const clb_model_edges *e, bool blocked
   const bool same = m->edges.same;
   clb_status s = same ? CLB_OK : clb_blocks_plan(m, blocked, e->exchange != NULL);
   if (!s && !same) s = grow(m, e);
-  if (!s && (!e->same_graph || !m->n_species)) s = set_species(m, e);
+  if (!s && !e->same_graph) s = set_species(m, e);
+  if (!s && e->same_graph && !m->n_species) s = put_species(m, e->n_total);
   if (!s && !same) s = clb_edges_write(&m->edges, e, m->net.whole);
   if (!s && !e->same_graph)
     s = clb_ghosts_set(&m->net.ghosts, m->ctx, e->n_local, e->n_total, e->exchange,

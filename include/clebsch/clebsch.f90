@@ -291,6 +291,7 @@ module clebsch
     type(c_ptr) :: vectors = c_null_ptr, vectors_buffer = c_null_ptr, positions = c_null_ptr, &
          positions_buffer = c_null_ptr, images = c_null_ptr, counted = c_null_ptr, &
          exchange = c_null_ptr
+    integer(c_int) :: search = 0
   end type
 
   type, bind(c) :: clb_model_edge_results

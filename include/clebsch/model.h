@@ -171,8 +171,9 @@ typedef struct {
 
 typedef struct {
   int64_t n_local, n_total, n_edges; /* ghosts follow local atoms: n_local ... n_total - 1 */
-  /* 1: the three counts, species, senders, receivers, images, counted and the lists of the exchange
-     are the same as in the last call, and are not read. Otherwise the call sorts the edges. */
+  /* 1: the three counts, species, senders, receivers, images, counted, search and the lists of the
+     exchange are the same as in the last call, and are not read. Otherwise the call sorts the
+     edges. */
   int same_graph;
   const int32_t *species;   /* [n_total], each 0 ... n_species - 1; with positions also -1: the atom
                                is not there for the model, whose energy of it and forces are 0 */
@@ -196,6 +197,11 @@ typedef struct {
   const unsigned char *counted;       /* [n_local]: 0: the atom's energy does not count, though it
                                          shapes that of others; NULL: all count */
   const clb_model_exchange *exchange; /* NULL: no ghosts, or images alone */
+  /* With positions: 1: there is no list, and n_edges is 0: every call finds the edges, which are
+     all pairs of a local atom, as receiver, and any other atom nearer than r_max. The device does
+     so where it can, so that positions are all that goes down. A ghost nearer than r_max to a local
+     atom must be an image, or be received in the exchange. */
+  int search;
 } clb_model_edges;
 
 /* Results that are not wanted are NULL. */

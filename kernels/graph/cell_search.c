@@ -25,7 +25,7 @@ static void begin(finder *w, ir_kernel *k, const char *name, const clb_problem *
   w->n = ir_scalar(k, IR_I64);
   w->positions = ir_buffer(k, IR_F64, false);
   w->grids = ir_buffer(k, IR_F64, false);
-  w->system = p->cell_list.many ? ir_buffer(k, IR_I32, false) : IR_NONE;
+  w->system = p->cell_list.atoms == CLB_CELL_MANY ? ir_buffer(k, IR_I32, false) : IR_NONE;
 }
 
 /* Loads the grid of this atom's system; lanes without an atom load the first, whose divisors are
@@ -163,10 +163,11 @@ static void lower_sorted(ir_kernel *k, const clb_problem *p, const clb_schedule 
 
 typedef struct {
   finder w;
-  bool fills;
+  bool fills, ghosts;
   ir_val atoms, x, wrap, starts;                   /* in both steps */
   ir_val counts;                                   /* COUNT */
   ir_val before, base, senders, receivers, shifts; /* FILL */
+  ir_val rows, n_local, senders_as_atoms;          /* with ghosts */
   ir_val own, receiver, squared, lane;             /* own: the receiver's place */
   spot at;                                         /* of the receiver */
   ir_val found, refused, looked, next;             /* variables; found, refused: by lane */
@@ -200,8 +201,15 @@ static ir_val shift_of(search *f, ir_val place, ir_val mask, const ir_val *image
   return packed;
 }
 
+/* With ghosts: where the features of the atom in a place are. */
+static ir_val row_of(search *f, ir_val place, ir_val mask) {
+  ir_kernel *k = f->w.k;
+  return f->ghosts ? ir_load(k, f->rows, wide(k, ir_load(k, f->atoms, place, mask)), mask)
+                   : IR_NONE;
+}
+
 /* Writes the edges of the lanes that found one, in the lanes' order. */
-static void write_edges(search *f, ir_val place, ir_val near, ir_val shift) {
+static void write_edges(search *f, ir_val place, ir_val near, ir_val shift, ir_val row) {
   ir_kernel *k = f->w.k;
   const int lanes = f->w.b.s->lanes;
   const ir_val zero = clb_i32(k, 0), own = ir_select(k, near, clb_i32(k, 1), zero);
@@ -213,7 +221,9 @@ static void write_edges(search *f, ir_val place, ir_val near, ir_val shift) {
     sum = ir_add(k, sum, ir_select(k, there, ir_shuffle(k, sum, from), zero));
   }
   const ir_val to = ir_add(k, ir_get(k, f->next), wide(k, ir_sub(k, sum, own)));
-  ir_store(k, f->senders, to, near, ir_load(k, f->atoms, place, near));
+  const ir_val atom = ir_load(k, f->atoms, place, near);
+  ir_store(k, f->senders, to, near, f->ghosts ? row : atom);
+  if (f->ghosts) ir_store(k, f->senders_as_atoms, to, near, atom);
   ir_store(k, f->receivers, to, near, f->receiver);
   ir_store(k, f->shifts, to, near, shift);
   const ir_val all = lanes > 1 ? ir_shuffle(k, sum, clb_i32(k, lanes - 1)) : sum;
@@ -236,13 +246,17 @@ static void look_at(search *f, ir_val first, ir_val end, const ir_val *image) {
   const ir_val lot = ir_loop(k, first, end, clb_i32(k, f->w.b.s->lanes)),
                place = ir_add(k, lot, f->lane), inside = less(k, place, end), at = wide(k, place);
   const ir_val square = distance(f, at, inside, by), self = both(k, here, same(k, place, f->own)),
-               near = both(k, both(k, inside, not(k, self)), less(k, square, f->squared));
+               close = both(k, both(k, inside, not(k, self)), less(k, square, f->squared));
+  const ir_val row = row_of(f, at, close),
+               near = f->ghosts ? both(k, close, not(k, same(k, row, clb_i32(k, CLB_CELL_ABSENT))))
+                                : close;
   ir_val fits = IR_NONE;
   const ir_val shift = shift_of(f, at, inside, image, &fits);
-  if (f->fills) write_edges(f, at, near, shift);
+  if (f->fills) write_edges(f, at, near, shift, row);
   else {
-    const ir_val one = clb_i32(k, 1),
-                 bad = ir_2(k, IR_OR, not(k, fits), less(k, square, real(k, 1e-6)));
+    const ir_val one = clb_i32(k, 1);
+    ir_val bad = ir_2(k, IR_OR, not(k, fits), less(k, square, real(k, 1e-6)));
+    if (f->ghosts) bad = ir_2(k, IR_OR, bad, same(k, row, clb_i32(k, CLB_CELL_NO_ROW)));
     ir_set(k, f->found, ir_add(k, ir_get(k, f->found), ir_select(k, near, one, zero)));
     ir_set(k, f->refused, ir_select(k, both(k, near, bad), one, ir_get(k, f->refused)));
   }
@@ -306,9 +320,17 @@ static void store_count(search *f) {
            ir_select(k, good, sum, clb_i32(k, CLB_CELL_REFUSED)));
 }
 
+/* Whether the receiver is a local atom that is there. */
+static ir_val receives(search *f) {
+  ir_kernel *k = f->w.k;
+  const ir_val row = ir_load(k, f->rows, wide(k, f->receiver), IR_NONE);
+  return both(k, less(k, wide(k, f->receiver), f->n_local), ir_2(k, IR_LE, clb_i32(k, 0), row));
+}
+
 static void lower_search(ir_kernel *k, const clb_problem *p, const clb_schedule *s) {
-  const bool fills = p->cell_list.step == CLB_CELL_FILL;
-  search f = {.fills = fills};
+  const bool fills = p->cell_list.step == CLB_CELL_FILL,
+             ghosts = p->cell_list.atoms == CLB_CELL_GHOSTS;
+  search f = {.fills = fills, .ghosts = ghosts};
   begin(&f.w, k, fills ? "cell_fill" : "cell_count", p, s);
   f.atoms = ir_buffer(k, IR_I32, false);
   f.x = ir_buffer(k, IR_F64, false);
@@ -321,6 +343,11 @@ static void lower_search(ir_kernel *k, const clb_problem *p, const clb_schedule 
     f.receivers = ir_buffer(k, IR_I32, true);
     f.shifts = ir_buffer(k, IR_I32, true);
   } else f.counts = ir_buffer(k, IR_I32, true);
+  if (ghosts) {
+    f.rows = ir_buffer(k, IR_I32, false);
+    f.n_local = ir_scalar(k, IR_I64);
+    if (fills) f.senders_as_atoms = ir_buffer(k, IR_I32, true);
+  }
   clb_layer_start(&f.w.b);
   f.lane = s->lanes > 1 ? ir_lane(k) : clb_i32(k, 0);
   f.own = ir_cast(k, IR_I32, f.w.b.unit);
@@ -339,7 +366,9 @@ static void lower_search(ir_kernel *k, const clb_problem *p, const clb_schedule 
     f.refused = ir_var(k, clb_i32(k, 0), false);
     f.looked = ir_var(k, clb_i32(k, 0), true);
   }
+  if (ghosts) ir_if(k, receives(&f));
   look_around(&f);
+  if (ghosts) ir_end(k);
   if (!fills) store_count(&f);
   clb_layer_finish(&f.w.b);
 }
@@ -371,7 +400,8 @@ static void lower(const clb_problem *p, const clb_schedule *s, ir_kernel *k) {
 
 static void print(const clb_problem *p, clb_text *out) {
   static const char *const names[] = {"slots", "sorted", "count", "fill"};
-  clb_text_add(out, "%s%s", names[p->cell_list.step], p->cell_list.many ? " of many" : "");
+  static const char *const of[] = {"", " of many", " with ghosts"};
+  clb_text_add(out, "%s%s", names[p->cell_list.step], of[p->cell_list.atoms]);
 }
 
 const clb_kernel_kind clb_kind_cell_list = {

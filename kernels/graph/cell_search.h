@@ -22,6 +22,9 @@
              its neighbours, or CLB_CELL_REFUSED
      FILL    the same without counts; edges before each atom in its row of CLB_CELL_ROW atoms, and
              before each such row, out senders, out receivers, out shifts (clb_edge_shift)
+   With ghosts, atoms that are only senders, these end with the row of each atom's features (or
+   CLB_CELL_ABSENT, CLB_CELL_NO_ROW), the number of local atoms (i64), and in FILL, whose senders
+   are rows then, with out the senders as atoms.
    Buffers hold int32 unless said otherwise. Units are chunks of lanes, in COUNT and FILL places. */
 typedef enum {
   CLB_CELL_SLOTS,
@@ -30,6 +33,10 @@ typedef enum {
   CLB_CELL_FILL,
   CLB_CELL_STEPS
 } clb_cell_list_step;
+
+/* One system of atoms; many, each with a grid of its own; one of which the last atoms are ghosts,
+   which are only senders. */
+typedef enum { CLB_CELL_ONE, CLB_CELL_MANY, CLB_CELL_GHOSTS } clb_cell_atoms;
 
 /* What the host makes of a grid: cell [3][3], reciprocal [3][3], low, per_unit, bins, reach, slots,
    folds (1 where there are none), whether periodic, turns and images (multiples of slots and folds
@@ -52,10 +59,13 @@ enum {
   CLB_CELL_NUMBERS = 47
 };
 
+/* In place of a row: of an atom that has no edges; of one that must have none. */
+enum { CLB_CELL_ABSENT = -1, CLB_CELL_NO_ROW = -2 };
+
 /* COUNT refuses an atom that has more neighbours, has to look at more atoms, has a neighbour nearer
-   than 1e-3 Angstrom or a shift that clb_edge_shift cannot encode, or is not at a finite place: the
-   host sees to these. The sum of a row tells whether one was refused: CLB_CELL_ROW times the former
-   is less than the latter. */
+   than 1e-3 Angstrom, without a row or with a shift that clb_edge_shift cannot encode, or is not at
+   a finite place: the host sees to these. The sum of a row tells whether one was refused:
+   CLB_CELL_ROW times the former is less than the latter. */
 enum {
   CLB_CELL_ROW = 256,
   CLB_CELL_MAX_NEIGHBOURS = 4096,

@@ -22,6 +22,7 @@ void clb_edges_free(clb_edge_list *l) {
   clb_buffer_destroy(&l->positions);
   clb_buffer_destroy(&l->shifts);
   clb_neighbours_free(&l->between);
+  clb_caller_atoms_free(&l->atoms);
   clb_caller_pairs_free(&l->pairs);
   free(l->vectors);
 }
@@ -32,10 +33,10 @@ void clb_edges_forget(clb_edge_list *l) {
 }
 
 clb_status clb_edges_check_same(clb_edge_list *l, const clb_model_edges *e) {
-  const bool same = l->source != CLB_EDGES_NONE && l->exchanged == !!e->exchange &&
-                    clb_edges_are_pairs(e) == (l->source == CLB_EDGES_PAIRS) &&
-                    l->n_given == e->n_edges && l->n_local == e->n_local &&
-                    l->n_total == e->n_total;
+  const bool same =
+      l->source != CLB_EDGES_NONE && l->exchanged == !!e->exchange && l->searched == !!e->search &&
+      clb_edges_are_pairs(e) == (l->source >= CLB_EDGES_PAIRS) && l->n_given == e->n_edges &&
+      l->n_local == e->n_local && l->n_total == e->n_total;
   return same ? CLB_OK
               : FAIL(l, CLB_ERROR_ARGUMENT,
                      "clb_model: same_graph is %d; the counts differ from those of the last call, "
@@ -45,12 +46,13 @@ clb_status clb_edges_check_same(clb_edge_list *l, const clb_model_edges *e) {
 
 static void given(clb_edge_list *l, const clb_model_edges *e) {
   l->n_given = e->n_edges, l->n_local = e->n_local, l->n_total = e->n_total;
-  l->exchanged = e->exchange;
+  l->exchanged = e->exchange, l->searched = e->search;
 }
 
 clb_status clb_edges_of_caller(clb_edge_list *l, const clb_model_edges *e, clb_model_edges *found) {
   clb_neighbours_forget(&l->between);
   given(l, e);
+  if (e->search) return clb_edges_of_locals(l, e, found);
   if (clb_edges_are_pairs(e)) {
     l->source = CLB_EDGES_PAIRS;
     return clb_edges_among_pairs(l, e, found);
@@ -108,6 +110,7 @@ clb_status clb_edges_of_many(clb_edge_list *l, const clb_edges_systems *all,
 static clb_status write(clb_edge_list *l, const clb_model_edges *e, clb_graph *graph) {
   if (l->source == CLB_EDGES_DEVICE || l->source == CLB_EDGES_MANY)
     return clb_edges_write_counted(l, graph);
+  if (l->source == CLB_EDGES_LOCAL) return clb_edges_write_local(l, e, graph);
   const clb_status s = clb_graph_update(graph, e->n_total, e->n_local, e->n_edges, CLB_I32,
                                         e->senders, e->receivers);
   return !s && l->source == CLB_EDGES_HOST && l->make_vectors ? clb_edges_write_shifts(l) : s;
@@ -147,8 +150,19 @@ static clb_status vectors_on_device(clb_edge_list *l, const clb_graph *graph,
                                   (clb_rows){l->shifts, 0, CLB_DENSE, NULL}, &cells, vectors);
 }
 
+/* Their places are on the device. */
+static clb_status vectors_of_locals(clb_edge_list *l, const clb_graph *graph, clb_rows vectors) {
+  static const double open[3][3];
+  const clb_caller_atoms *a = &l->atoms;
+  const clb_edge_cells none = {.cell = open};
+  return clb_edge_vectors_from(l->make_vectors, graph, &a->senders->memory,
+                               (clb_rows){a->positions, 0, CLB_DENSE, NULL},
+                               (clb_rows){l->shifts, 0, CLB_DENSE, NULL}, &none, vectors);
+}
+
 clb_status clb_edges_vectors(clb_edge_list *l, const clb_graph *graph, const double *positions,
                              clb_rows vectors, clb_model_edges *found) {
+  if (l->source == CLB_EDGES_LOCAL) return vectors_of_locals(l, graph, vectors);
   return l->source == CLB_EDGES_HOST ? vectors_on_host(l, positions, found)
                                      : vectors_on_device(l, graph, positions, vectors);
 }

@@ -19,8 +19,22 @@ typedef enum {
   CLB_EDGES_DEVICE, /* between atoms: found on the device, which has shifts and makes vectors */
   CLB_EDGES_MANY,   /* between atoms of many systems, found on the device: the same */
   CLB_EDGES_GIVEN,  /* a caller's, with their vectors */
-  CLB_EDGES_PAIRS   /* a caller's pairs of positions, of which those within the cutoff are edges */
+  CLB_EDGES_PAIRS,  /* a caller's pairs of positions, or pairs found on the host among its atoms, of
+                       which those within the cutoff are edges */
+  CLB_EDGES_LOCAL   /* of a caller's local atoms: found on the device, which makes vectors */
 } clb_edge_source;
+
+/* What a caller's local atoms and ghosts are, until they change. */
+typedef struct {
+  int32_t *row; /* [n_total]: where the atom's features are; CLB_CELL_ABSENT, CLB_CELL_NO_ROW */
+  int64_t row_capacity;
+  clb_neighbours around; /* on the host, without a skin */
+  clb_cell_grid grid;
+  clb_cell_list *search; /* on the device; NULL: not needed yet */
+  clb_buffer *rows;      /* row, on the device */
+  clb_buffer *senders;   /* of each edge, as atoms */
+  clb_buffer *positions; /* f64 [n_total][3]: the caller's, or those of the list */
+} clb_caller_atoms;
 
 /* Pairs of a caller's list, whose atoms are there, and those within the cutoff. */
 typedef struct {
@@ -37,7 +51,7 @@ typedef struct {
   clb_context *ctx;
   clb_edge_source source;
   bool same; /* as they are in the graph */
-  bool exchanged;
+  bool exchanged, searched;
   bool auto_skin;                    /* the skin of `between` is chosen in each call */
   int64_t n_given, n_local, n_total; /* of the call; n_given: edges or pairs */
   int64_t rebuilds;                  /* of `between` */
@@ -49,6 +63,7 @@ typedef struct {
   clb_buffer *shifts;                       /* clb_edge_shift of each edge */
   double *vectors;                          /* on the host: [n_edges][3] */
   int64_t vectors_capacity;
+  clb_caller_atoms atoms;
   clb_caller_pairs pairs;
 } clb_edge_list;
 
@@ -73,7 +88,8 @@ clb_status clb_edges_of_many(clb_edge_list *l, const clb_edges_systems *all,
                              clb_model_edges *found);
 /* Whether the edges of the last call are still there, for one that says so. */
 clb_status clb_edges_check_same(clb_edge_list *l, const clb_model_edges *e);
-/* A caller's edges as they are, or those among its pairs with their vectors. */
+/* A caller's edges as they are, those among its pairs with their vectors, or those that are found
+   between its atoms: CLB_EDGES_LOCAL and CLB_EDGES_PAIRS. */
 clb_status clb_edges_of_caller(clb_edge_list *l, const clb_model_edges *e, clb_model_edges *found);
 static inline bool clb_edges_are_pairs(const clb_model_edges *e) {
   return e->positions || e->positions_buffer;
@@ -101,7 +117,21 @@ clb_status clb_edges_write_shifts(clb_edge_list *l);
 clb_status clb_edges_put_positions(clb_edge_list *l, int64_t n, const double *positions);
 clb_status clb_edges_among_pairs(clb_edge_list *l, const clb_model_edges *e,
                                  clb_model_edges *found);
+clb_status clb_edges_of_locals(clb_edge_list *l, const clb_model_edges *e, clb_model_edges *found);
+clb_status clb_edges_write_local(clb_edge_list *l, const clb_model_edges *found, clb_graph *graph);
+void clb_caller_atoms_free(clb_caller_atoms *a);
+/* Where the features of a caller's atoms are; checks species and images. */
+clb_status clb_edges_set_rows(clb_edge_list *l, const clb_model_edges *e);
+/* Those of n pairs of a caller's atoms that are there, and then those of them within the cutoff. */
+clb_status clb_edges_take_pairs(clb_edge_list *l, const clb_model_edges *e, int64_t n,
+                                const int32_t *senders, const int32_t *receivers);
+clb_status clb_edges_near_pairs(clb_edge_list *l, const clb_model_edges *e, const double *positions,
+                                clb_model_edges *found);
+/* Room for pairs and positions; old contents are lost. */
+clb_status clb_edges_reserve_pairs(clb_edge_list *l, int64_t pairs, int64_t atoms);
 void clb_caller_pairs_free(clb_caller_pairs *p);
+/* At least n rows of these bytes, after waiting for work that may use the buffer. */
+clb_status clb_edges_reserve(clb_context *ctx, clb_buffer **buffer, int64_t n, uint64_t bytes);
 
 /* Rows to make room for: a quarter more, but for large systems, which change less and fill the
    device, a 16th. */

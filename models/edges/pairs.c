@@ -22,7 +22,7 @@ static clb_status resize(clb_edge_list *l, void **array, int64_t n, size_t bytes
   return *array ? CLB_OK : FAIL(l, CLB_ERROR_MEMORY, "clb_model_compute_edges: no memory");
 }
 
-static clb_status grow(clb_edge_list *l, int64_t pairs, int64_t atoms) {
+clb_status clb_edges_reserve_pairs(clb_edge_list *l, int64_t pairs, int64_t atoms) {
   clb_caller_pairs *p = &l->pairs;
   clb_status s = CLB_OK;
   if (pairs >= p->capacity) {
@@ -63,41 +63,12 @@ static clb_status list_of(clb_edge_list *l, const char *name, const clb_index_li
                                       (uint64_t)n * sizeof *own);
 }
 
-static clb_status check_images(clb_edge_list *l, const clb_model_edges *e) {
-  for (int64_t i = 0; e->images && i < e->n_total - e->n_local; i++)
-    if (e->images[i] < -1 || e->images[i] >= e->n_local)
-      return FAIL(l, CLB_ERROR_ARGUMENT,
-                  "clb_model_compute_edges: images[%lld] is %d; it must be that of a local atom, "
-                  "below %lld, or -1",
-                  (long long)i, (int)e->images[i], (long long)e->n_local);
-  return CLB_OK;
-}
-
-/* The row of an atom's features; -1: it has none. */
-static int64_t row_of(const clb_model_edges *e, const unsigned char *received, int64_t atom) {
-  const int64_t ghost = atom - e->n_local, image = ghost < 0 || !e->images ? -1 : e->images[ghost];
-  return image >= 0 ? image : ghost >= 0 && !received[ghost] ? -1 : atom;
-}
-
-/* Which ghosts an exchange receives; lists are checked with the graph. */
-static clb_status mark_received(clb_edge_list *l, const clb_model_edges *e,
-                                unsigned char **received) {
-  const int64_t n = e->n_total - e->n_local;
-  *received = calloc((size_t)n + 1, 1);
-  if (!*received) return FAIL(l, CLB_ERROR_MEMORY, "clb_model_compute_edges: no memory");
-  for (int64_t i = 0; e->exchange && e->exchange->receive && i < e->exchange->n_receive; i++) {
-    const int64_t ghost = e->exchange->receive[i] - e->n_local;
-    if (ghost >= 0 && ghost < n) (*received)[ghost] = 1;
-  }
-  return CLB_OK;
-}
-
-/* Keeps the pairs of atoms that are there. */
-static clb_status take(clb_edge_list *l, const clb_model_edges *e, const int32_t *senders,
-                       const int32_t *receivers, const unsigned char *received) {
+clb_status clb_edges_take_pairs(clb_edge_list *l, const clb_model_edges *e, int64_t n_pairs,
+                                const int32_t *senders, const int32_t *receivers) {
   clb_caller_pairs *p = &l->pairs;
+  const int32_t *row = l->atoms.row;
   int64_t n = 0;
-  for (int64_t i = 0; i < e->n_edges; i++) {
+  for (int64_t i = 0; i < n_pairs; i++) {
     const int32_t s = senders[i], r = receivers[i];
     if (s < 0 || s >= e->n_total || r < 0 || r >= e->n_local)
       return FAIL(l, CLB_ERROR_ARGUMENT,
@@ -105,35 +76,28 @@ static clb_status take(clb_edge_list *l, const clb_model_edges *e, const int32_t
                   s < 0 || s >= e->n_total ? "senders" : "receivers", (long long)i,
                   (int)(s < 0 || s >= e->n_total ? s : r),
                   (long long)(s < 0 || s >= e->n_total ? e->n_total : e->n_local) - 1);
-    if (e->species[s] < 0 || e->species[r] < 0) continue;
-    const int64_t row = row_of(e, received, s);
-    if (row < 0)
+    if (row[s] == CLB_CELL_ABSENT || row[r] == CLB_CELL_ABSENT) continue;
+    if (row[s] == CLB_CELL_NO_ROW)
       return FAIL(l, CLB_ERROR_ARGUMENT,
                   "clb_model_compute_edges: senders[%lld] is %d, a ghost; it must be the image "
                   "of a local atom, or be received in the exchange",
                   (long long)i, (int)s);
-    p->sender[n] = s, p->receiver[n] = r, p->row[n++] = (int32_t)row;
+    p->sender[n] = s, p->receiver[n] = r, p->row[n++] = row[s];
   }
   p->n = n;
+  p->n_kept = 0;
   return CLB_OK;
 }
 
 static clb_status set_list(clb_edge_list *l, const clb_model_edges *e) {
   clb_caller_pairs *p = &l->pairs;
   const int32_t *senders = NULL, *receivers = NULL;
-  if (e->n_total && !e->species)
-    return FAIL(l, CLB_ERROR_ARGUMENT, "clb_model_compute_edges: species is NULL");
-  clb_status s = check_images(l, e);
-  if (!s) s = grow(l, e->n_edges, e->n_total);
+  clb_status s = clb_edges_set_rows(l, e);
+  if (!s) s = clb_edges_reserve_pairs(l, e->n_edges, e->n_total);
   if (!s && e->n_edges) s = list_of(l, "senders", &e->senders, e->n_edges, p->sender, &senders);
   if (!s && e->n_edges)
     s = list_of(l, "receivers", &e->receivers, e->n_edges, p->receiver, &receivers);
-  unsigned char *received = NULL;
-  if (!s) s = mark_received(l, e, &received);
-  if (!s) s = take(l, e, senders, receivers, received);
-  free(received);
-  p->n_kept = 0;
-  return s;
+  return s ? s : clb_edges_take_pairs(l, e, e->n_edges, senders, receivers);
 }
 
 /* ---- edges ---- */
@@ -167,14 +131,10 @@ static clb_status find_edges(clb_edge_list *l, const double *x, int64_t *n_edges
   return CLB_OK;
 }
 
-clb_status clb_edges_among_pairs(clb_edge_list *l, const clb_model_edges *e,
-                                 clb_model_edges *found) {
+clb_status clb_edges_near_pairs(clb_edge_list *l, const clb_model_edges *e, const double *positions,
+                                clb_model_edges *found) {
   clb_caller_pairs *p = &l->pairs;
   bool as_before = false;
-  clb_status s = e->same_graph ? CLB_OK : set_list(l, e);
-  if (!s && !e->positions && e->n_total)
-    s = clb_buffer_read(e->positions_buffer, 0, p->positions,
-                        (uint64_t)e->n_total * 3 * sizeof(double));
   *found = (clb_model_edges){.n_local = e->n_local,
                              .n_total = e->exchange ? e->n_total : e->n_local,
                              .same_graph = e->same_graph,
@@ -184,8 +144,17 @@ clb_status clb_edges_among_pairs(clb_edge_list *l, const clb_model_edges *e,
                              .vectors = p->vectors,
                              .counted = e->counted,
                              .exchange = e->exchange};
-  if (!s)
-    s = find_edges(l, e->positions ? e->positions : p->positions, &found->n_edges, &as_before);
+  const clb_status s = find_edges(l, positions, &found->n_edges, &as_before);
   l->same = e->same_graph && as_before;
   return s;
+}
+
+clb_status clb_edges_among_pairs(clb_edge_list *l, const clb_model_edges *e,
+                                 clb_model_edges *found) {
+  clb_caller_pairs *p = &l->pairs;
+  clb_status s = e->same_graph ? CLB_OK : set_list(l, e);
+  if (!s && !e->positions && e->n_total)
+    s = clb_buffer_read(e->positions_buffer, 0, p->positions,
+                        (uint64_t)e->n_total * 3 * sizeof(double));
+  return s ? s : clb_edges_near_pairs(l, e, e->positions ? e->positions : p->positions, found);
 }

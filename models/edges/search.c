@@ -25,8 +25,7 @@ clb_status clb_edges_check_places(clb_error_sink *error, const clb_neighbours *l
   return CLB_OK;
 }
 
-/* Work of an earlier call may still use a buffer that is replaced. */
-static clb_status reserve(clb_context *ctx, clb_buffer **buffer, int64_t n, uint64_t bytes) {
+clb_status clb_edges_reserve(clb_context *ctx, clb_buffer **buffer, int64_t n, uint64_t bytes) {
   if (*buffer && (*buffer)->memory.bytes >= (uint64_t)n * bytes) return CLB_OK;
   const clb_status s = clb_wait(ctx);
   if (s) return s;
@@ -36,7 +35,7 @@ static clb_status reserve(clb_context *ctx, clb_buffer **buffer, int64_t n, uint
 
 clb_status clb_edges_put_positions(clb_edge_list *l, int64_t n, const double *positions) {
   const uint64_t row = 3 * sizeof *positions;
-  const clb_status s = reserve(l->ctx, &l->positions, n, row);
+  const clb_status s = clb_edges_reserve(l->ctx, &l->positions, n, row);
   return s || !n ? s : clb_buffer_write(l->positions, 0, positions, (uint64_t)n * row);
 }
 
@@ -47,7 +46,7 @@ static clb_status count(clb_edge_list *l, const clb_model_atoms *a, const clb_ce
   clb_status s = CLB_OK;
   *n_edges = -1;
   if (!l->make_vectors || !clb_cell_grid_slots(grid)) return CLB_OK;
-  if (!l->search) s = clb_cell_list_create(l->ctx, false, &l->search);
+  if (!l->search) s = clb_cell_list_create(l->ctx, CLB_CELL_ONE, &l->search);
   if (!s) s = clb_edges_put_positions(l, a->n, a->positions);
   return s ? s : clb_cell_list_count(l->search, grid, radius, a->n, l->positions, n_edges);
 }
@@ -75,7 +74,7 @@ clb_status clb_edges_search_many(clb_edge_list *l, const clb_edges_systems *all,
   *n_edges = -1;
   l->source = CLB_EDGES_NONE;
   if (!l->make_vectors || !all->n_atoms || l->between.cutoff == 0) return CLB_OK;
-  if (!l->search_many) s = clb_cell_list_create(l->ctx, true, &l->search_many);
+  if (!l->search_many) s = clb_cell_list_create(l->ctx, CLB_CELL_MANY, &l->search_many);
   if (!s && !l->make_vectors_many)
     s = clb_edge_vectors_create(l->ctx, type, true, &l->make_vectors_many);
   if (!s) s = clb_edges_put_positions(l, all->n_atoms, all->positions);
@@ -90,19 +89,19 @@ clb_status clb_edges_search_many(clb_edge_list *l, const clb_edges_systems *all,
 
 clb_status clb_edges_write_counted(clb_edge_list *l, clb_graph *g) {
   const int64_t n = l->n_local;
-  clb_status s = reserve(l->ctx, &l->shifts, l->n_given, sizeof(int32_t));
+  clb_status s = clb_edges_reserve(l->ctx, &l->shifts, l->n_given, sizeof(int32_t));
   if (!s) s = clb_graph_reserve(g, n, n, l->n_given);
   if (!s)
     s = clb_cell_list_fill(l->source == CLB_EDGES_MANY ? l->search_many : l->search,
                            &g->buffer[CLB_GRAPH_SENDERS].memory,
-                           &g->buffer[CLB_GRAPH_RECEIVERS].memory, &l->shifts->memory);
+                           &g->buffer[CLB_GRAPH_RECEIVERS].memory, &l->shifts->memory, NULL);
   return s ? s : clb_graph_sort(g, n, n, l->n_given);
 }
 
 clb_status clb_edges_write_shifts(clb_edge_list *l) {
   const clb_neighbours *list = &l->between;
   const uint64_t bytes = (uint64_t)list->n_edges * sizeof(int32_t);
-  clb_status s = reserve(l->ctx, &l->shifts, list->n_edges, sizeof(int32_t));
+  clb_status s = clb_edges_reserve(l->ctx, &l->shifts, list->n_edges, sizeof(int32_t));
   int32_t *packed = s ? NULL : malloc(bytes + 1);
   if (!s && !packed) s = FAIL(l, CLB_ERROR_MEMORY, "clb_model_compute: no memory");
   bool fit = !s;

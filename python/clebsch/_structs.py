@@ -314,7 +314,8 @@ class model_edges(c.Structure):
                 ("same_graph", c.c_int), ("species", c.c_void_p), ("senders", index_list),
                 ("receivers", index_list), ("vectors", c.c_void_p), ("vectors_buffer", c.c_void_p),
                 ("positions", c.c_void_p), ("positions_buffer", c.c_void_p), ("images", c.c_void_p),
-                ("counted", c.c_void_p), ("exchange", c.POINTER(model_exchange))]
+                ("counted", c.c_void_p), ("exchange", c.POINTER(model_exchange)),
+                ("search", c.c_int)]
 
 
 class model_edge_results(c.Structure):

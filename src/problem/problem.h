@@ -134,8 +134,8 @@ typedef struct {
 } clb_graph_problem;
 
 typedef struct {
-  int32_t step; /* clb_cell_list_step */
-  int32_t many; /* several systems, each with a grid of its own */
+  int32_t step;  /* clb_cell_list_step */
+  int32_t atoms; /* clb_cell_atoms */
 } clb_cell_list_problem;
 
 /* ---- of kernels/layers/host/layers.h ---- */

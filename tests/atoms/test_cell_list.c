@@ -69,7 +69,7 @@ static int64_t check(clb_context *ctx, clb_cell_list *list, const atoms *a, doub
   int32_t *shifts = malloc((size_t)(n + 1) * 4);
   for (int64_t e = 0; e < n; e++) shifts[e] = clb_edge_shift(l.shifts + 3 * e);
   for (int i = 0; i < 3; i++) memory[i] = guarded(ctx, n, &b[i]);
-  if (n) OK(ctx, clb_cell_list_fill(list, &memory[0], &memory[1], &memory[2]));
+  if (n) OK(ctx, clb_cell_list_fill(list, &memory[0], &memory[1], &memory[2], NULL));
   expect_list(ctx, b[0], n, l.senders, "senders");
   expect_list(ctx, b[1], n, l.receivers, "receivers");
   expect_list(ctx, b[2], n, shifts, "shifts");
@@ -115,7 +115,7 @@ static void check_many(clb_context *ctx, clb_cell_list *list, const atoms *all, 
                                    &counted));
   assert_int_equal(counted, edges);
   for (int i = 0; i < 3; i++) memory[i] = guarded(ctx, edges, &b[i]);
-  OK(ctx, clb_cell_list_fill(list, &memory[0], &memory[1], &memory[2]));
+  OK(ctx, clb_cell_list_fill(list, &memory[0], &memory[1], &memory[2], NULL));
   static const char *const names[] = {"senders of many", "receivers of many", "shifts of many"};
   for (int i = 0; i < 3; i++) {
     expect_list(ctx, b[i], edges, must[i], names[i]);
@@ -150,7 +150,7 @@ static void random_atoms(void **state) {
   clb_cell_list *list;
   uint64_t seed = 7;
   int64_t all = 0;
-  OK(ctx, clb_cell_list_create(ctx, false, &list));
+  OK(ctx, clb_cell_list_create(ctx, CLB_CELL_ONE, &list));
   for (int trial = 0; trial < 160; trial += interprets(state) ? 3 : 1) {
     const double size = sizes[trial / 8 % 5],
                  cutoff = size < 2 ? between(&seed, .5, 4) : between(&seed, 1, 6);
@@ -172,7 +172,7 @@ static void many_systems(void **state) {
   clb_context *ctx = context(state);
   clb_cell_list *list;
   uint64_t seed = 11;
-  OK(ctx, clb_cell_list_create(ctx, true, &list));
+  OK(ctx, clb_cell_list_create(ctx, CLB_CELL_MANY, &list));
   for (int trial = 0; trial < (interprets(state) ? 2 : 6); trial++) {
     const int n = trial ? (int)between(&seed, 1, MAX_SYSTEMS) : 1;
     for (int i = 0; i < n; i++) {
@@ -195,7 +195,7 @@ static void shapes(void **state) {
   clb_context *ctx = context(state);
   clb_cell_list *list;
   uint64_t seed = 5;
-  OK(ctx, clb_cell_list_create(ctx, false, &list));
+  OK(ctx, clb_cell_list_create(ctx, CLB_CELL_ONE, &list));
   for (int which = 0; which < 8; which++) {
     a = (atoms){.n = 45, .cell = {9, 0, 0, 4, 8, 0, 0, 0, 7}, .periodic = {true, true, true}};
     if (which < 2) a.cell[8] = 0.75, a.cell[6] = which * 0.3;
@@ -223,7 +223,7 @@ static void many(void **state) {
   clb_cell_list *list;
   uint64_t seed = 9;
   const int64_t n = interprets(state) ? 300 : 5000;
-  OK(ctx, clb_cell_list_create(ctx, false, &list));
+  OK(ctx, clb_cell_list_create(ctx, CLB_CELL_ONE, &list));
   for (int trial = 0; trial < 2; trial++) {
     const double size = cbrt((double)n / 0.07);
     a = (atoms){.n = n - 7 * trial, .periodic = {true, trial == 0, true}};
@@ -245,7 +245,7 @@ static void leaves(void **state) {
   clb_context *ctx = context(state);
   clb_cell_list *list;
   uint64_t seed = 3;
-  OK(ctx, clb_cell_list_create(ctx, false, &list));
+  OK(ctx, clb_cell_list_create(ctx, CLB_CELL_ONE, &list));
   good = (atoms){.n = 30, .cell = {9, 0, 0, 0, 8, 0, 0, 0, 7}, .periodic = {true, true, true}};
   for (int64_t i = 0; i < 3 * good.n; i++) good.positions[i] = between(&seed, 0, 7);
   check(ctx, list, &good, 3);
@@ -290,8 +290,8 @@ static void compiles(void **state) {
     skip_because("%s: Intel's compiler does not start under a sanitizer", d->name);
   clb_context *ctx = context(state);
   clb_cell_list *list;
-  if (d->f64) OK(ctx, clb_cell_list_create(ctx, false, &list));
-  else assert_int_equal(clb_cell_list_create(ctx, false, &list), CLB_ERROR_UNSUPPORTED);
+  if (d->f64) OK(ctx, clb_cell_list_create(ctx, CLB_CELL_ONE, &list));
+  else assert_int_equal(clb_cell_list_create(ctx, CLB_CELL_ONE, &list), CLB_ERROR_UNSUPPORTED);
   clb_cell_list_destroy(&list);
 }
 
@@ -316,7 +316,7 @@ static int measure(const char *device, int64_t n) {
   assert_non_null(positions);
   for (int64_t i = 0; i < 3 * n; i++) positions[i] = between(&seed, 0, size);
   OK(ctx, clb_context_create(device, &ctx));
-  OK(ctx, clb_cell_list_create(ctx, false, &list));
+  OK(ctx, clb_cell_list_create(ctx, CLB_CELL_ONE, &list));
   OK(ctx, clb_graph_create(ctx, 0, 0, &g));
   OK(ctx, clb_buffer_create(ctx, (uint64_t)n * 24, &x));
   assert_int_equal(clb_neighbours_begin(&l, n, positions, cell, periodic, &rebuild, &grid), CLB_OK);
@@ -328,7 +328,7 @@ static int measure(const char *device, int64_t n) {
     if (!shifts) OK(ctx, clb_buffer_create(ctx, (uint64_t)n_edges * 4 + 4, &shifts));
     OK(ctx, clb_graph_reserve(g, n, n, n_edges));
     OK(ctx, clb_cell_list_fill(list, &g->buffer[CLB_GRAPH_SENDERS].memory,
-                               &g->buffer[CLB_GRAPH_RECEIVERS].memory, &shifts->memory));
+                               &g->buffer[CLB_GRAPH_RECEIVERS].memory, &shifts->memory, NULL));
     OK(ctx, clb_wait(ctx));
     const double listed = clb_seconds_now();
     OK(ctx, clb_graph_sort(g, n, n, n_edges));

@@ -8,7 +8,7 @@ enum { GRIDS, PLACES, WRAPS, COUNTS, SUMS, SYSTEMS, BUFFERS };
 
 struct clb_cell_list {
   clb_context *ctx;
-  bool many;
+  clb_cell_atoms kind;
   clb_kernel *kernel[CLB_CELL_STEPS];
   clb_graph *atoms; /* its edges are the atoms, its receivers the slots */
   clb_memory memory[BUFFERS];
@@ -16,6 +16,8 @@ struct clb_cell_list {
   int32_t *sums; /* [capacity / CLB_CELL_ROW]: edges of a row of atoms, then before it */
   int64_t n;     /* atoms counted last */
   const clb_buffer *positions; /* of them */
+  const clb_buffer *rows;      /* with ghosts, and n_local */
+  int64_t n_local;
 };
 
 static clb_status no_memory(clb_context *ctx) {
@@ -33,7 +35,7 @@ static clb_status compile(clb_cell_list *l) {
     ir_kernel k;
     p->kind = CLB_CELL_LIST;
     p->cell_list.step = step;
-    p->cell_list.many = l->many;
+    p->cell_list.atoms = l->kind;
     s = kind->check(p, &l->ctx->device->limits, &l->ctx->error);
     if (s) break;
     kind->schedule(p, &l->ctx->device->limits, &schedule);
@@ -44,11 +46,11 @@ static clb_status compile(clb_cell_list *l) {
   return s;
 }
 
-clb_status clb_cell_list_create(clb_context *ctx, bool many, clb_cell_list **list) {
+clb_status clb_cell_list_create(clb_context *ctx, clb_cell_atoms kind, clb_cell_list **list) {
   clb_cell_list *l = *list = calloc(1, sizeof *l);
   if (!l) return no_memory(ctx);
   l->ctx = clb_context_hold(ctx);
-  l->many = many;
+  l->kind = kind;
   clb_status s = compile(l);
   if (!s) s = clb_graph_create(ctx, 0, 0, &l->atoms);
   if (s) clb_cell_list_destroy(list);
@@ -102,7 +104,7 @@ static clb_status grow(clb_cell_list *l, int64_t n) {
                                    [WRAPS] = (uint64_t)all * 12,
                                    [COUNTS] = (uint64_t)rows * CLB_CELL_ROW * 4,
                                    [SUMS] = (uint64_t)rows * 4,
-                                   [SYSTEMS] = l->many ? (uint64_t)all * 4 : 0};
+                                   [SYSTEMS] = l->kind == CLB_CELL_MANY ? (uint64_t)all * 4 : 0};
   clb_device *d = l->ctx->device;
   clb_status s = d->backend->wait(d); /* submitted work may still use the memory */
   l->capacity = 0;
@@ -147,24 +149,32 @@ static bool describe(const clb_cell_grid *g, double radius, double *to) {
 
 /* ---- launches ---- */
 
-/* Launches a step on so many units: its first arguments, then the memory; NULL: counts. */
+/* Launches a step on so many units: its first arguments, then the memory; NULL: the number. */
 static clb_status launch(clb_cell_list *l, int step, int64_t units, const clb_memory *const *memory,
-                         int n_memory, int64_t counts) {
+                         int n_memory, int64_t number) {
   const clb_kernel *kernel = l->kernel[step];
   clb_call c = clb_call_start(l->ctx);
   clb_call_i64(&c, units);
   clb_call_i64(&c, l->n);
   clb_call_buffer(&c, l->positions);
   clb_call_memory(&c, &l->memory[GRIDS]);
-  if (l->many) clb_call_memory(&c, &l->memory[SYSTEMS]);
+  if (l->kind == CLB_CELL_MANY) clb_call_memory(&c, &l->memory[SYSTEMS]);
   for (int i = 0; i < n_memory; i++)
-    clb_call_argument(&c, memory[i] ? clb_memory_arg(memory[i]) : clb_i64_arg(counts));
+    clb_call_argument(&c, memory[i] ? clb_memory_arg(memory[i]) : clb_i64_arg(number));
   return clb_call_launch(&c, kernel, clb_divide_up(units, kernel->ir.rows));
 }
 
 static int64_t chunks(const clb_cell_list *l, int step, int64_t n) {
   const int64_t lanes = l->kernel[step]->ir.lanes;
   return (n + lanes - 1) / lanes;
+}
+
+static const clb_memory *rows_memory(const clb_cell_list *l) {
+  return l->kind == CLB_CELL_GHOSTS ? &l->rows->memory : NULL;
+}
+
+void clb_cell_list_set_rows(clb_cell_list *l, const clb_buffer *rows, int64_t n_local) {
+  l->rows = rows, l->n_local = n_local;
 }
 
 /* The atoms in the order of their slots, and how many neighbours each has. */
@@ -183,7 +193,8 @@ static clb_status count(clb_cell_list *l, int64_t n_slots) {
                (const clb_memory *[]){order, places, wraps, NULL, numbers}, 5, counts);
   if (!s)
     s = launch(l, CLB_CELL_COUNT, l->n,
-               (const clb_memory *[]){order, places, wraps, starts, numbers}, 5, 0);
+               (const clb_memory *[]){order, places, wraps, starts, numbers, rows_memory(l), NULL},
+               l->kind == CLB_CELL_GHOSTS ? 7 : 5, l->n_local);
   clb_call c = clb_call_start(l->ctx);
   clb_call_memory(&c, numbers);
   clb_call_i64(&c, CLB_CELL_ROW);
@@ -211,7 +222,7 @@ static clb_status write_grids(clb_cell_list *l, int64_t n_systems, const clb_cel
   clb_status s = slots < 0 ? CLB_OK : grow_grids(l, n_systems);
   if (!s && slots >= 0)
     s = d->backend->write(d, &l->memory[GRIDS], 0, numbers, (uint64_t)n_systems * row);
-  if (!s && slots >= 0 && l->many)
+  if (!s && slots >= 0 && l->kind == CLB_CELL_MANY)
     s = d->backend->write(d, &l->memory[SYSTEMS], 0, system, (uint64_t)l->n * sizeof *system);
   free(numbers);
   return s;
@@ -259,12 +270,13 @@ const clb_memory *clb_cell_list_grids(const clb_cell_list *l) { return &l->memor
 const clb_memory *clb_cell_list_systems(const clb_cell_list *l) { return &l->memory[SYSTEMS]; }
 
 clb_status clb_cell_list_fill(clb_cell_list *l, const clb_memory *senders,
-                              const clb_memory *receivers, const clb_memory *shifts) {
+                              const clb_memory *receivers, const clb_memory *shifts,
+                              const clb_memory *atoms) {
   const clb_buffer *b = l->atoms->buffer;
   return launch(l, CLB_CELL_FILL, l->n,
                 (const clb_memory *[]){&b[CLB_GRAPH_EDGE].memory, &l->memory[PLACES],
                                        &l->memory[WRAPS], &b[CLB_GRAPH_ROW_START].memory,
                                        &l->memory[COUNTS], &l->memory[SUMS], senders, receivers,
-                                       shifts},
-                9, 0);
+                                       shifts, rows_memory(l), NULL, atoms},
+                l->kind == CLB_CELL_GHOSTS ? 12 : 9, l->n_local);
 }

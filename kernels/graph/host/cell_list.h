@@ -9,19 +9,18 @@
 
 typedef struct clb_cell_list clb_cell_list;
 
-/* Compiles the kernels, of one system of atoms or of many. CLB_ERROR_UNSUPPORTED: the device has
-   no f64. */
-clb_status clb_cell_list_create(clb_context *ctx, bool many, clb_cell_list **list);
+/* Compiles the kernels for such atoms. CLB_ERROR_UNSUPPORTED: the device has no f64. */
+clb_status clb_cell_list_create(clb_context *ctx, clb_cell_atoms kind, clb_cell_list **list);
 void clb_cell_list_destroy(clb_cell_list **list); /* NULL is fine */
 
 /* Counts the directed edges of atoms closer than the radius, and waits for their number. -1: the
    device leaves them to the host, because an atom has over CLB_CELL_MAX_NEIGHBOURS neighbours or
    over CLB_CELL_LOOKED_AT atoms in the slots around it, two are at one place, an image is over 511
-   cells away, a position is not finite, or the grid or the number of edges is beyond int32.
-   positions: f64 [n][3] from the buffer's start; they must stay until `fill` is done, which was
-   submitted for the same atoms.  n >= 1; the grid has slots. Memory grows with some headroom.
-   Of many systems: a grid for each, which has slots if the system has atoms; system: int32 [n] of
-   the atoms, one system after the other. */
+   cells away, a position is not finite, a ghost with an edge has no row, or the grid or the number
+   of edges is beyond int32. positions: f64 [n][3] from the buffer's start; they must stay until
+   `fill` is done, which was submitted for the same atoms.  n >= 1; the grid has slots. Memory grows
+   with some headroom. Of many systems: a grid for each, which has slots if the system has atoms;
+   system: int32 [n] of the atoms, one system after the other. */
 clb_status clb_cell_list_count(clb_cell_list *list, const clb_cell_grid *grid, double radius,
                                int64_t n, const clb_buffer *positions, int64_t *n_edges);
 clb_status clb_cell_list_count_many(clb_cell_list *list, int64_t n_systems,
@@ -33,10 +32,16 @@ clb_status clb_cell_list_count_many(clb_cell_list *list, int64_t n_systems,
 const clb_memory *clb_cell_list_grids(const clb_cell_list *list);
 const clb_memory *clb_cell_list_systems(const clb_cell_list *list);
 
+/* Before a count, of a list with ghosts: the first n_local atoms receive edges. rows: of each
+   atom's features, as in cell_search.h; the buffer must stay. */
+void clb_cell_list_set_rows(clb_cell_list *list, const clb_buffer *rows, int64_t n_local);
+
 /* Submits the writing of the edges that were counted: int32 senders, receivers (ascending) and
-   clb_edge_shift. Equal atoms give equal lists. */
+   clb_edge_shift. With ghosts senders are rows; atoms: which atoms they are; else NULL. Equal atoms
+   give equal lists. */
 clb_status clb_cell_list_fill(clb_cell_list *list, const clb_memory *senders,
-                              const clb_memory *receivers, const clb_memory *shifts);
+                              const clb_memory *receivers, const clb_memory *shifts,
+                              const clb_memory *atoms);
 
 uint64_t clb_cell_list_bytes(const clb_cell_list *list); /* of device memory */
 

@@ -58,6 +58,10 @@ typedef struct {
 } clb_edge_cells;
 clb_status clb_edge_vectors_run(clb_op *op, const clb_graph *graph, clb_rows positions,
                                 clb_rows shifts, const clb_edge_cells *cells, clb_rows v);
+/* The same where senders of the graph are not numbers of positions: `senders`, int32, are. */
+clb_status clb_edge_vectors_from(clb_op *op, const clb_graph *graph, const clb_memory *senders,
+                                 clb_rows positions, clb_rows shifts, const clb_edge_cells *cells,
+                                 clb_rows v);
 /* Three shifts in one number; -1: one is not -512 ... 511. */
 static inline int32_t clb_edge_shift(const int32_t shift[3]) {
   int32_t packed = 0;

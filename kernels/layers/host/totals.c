@@ -20,6 +20,13 @@ clb_status clb_edge_vectors_create(clb_context *ctx, clb_dtype type, bool many, 
 
 clb_status clb_edge_vectors_run(clb_op *op, const clb_graph *graph, clb_rows positions,
                                 clb_rows shifts, const clb_edge_cells *cells, clb_rows v) {
+  return clb_edge_vectors_from(op, graph, graph ? &graph->buffer[CLB_GRAPH_SENDERS].memory : NULL,
+                               positions, shifts, cells, v);
+}
+
+clb_status clb_edge_vectors_from(clb_op *op, const clb_graph *graph, const clb_memory *senders,
+                                 clb_rows positions, clb_rows shifts, const clb_edge_cells *cells,
+                                 clb_rows v) {
   if (!op || !graph || !cells) return CLB_ERROR_ARGUMENT;
   const bool many = !cells->cell;
   int64_t n = graph->n_edges;
@@ -32,7 +39,7 @@ clb_status clb_edge_vectors_run(clb_op *op, const clb_graph *graph, clb_rows pos
   clb_call_rows(&c, "positions", CLB_F64, 3, positions, CLB_IN);
   c.n = n;
   clb_call_numbers(&c, "shifts", shifts);
-  clb_call_memory(&c, &graph->buffer[CLB_GRAPH_SENDERS].memory);
+  clb_call_memory(&c, senders);
   clb_call_memory(&c, &graph->buffer[CLB_GRAPH_RECEIVERS].memory);
   if (many) {
     clb_call_memory(&c, cells->table);
