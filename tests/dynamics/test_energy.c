@@ -174,9 +174,15 @@ static void estimates_memory(void **state) {
   near_to("bytes", number_of(o, "bytes"), bytes, 0);
   near_to("atoms in 16 GB", number_of(json_object_get(o, "atoms_that_fit"), "16 GB"),
           6 * 16e9 * 15 / 17 / bytes, 1e-3);
+  const double block_bytes = 6 * COUNT(o, "block_bytes_per_atom") +
+                             COUNT(found, "edges") * COUNT(o, "block_bytes_per_edge");
+  near_to("block bytes", number_of(o, "block_bytes"), block_bytes, 0);
+  near_to("atoms in 80 GB", number_of(json_object_get(o, "atoms_that_fit_in_blocks"), "80 GB"),
+          6 * fmin(80e9 * 14 / 17 / block_bytes, INT32_MAX / COUNT(found, "edges")), 1e-3);
+  assert_true(block_bytes < bytes);
   json_decref(found), json_decref(info), json_decref(o);
   expect_printed("energy -m model -s atoms.xyz --estimate", " for 6 atoms and ",
-                 "\nfits       of this density, about ");
+                 "\nfits       of this density, about ", "\n           in blocks, about ");
   put_text("empty.xyz", "0\n\n");
   expect_clebsch("energy -m model -s empty.xyz --estimate", 0, NULL);
 }

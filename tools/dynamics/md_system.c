@@ -24,7 +24,7 @@ double real_number(const struct argp_state *state, const char *option, const cha
   return x;
 }
 
-enum { KEY_ATOMIC = 600, KEY_ELEMENTS, KEY_EXACT };
+enum { KEY_ATOMIC = 600, KEY_ELEMENTS, KEY_EXACT, KEY_BLOCK };
 
 static error_t parse_model(int key, char *arg, struct argp_state *state) {
   md_choice *c = state->input;
@@ -38,6 +38,9 @@ static error_t parse_model(int key, char *arg, struct argp_state *state) {
       if (!c->options.knots) c->options.knots = CLB_NO_KNOTS;
       return 0;
     case KEY_ATOMIC: c->options.atomics = 1; return 0;
+    case KEY_BLOCK:
+      c->options.block_atoms = whole_number(state, "--block-atoms", arg, 1, INT32_MAX);
+      return 0;
     case KEY_EXACT: c->options.dtype = CLB_F64, c->options.knots = CLB_NO_KNOTS; return 0;
     case 't':
       if (strcmp(arg, "f64") != 0 && strcmp(arg, "f32") != 0)
@@ -70,6 +73,11 @@ static const struct argp_option model_options[] = {
     {"atomics", KEY_ATOMIC, NULL, 0,
      "Let gradients be added up by atomics: faster on GPUs, but the last digits differ from run to "
      "run",
+     0},
+    {"block-atoms", KEY_BLOCK, "N", 0,
+     "Compute at most N atoms at a time, in less memory (default: all, or where they do not fit, "
+     "as "
+     "many as do)",
      0},
     {0}};
 const struct argp md_model_argp = {.options = model_options, .parser = parse_model};

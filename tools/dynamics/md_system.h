@@ -15,10 +15,11 @@ typedef struct {
   structure_options reading;
   clb_model_options options;
   bool checksum; /* compute the checksum of the model file */
+
 } md_choice;
 /* Of both the input is an md_choice. */
 extern const struct argp md_model_argp;  /* --model, --modality, --head, --device, --dtype, --knots,
-                                            --atomics, --exact */
+                                            --atomics, --exact, --block-atoms */
 extern const struct argp md_choice_argp; /* these, --structure and --elements */
 
 static const double gpa_per_ev_a3 = 160.2176634;

@@ -304,8 +304,9 @@ int energy_main(int argc, char **argv) {
       {"json", 'j', NULL, 0, "Print one JSON object, nothing else", 0},
       {"profile", PROFILE, NULL, 0, "Run once more, with every kernel timed individually", 0},
       {"estimate", ESTIMATE, NULL, 0,
-       "Compute nothing: print the memory that these atoms take, and how many of their density fit "
-       "into 16, 48 and 80 GB",
+       "Compute nothing: print the memory that these atoms take, as a whole and in blocks of "
+       "atoms, "
+       "and how many of their density fit into 16, 48 and 80 GB",
        0},
       {"frames", 'F', "all", 0,
        "Compute every frame of an extended XYZ file, and write all to --out", 0},
