@@ -230,6 +230,18 @@ def models():
     return table(["model and structure", "ms a step", "us per atom", "with atomics"], rows)
 
 
+def memory():
+    """What models need of a device, and how many atoms fit: as a whole, and in blocks of atoms."""
+    def million(fit):
+        return " / ".join(f"{n / 1e6:.2g}" for n in fit.values())
+    rows = [[f"{r['model']}, {r['structure']}", f"{r['edges'] / r['atoms']:.0f}",
+             f"{r['bytes_per_atom']} + {r['bytes_per_edge']}", million(r["atoms_that_fit"]),
+             f"{r['block_bytes_per_atom']} + {r['block_bytes_per_edge']}",
+             million(r["atoms_that_fit_in_blocks"])] for r in results("memory.json")["results"]]
+    return table(["model and structure", "edges an atom", "bytes: an atom + an edge",
+                  "million atoms in 16 / 48 / 80 GB", "in blocks: bytes", "million atoms"], rows)
+
+
 def models_peers():
     """A whole network in several programs: a row for each system, a column for each program."""
     cells, programs = {}, {}
@@ -362,7 +374,8 @@ def suite_cases():
 
 TABLES = {f.__name__: f for f in (norms, norms_irreps, optimizers, suites, suite_cases,
                                   harmonics, options, products, graphs, flashtp, vectors, bounds, machine_code,
-                                  peers, peers_harmonics, drivers, ablation, models, models_peers)}
+                                  peers, peers_harmonics, drivers, ablation, models, models_peers,
+                                  memory)}
 GENERATED = re.compile(r"<!-- table (\w+) -->\n.*?<!-- end -->", re.S)
 NUMBER = re.compile(r"<!-- n:([^>]+) -->.*?<!-- / -->", re.S)
 MEASURED = re.compile(r"\d[\d.,]*\s*(?:ms|us|ns|%|[GT]B/s|GiB|eV)(?!\w)")

@@ -178,7 +178,7 @@ static void estimates_memory(void **state) {
                              COUNT(found, "edges") * COUNT(o, "block_bytes_per_edge");
   near_to("block bytes", number_of(o, "block_bytes"), block_bytes, 0);
   near_to("atoms in 80 GB", number_of(json_object_get(o, "atoms_that_fit_in_blocks"), "80 GB"),
-          6 * fmin(80e9 * 14 / 17 / block_bytes, INT32_MAX / COUNT(found, "edges")), 1e-3);
+          6 * fmin(80e9 * 28 / 33 / block_bytes, INT32_MAX / COUNT(found, "edges")), 1e-3);
   assert_true(block_bytes < bytes);
   json_decref(found), json_decref(info), json_decref(o);
   expect_printed("energy -m model -s atoms.xyz --estimate", " for 6 atoms and ",

@@ -38,10 +38,11 @@ static bool count(const md_system *y, const char *from, estimate *e) {
   return good;
 }
 
-/* Atoms in a device of `gigabytes`: a sixteenth of its memory is for the workspace, another one for
-   a block, and as much of the arrays is room for growth. Edges are counted in 31 bits. */
+/* Atoms in a device of `gigabytes`: a sixteenth of its memory is for the workspace, and as much of
+   the arrays is room for growth; in blocks another one is for a block, and half as much room. Edges
+   are counted in 31 bits. */
 static double fitting(const estimate *e, int way, int gigabytes) {
-  const double memory = gigabytes * 1e9 * (way == BLOCKS ? 14 : 15) / 17 / e->bytes[way],
+  const double memory = gigabytes * 1e9 * (way == BLOCKS ? 28.0 / 33 : 15.0 / 17) / e->bytes[way],
                edges = e->edges ? INT32_MAX / (double)e->edges : memory;
   return (memory < edges ? memory : edges) * (double)e->atoms;
 }
