@@ -38,4 +38,12 @@
     return clb_##name##_create(ctx, &desc, op);                                                    \
   }
 
+#define CALLS(name, inputs) CREATE(name) PASSES_OF_##inputs(name)
+
+/* Members of such an op, which has functions and tables of these names. */
+#define TOOL_USUAL(op)                                                                             \
+  .name = #op, .options = &argp, .problem_bytes = sizeof(parsed_problem), .print = print,          \
+  .passes = USUAL_PASSES, .cases = cases, .n_cases = sizeof cases / sizeof *cases,                 \
+  .signature = &clb_signature_##op, .operands = operands, .create = create, .run = run
+
 #endif

@@ -88,8 +88,7 @@ static double factor(const void *problem, bool hard, int64_t row, int64_t at) {
   return (void)problem, (void)row, hard ? sizes[at % 5] : 2;
 }
 
-CREATE(gate)
-PASSES_OF_1(gate)
+CALLS(gate, 1)
 
 /* ---- cases of `clebsch check` ---- */
 
@@ -127,19 +126,6 @@ static const tool_case cases[] = {
 };
 
 const tool_op tool_op_gate = {
-    .name = "gate",
-    .options = &argp,
-    .problem_bytes = sizeof(parsed_problem),
-    .print = print,
-    .passes = USUAL_PASSES,
-    .cases = cases,
-    .n_cases = sizeof cases / sizeof *cases,
-    .signature = &clb_signature_gate,
-    .operands = operands,
-    .factor = factor,
-    .reference = reference_gate_run,
-    .distinct_rows = 64,
-    .bytes_of_arrays = true,
-    .create = create,
-    .run = run,
+    TOOL_USUAL(gate),    .factor = factor,        .reference = reference_gate_run,
+    .distinct_rows = 64, .bytes_of_arrays = true,
 };

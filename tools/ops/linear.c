@@ -74,11 +74,6 @@ static void operands(const void *problem, tool_operands *o) {
   o->kinds = d->n_species;
 }
 
-/* Hard: every third row of x is zero. */
-static double factor(const void *problem, bool hard, int64_t row, int64_t at) {
-  return (void)problem, (void)at, hard && row % 3 == 0 ? 0 : 1;
-}
-
 static void reference(const void *problem, clb_pass pass, int64_t rows, double *const *v,
                       double *const *wanted, double *const *scale) {
   const clb_linear_desc *d = problem;
@@ -98,8 +93,7 @@ static int64_t rows(const void *problem, clb_pass pass) {
   return ((const clb_linear_desc *)problem)->weights_per_row ? 1000 : 20000;
 }
 
-CREATE(linear)
-PASSES_OF_2(linear)
+CALLS(linear, 2)
 
 /* ---- cases of `clebsch check` ---- */
 
@@ -150,20 +144,6 @@ static const tool_case cases[] = {
 };
 
 const tool_op tool_op_linear = {
-    .name = "linear",
-    .options = &argp,
-    .problem_bytes = sizeof(parsed_problem),
-    .print = print,
-    .passes = USUAL_PASSES,
-    .cases = cases,
-    .n_cases = sizeof cases / sizeof *cases,
-    .signature = &clb_signature_linear,
-    .operands = operands,
-    .factor = factor,
-    .reference = reference,
-    .distinct_rows = 24,
-    .rows = rows,
-    .bytes_of_arrays = true,
-    .create = create,
-    .run = run,
+    TOOL_USUAL(linear), .factor = third_rows_are_0, .reference = reference, .distinct_rows = 24,
+    .rows = rows,       .bytes_of_arrays = true,
 };

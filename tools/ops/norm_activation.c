@@ -71,8 +71,7 @@ static double factor(const void *problem, bool hard, int64_t row, int64_t at) {
   return (void)problem, (void)at, hard ? sizes[row % 4] : 1;
 }
 
-CREATE(norm_activation)
-PASSES_OF_2(norm_activation)
+CALLS(norm_activation, 2)
 
 /* ---- cases of `clebsch check` ---- */
 
@@ -102,19 +101,9 @@ static const tool_case cases[] = {
 };
 
 const tool_op tool_op_norm_activation = {
-    .name = "norm_activation",
-    .options = &argp,
-    .problem_bytes = sizeof(parsed_problem),
-    .print = print,
-    .passes = USUAL_PASSES,
-    .cases = cases,
-    .n_cases = sizeof cases / sizeof *cases,
-    .signature = &clb_signature_norm_activation,
-    .operands = operands,
+    TOOL_USUAL(norm_activation),
     .factor = factor,
     .reference = reference_norm_activation_run,
     .distinct_rows = 64,
     .bytes_of_arrays = true,
-    .create = create,
-    .run = run,
 };

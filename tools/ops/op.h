@@ -73,6 +73,7 @@ typedef struct {
   int kinds; /* above 0: a row of w, which comes with an index, has weights of so many kinds */
 } tool_operands;
 
+double third_rows_are_0(const void *problem, bool hard, int64_t row, int64_t at); /* hard ones */
 void set_widths(tool_operands *o, reference_place rows); /* of x, w and z */
 
 /* The kind, 0 ... kinds - 1, of a row among the distinct ones. */

@@ -92,8 +92,7 @@ static double factor(const void *problem, bool hard, int64_t row, int64_t at) {
   return (void)problem, (void)at, hard ? sizes[row % 4] : 1;
 }
 
-CREATE(rms_norm)
-PASSES_OF_2(rms_norm)
+CALLS(rms_norm, 2)
 
 /* ---- cases of `clebsch check` ---- */
 
@@ -129,19 +128,6 @@ static const tool_case cases[] = {
 };
 
 const tool_op tool_op_rms_norm = {
-    .name = "rms_norm",
-    .options = &argp,
-    .problem_bytes = sizeof(parsed_problem),
-    .print = print,
-    .passes = USUAL_PASSES,
-    .cases = cases,
-    .n_cases = sizeof cases / sizeof *cases,
-    .signature = &clb_signature_rms_norm,
-    .operands = operands,
-    .factor = factor,
-    .reference = reference_norm_run,
-    .distinct_rows = 64,
-    .bytes_of_arrays = true,
-    .create = create,
-    .run = run,
+    TOOL_USUAL(rms_norm), .factor = factor,        .reference = reference_norm_run,
+    .distinct_rows = 64,  .bytes_of_arrays = true,
 };

@@ -129,8 +129,7 @@ static double growth(const void *problem) {
   return highest / 5.0;
 }
 
-CREATE(spherical_harmonics)
-PASSES_OF_1(spherical_harmonics)
+CALLS(spherical_harmonics, 1)
 
 /* ---- cases of `clebsch check` ---- */
 
@@ -184,20 +183,6 @@ static const tool_case cases[] = {
 };
 
 const tool_op tool_op_spherical_harmonics = {
-    .name = "spherical_harmonics",
-    .options = &argp,
-    .problem_bytes = sizeof(parsed_problem),
-    .print = print,
-    .passes = USUAL_PASSES,
-    .cases = cases,
-    .n_cases = sizeof cases / sizeof *cases,
-    .signature = &clb_signature_spherical_harmonics,
-    .operands = operands,
-    .factor = factor,
-    .reference = reference,
-    .distinct_rows = 16385,
-    .rows = rows,
-    .growth = growth,
-    .create = create,
-    .run = run,
+    TOOL_USUAL(spherical_harmonics), .factor = factor, .reference = reference,
+    .distinct_rows = 16385,          .rows = rows,     .growth = growth,
 };

@@ -171,11 +171,6 @@ static void operands(const void *problem, tool_operands *o) {
   o->kinds = d->n_species;
 }
 
-/* Hard: every third row of x is zero. */
-static double factor(const void *problem, bool hard, int64_t row, int64_t at) {
-  return (void)problem, (void)at, hard && row % 3 == 0 ? 0 : 1;
-}
-
 static void reference(const void *problem, clb_pass pass, int64_t rows, double *const *v,
                       double *const *wanted, double *const *scale) {
   const clb_symmetric_contraction_desc *d = problem;
@@ -197,8 +192,7 @@ static double growth(const void *problem) {
   return d->correlation > 2 ? d->correlation / 2.0 : 1;
 }
 
-CREATE(symmetric_contraction)
-PASSES_OF_2(symmetric_contraction)
+CALLS(symmetric_contraction, 2)
 
 /* ---- cases of `clebsch check` ---- */
 
@@ -229,21 +223,11 @@ static const tool_case cases[] = {
 };
 
 const tool_op tool_op_symmetric_contraction = {
-    .name = "symmetric_contraction",
-    .options = &argp,
-    .problem_bytes = sizeof(parsed_problem),
-    .print = print,
-    .passes = USUAL_PASSES,
-    .cases = cases,
-    .n_cases = sizeof cases / sizeof *cases,
-    .signature = &clb_signature_symmetric_contraction,
-    .operands = operands,
-    .factor = factor,
+    TOOL_USUAL(symmetric_contraction),
+    .factor = third_rows_are_0,
     .reference = reference,
     .distinct_rows = 32,
     .rows = rows,
     .bytes_of_arrays = true,
     .growth = growth,
-    .create = create,
-    .run = run,
 };
