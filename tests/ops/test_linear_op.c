@@ -358,10 +358,10 @@ static void parts(void **state) {
 }
 
 /* The interpreter is taken for a small GPU. */
-static linear open_small_gpu(const char *device, clb_linear_desc d, int64_t n) {
+static linear open_small_gpu(const char *device, int limits, clb_linear_desc d, int64_t n) {
   linear t = open_linear(device, d, n);
   if (strcmp(device, "cpu:interpreter")) return t;
-  t.ctx->device->limits = device_limits[LIMITS_SMALL_GROUPS].limits;
+  t.ctx->device->limits = device_limits[limits].limits;
   t.ctx->device->limits.units = 1;
   d.storage = d.arithmetic = CLB_F64;
   d.passes = 7;
@@ -372,12 +372,15 @@ static linear open_small_gpu(const char *device, clb_linear_desc d, int64_t n) {
 
 /* Rows alone, in a kernel for few rows where a device has one, are as among many. */
 static void few_rows(void **state) {
+  static const int limits[PROBLEMS] = {
+      LIMITS_SMALL_GROUPS, 0, 0, LIMITS_NVIDIA, LIMITS_TWO_SUBGROUPS, LIMITS_AMD,
+      LIMITS_NO_SUBGROUPS};
   for (int i = 0; i < PROBLEMS; i++) {
     if (is_anothers(*state, i) || problems[i].n_species || problems[i].weights_per_row) continue;
     for (int accumulate = 0; accumulate < 2; accumulate++) {
       clb_linear_desc d = problems[i];
       d.accumulate = accumulate;
-      linear t = open_small_gpu(*state, d, 1);
+      linear t = open_small_gpu(*state, limits[i], d, 1);
       const int64_t many = 16 * t.ctx->device->limits.units + 8;
       static const int results[] = {Z, G_X, D_X, D_G};
       for (int64_t few = 1; few < 16; few += 12) {
