@@ -38,10 +38,10 @@ struct clb_model {
   int64_t n_species, species_capacity;
   bool seen; /* layers know which species occur */
   clb_edge_list edges;
-  int64_t graph_number;               /* grows with every change of the graph, or of tables */
-  clb_step_key last_step, unrecorded; /* unrecorded: could not be */
-  clb_recording *step;                /* NULL: there is none */
-  int64_t batch_atoms;                /* at most so many at once, of many structures */
+  int64_t graph_number; /* grows with every change of the graph, or of tables */
+  clb_step_key last_step, recorded, unrecorded; /* unrecorded: could not be */
+  clb_recording *step;                          /* of `recorded`; NULL: there is none */
+  int64_t batch_atoms;                          /* at most so many at once, of many structures */
 };
 
 /* Offsets of results, in elements of sum_type: forces [n_total][3], e_atom [n_local], the energy's

@@ -69,15 +69,15 @@ static bool same_key(clb_step_key a, clb_step_key b) {
    why, and steps with this key do not try again. */
 static bool recorded(clb_model *m, clb_step_key key, const clb_model_edges *e,
                      const clb_model_edge_results *r) {
-  if (m->step && !m->step->lost) return true;
-  clb_model_forget_step(m);
+  if (m->step && !m->step->lost && same_key(key, m->recorded)) return true;
   if (same_key(key, m->unrecorded) || m->ctx->recording || clb_record_begin(m->ctx)) return false;
+  if (m->step) clb_recording_take_over(m->step);
+  clb_model_forget_step(m);
   run(m, e, r);
   const clb_status s = clb_record_end(m->ctx, &m->step);
-  if (!s) return true;
-  m->unrecorded = key;
-  clb_fail_more(&m->ctx->error, s, "; the model's step is launched kernel by kernel");
-  return false;
+  *(s ? &m->unrecorded : &m->recorded) = key;
+  if (s) clb_fail_more(&m->ctx->error, s, "; the model's step is launched kernel by kernel");
+  return !s;
 }
 
 clb_status clb_model_submit(clb_model *m, const clb_model_edges *e,
@@ -87,7 +87,5 @@ clb_status clb_model_submit(clb_model *m, const clb_model_edges *e,
   const bool again = same_key(key, last);
   m->last_step = key;
   if (s) return s;
-  if (again && recorded(m, key, e, r)) return clb_replay(m->step);
-  clb_model_forget_step(m);
-  return run(m, e, r);
+  return again && recorded(m, key, e, r) ? clb_replay(m->step) : run(m, e, r);
 }

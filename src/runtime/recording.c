@@ -8,6 +8,12 @@
 static void let_driver_record(clb_recording *r) {
   clb_device *d = r->ctx->device;
   if (r->n && d->backend->record) d->backend->record(d, r->work, r->n, &r->recorded);
+  else if (r->recorded) d->backend->forget(d, r->recorded), r->recorded = NULL;
+}
+
+void clb_recording_take_over(clb_recording *from) {
+  from->ctx->recording->recorded = from->recorded;
+  from->recorded = NULL;
 }
 
 clb_status clb_record_begin(clb_context *ctx) {

@@ -22,4 +22,9 @@ struct clb_recording {
   clb_recording *next;    /* in the context's list */
 };
 
+/* Between clb_record_begin and clb_record_end: the driver's object of `from`, which can then no
+   longer be replayed as one, is changed to be that of the new recording, if the driver can do so.
+ */
+void clb_recording_take_over(clb_recording *from);
+
 #endif

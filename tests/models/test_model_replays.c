@@ -18,6 +18,10 @@ static computed compute_one_by_one(opened *o, const atom_set *a) {
   return compute_atoms(o, a);
 }
 
+static bool is_recorded(const opened *o) {
+  return o->model->step && o->model->recorded.graph == o->model->graph_number;
+}
+
 static void expect_bits(const computed *c, const computed *wanted) {
   assert_memory_equal(c, wanted, sizeof *c);
 }
@@ -32,18 +36,18 @@ static void replays_on(const char *name, int which) {
   for (int64_t t = 0; t < 24; t++, step(&a, t)) {
     if (t % 8 == 5) a.species[t % a.n] = (a.species[t % a.n] + 1) % o.model->net.n_species;
     if (t % 8 == 6) a.cell[0] += 0.01;
-    const bool replays = o.model->step;
+    const bool replays = is_recorded(&o);
     const int64_t graph = o.model->graph_number;
     const computed c = compute_atoms(&o, &a);
     replayed += replays && graph == o.model->graph_number;
-    if (o.model->step) {
+    if (is_recorded(&o)) {
       const computed one_by_one = compute_one_by_one(&o, &a);
       expect_bits(&one_by_one, &c);
       for (int i = 0; i < 2; i++) {
         const computed again = compute_atoms(&o, &a);
         expect_bits(&again, &c);
       }
-      assert_non_null(o.model->step);
+      assert_true(is_recorded(&o));
     }
     double energy; /* other results, other launches */
     const clb_model_atoms atoms = {a.n, a.species, a.positions, a.cell, {1, 1, 1}};
@@ -63,7 +67,7 @@ static void expect_replays(opened *o, opened *fresh, const atom_set *a) {
   for (int i = 0; i < 4; i++) {
     const computed c = compute_atoms(o, a);
     expect_bits(&c, &wanted);
-    assert_true(!o->model->step == (i == 0));
+    assert_true(is_recorded(o) == (i > 0));
   }
 }
 
@@ -119,7 +123,7 @@ static void models_on(const char *name) {
       const computed c = compute_atoms(&o[i], &a);
       expect_bits(&c, &wanted[i]);
     }
-  for (int i = 0; i < 3; i++) assert_non_null(o[i].model->step);
+  for (int i = 0; i < 3; i++) assert_true(is_recorded(&o[i]));
   expect_bits(&wanted[1], &wanted[2]);
   clb_model_destroy(&o[1].model);
   close_model(&o[0]);
@@ -139,7 +143,7 @@ static void profiles_on(const char *name) {
   computed wanted = {0};
   for (int i = 0; i < 3; i++) wanted = compute_atoms(&o, &a);
   int64_t launches = 0;
-  assert_non_null(o.model->step);
+  assert_true(is_recorded(&o));
   if (clb_profile_begin(o.ctx)) fail_msg("%s: %s", name, clb_error(o.ctx));
   const computed c = compute_atoms(&o, &a);
   if (clb_profile_end(o.ctx, count, &launches)) fail_msg("%s: %s", name, clb_error(o.ctx));
@@ -229,7 +233,7 @@ static void recordings_without_memory(const char *name) {
   }
   y->kind = kind;
   for (int t = 0; t < 2; t++) compute_atoms(&o, &a);
-  assert_non_null(o.model->step);
+  assert_true(is_recorded(&o));
   close_model(&o);
 }
 

@@ -3,6 +3,7 @@
    after; on every device that runs here, or $CLB_DEVICE. */
 #include "backends/opencl/opencl.h"
 #include "kernels/linear/host/matmul.h"
+#include "src/runtime/recording_list.h"
 #include "tests/ops/places.h"
 
 #include <math.h>
@@ -498,6 +499,29 @@ static void first_unaligned(void **state) {
   free(found);
 }
 
+/* A recording that takes over the driver's object of another: both do their own work afterwards,
+   and one that is empty does none. */
+static void taken_over(void **state) {
+  scene s = make_scene(*state);
+  set on[] = {make_set(&s, 1), make_set(&s, 2)}, direct[] = {make_set(&s, 1), make_set(&s, 2)};
+  clb_recording *r[] = {record(&s, &on[0]), NULL, NULL};
+  OK(s.ctx, clb_replay(r[0]));
+  for (int i = 1; i < 3; i++) {
+    OK(s.ctx, clb_record_begin(s.ctx));
+    clb_recording_take_over(r[i - 1]);
+    if (i < 2) submit(&s, &on[i]);
+    OK(s.ctx, clb_record_end(s.ctx, &r[i]));
+    for (int k = 0; k < 3 && r[k]; k++) OK(s.ctx, clb_replay(r[k]));
+  }
+  assert_null(r[2]->recorded);
+  for (int i = 0; i < 3; i++) submit(&s, &direct[0]);
+  for (int i = 0; i < 2; i++) submit(&s, &direct[1]);
+  for (int i = 0; i < 2; i++) expect_same(&s, &on[i], &direct[i], false);
+  for (int i = 0; i < 3; i++) clb_recording_destroy(&r[i]);
+  for (int i = 0; i < 2; i++) drop_set(&on[i]), drop_set(&direct[i]);
+  drop_scene(&s);
+}
+
 /* A context is destroyed while it records. */
 static void given_up(void **state) {
   place d = *(place *)*state;
@@ -514,6 +538,7 @@ static void given_up(void **state) {
 int main(void) {
   static const place_test tests[] = {{"replays", replays, SLOW},
                                      {"replaced", replaced, SLOW},
+                                     {"taken_over", taken_over, SLOW},
                                      {"nested", nested, SLOW},
                                      {"none", none, SLOW},
                                      {"refuses", refuses, SLOW},
