@@ -33,8 +33,7 @@ bool clb_linear_products_pay(const clb_op *op, int64_t n) {
     const clb_term *in = &lp->in.term[lp->path[i].in];
     work += (double)in->mul * (2 * in->l + 1) * lp->out.term[lp->path[i].out].mul;
   }
-  return work * (double)n >
-         (double)WORK_OF_A_PRODUCT * op->ctx->device->limits.units * (lp->n_paths - 1);
+  return work * (double)n > (double)WORK_OF_A_PRODUCT * op->ctx->device->limits.units * lp->n_paths;
 }
 
 /* A term's channels of all rows: one matrix for each component. */
