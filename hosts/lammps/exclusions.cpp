@@ -34,11 +34,12 @@ int Exclusions::group_bits() const
   return bits;
 }
 
-bool Exclusions::any() const
+bool Exclusions::rules() const
 {
-  return neighbor->nex_type || neighbor->nex_group || neighbor->nex_mol || neighbor->includegroup ||
-      list->ijskip;
+  return neighbor->nex_type || neighbor->nex_group || neighbor->nex_mol || neighbor->includegroup;
 }
+
+bool Exclusions::any() const { return rules() || (list && list->ijskip); }
 
 bool Exclusions::in(const Kind &k, int g) const { return g == ALL || k.mask & group->bitmask[g]; }
 
@@ -46,7 +47,7 @@ bool Exclusions::in(const Kind &k, int g) const { return g == ALL || k.mask & gr
 
 bool Exclusions::excluded(const Kind &a, const Kind &b) const
 {
-  bool out = list->ijskip && (list->ijskip[a.type][b.type] || list->ijskip[b.type][a.type]);
+  bool out = list && list->ijskip && (list->ijskip[a.type][b.type] || list->ijskip[b.type][a.type]);
   for (int m = 0; m < neighbor->nex_type; m++) {
     const int s = neighbor->ex1_type[m], t = neighbor->ex2_type[m];
     out |= (a.type == s && b.type == t) || (a.type == t && b.type == s);

@@ -16,7 +16,9 @@ class Exclusions : protected Pointers {
  public:
   explicit Exclusions(LAMMPS *lmp) : Pointers(lmp) {}
 
-  /* Collective. species: of local atoms; it becomes -1 where an atom is not there, as all its pairs
+  /* Whether any rule of neigh_modify leaves atoms or pairs out. */
+  bool rules() const;
+  /* Collective. The list may be nullptr, if it has all pairs. species: of local atoms; it becomes -1 where an atom is not there, as all its pairs
      are excluded. Returns whether any pairs of atoms that are there are excluded. */
   bool leave_out(const NeighList *, const std::vector<int> &species_of_type,
                  std::vector<int32_t> &species);

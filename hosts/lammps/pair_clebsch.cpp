@@ -1,5 +1,8 @@
 /* pair_clebsch.cpp - LAMMPS' pair style `clebsch`.
 
+   LAMMPS is asked for ghosts; which of them are neighbours the device finds, unless pairs are left out
+   (exclusions.h): then they are those of LAMMPS' list.
+
    Ghost atoms reach as far as one layer does (the model's cutoff and LAMMPS' skin), not as far as all
    of them. Between layers rows of features travel from each atom's own process to those where it is a
    ghost (ghost_rows.h). Every process computes in every step, also one without atoms. */
@@ -68,11 +71,11 @@ void PairClebsch::check(clb_status s) const
 /* ---- input ---- */
 
 static const char usage[] = "pair_style clebsch takes device NAME ..., dtype f32 or f64, knots N, "
-                            "atomics yes or no, and guard yes or no; not ";
+                            "atomics yes or no, guard yes or no, and list yes or no; not ";
 
 static bool is_key(const std::string &s)
 {
-  for (const char *key : {"device", "dtype", "precision", "knots", "atomics", "guard"})
+  for (const char *key : {"device", "dtype", "precision", "knots", "atomics", "guard", "list"})
     if (s == key) return true;
   return false;
 }
@@ -82,7 +85,7 @@ void PairClebsch::settings(int narg, char **arg)
 {
   options = clb_model_options();
   options.dtype = CLB_F32;
-  guarded = true;
+  guarded = true, lists = false;
   devices.clear();
   for (int i = 0; i < narg;) {
     const std::string key = arg[i++];
@@ -101,7 +104,9 @@ void PairClebsch::settings(int narg, char **arg)
     }
     else if (key == "atomics" && answer) options.atomics = value == "yes";
     else if (key == "guard" && answer) guarded = value == "yes";
-    else if (key[0] != 'a' && key[0] != 'g' && type) options.dtype = value == "f64" ? CLB_F64 : CLB_F32;
+    else if (key == "list" && answer) lists = value == "yes";
+    else if ((key == "dtype" || key == "precision") && type)
+      options.dtype = value == "f64" ? CLB_F64 : CLB_F32;
     else error->all(FLERR, "Pair style clebsch: {}{} {}", usage, key, value);
     i++;
   }
@@ -220,8 +225,15 @@ void PairClebsch::init_style()
   if (!model) error->all(FLERR, "Pair style clebsch: there is no model yet; pair_coeff names it");
   if (Ghosts::group(comm))
     error->all(FLERR, "Pair style clebsch: comm_modify group would hide the other atoms from the model");
-  neighbor->add_request(this, NeighConst::REQ_FULL);
+  if (needs_list()) neighbor->add_request(this, NeighConst::REQ_FULL);
+  else list = nullptr;    // else that of the last run, unless LAMMPS makes another one
   listed = false;
+}
+
+/* Fixes that try configurations exclude atoms only after pair styles have asked for lists. */
+bool PairClebsch::needs_list() const
+{
+  return lists || force->pair != this || exclusions.rules() || trying_fix();
 }
 
 double PairClebsch::init_one(int, int) { return info.r_max; }
@@ -278,12 +290,9 @@ void PairClebsch::list_species()
                      "special_bonds lj/coul 1e-50 1e-50 1e-50", bonded[0], bonded[1]));
 }
 
-void PairClebsch::list_pairs()
+/* The pairs of LAMMPS' list of atoms that are there; wanted: ghosts in them, by row. */
+void PairClebsch::list_pairs(std::vector<char> &wanted)
 {
-  const int n_local = atom->nlocal, n_total = n_local + atom->nghost;
-  list_species();
-  senders.clear(), receivers.clear();
-  std::vector<char> wanted(n_total, 0);
   for (int ii = 0; ii < list->inum; ii++) {
     const int i = list->ilist[ii];
     if (species[i] < 0) continue;
@@ -294,9 +303,23 @@ void PairClebsch::list_pairs()
       wanted[j] = 1;
     }
   }
+}
+
+void PairClebsch::list_atoms()
+{
+  const int n_local = atom->nlocal, n_total = n_local + atom->nghost;
+  searched = !list;
+  if (searched && exclusions.rules())
+    error->all(FLERR,
+               "Pair style clebsch: pairs were excluded after the run was set up; run without `pre no`, "
+               "or say `list yes` in pair_style");
+  list_species();
+  senders.clear(), receivers.clear();
+  std::vector<char> wanted(n_total, searched);
+  if (!searched) list_pairs(wanted);
   std::vector<GhostRows::Home> of_ghosts(homes.begin() + n_local, homes.end());
   for (int i = n_local; i < n_total; i++)
-    if (!wanted[i]) of_ghosts[i - n_local].rank = -1;
+    if (!wanted[i] || species[i] < 0) of_ghosts[i - n_local].rank = -1;
   ghosts.build(world, n_local, of_ghosts);
   forces.resize(3 * static_cast<size_t>(n_total) + 1);
   e_atom.resize(n_local + 1), v_atom.resize(9 * static_cast<size_t>(n_local) + 1);
@@ -336,29 +359,44 @@ void PairClebsch::add_results(double energy, const double *virials)
   }
 }
 
+/* Two atoms in one place, one of them local; false: there are none. */
+bool PairClebsch::find_one_place(int (&pair)[2]) const
+{
+  static const double shortest = 1e-10;
+  double **x = atom->x;
+  std::vector<int> order;
+  for (size_t i = 0; i < species.size(); i++)
+    if (species[i] >= 0 && std::isfinite(x[i][0])) order.push_back(static_cast<int>(i));
+  std::sort(order.begin(), order.end(), [&](int a, int b) { return x[a][0] < x[b][0]; });
+  for (size_t i = 0; i < order.size(); i++)
+    for (size_t j = i + 1; j < order.size(); j++) {
+      const double *a = x[pair[0] = order[i]], *b = x[pair[1] = order[j]];
+      if (b[0] - a[0] > shortest) break;
+      const double d = std::hypot(a[0] - b[0], a[1] - b[1], a[2] - b[2]);
+      if (d <= shortest && std::min(pair[0], pair[1]) < atom->nlocal) return true;
+    }
+  return false;
+}
+
 /* Atoms of a computation that failed, as users know them: by tag. */
 std::string PairClebsch::culprit() const
 {
   const auto tag = [&](int i) { return std::to_string(atom->tag[i]); };
-  for (size_t e = 0; e < senders.size(); e++) {
-    const double *a = atom->x[senders[e]], *b = atom->x[receivers[e]];
-    const double d = std::hypot(a[0] - b[0], a[1] - b[1], a[2] - b[2]);
-    if (!(d > 1e-10))
-      return fmt::format("atoms {} and {} are {} Angstrom apart: ", tag(senders[e]), tag(receivers[e]), d);
-  }
+  int pair[2];
+  if (find_one_place(pair)) return fmt::format("atoms {} and {} are in one place: ", tag(pair[0]), tag(pair[1]));
   for (size_t i = 0; i < 3 * static_cast<size_t>(atom->nlocal); i++)
     if (!std::isfinite(forces[i])) return fmt::format("the force on atom {} is {}: ", tag(i / 3), forces[i]);
   return "";
 }
 
-/* Whether this may be a configuration that a fix only tries, which may be as bad as it likes: after
-   each change such fixes make a new list. */
-bool PairClebsch::tries() const
+/* A fix that tries configurations, which may be as bad as they like: after each change it makes a new
+   list; nullptr: there is none. */
+const char *PairClebsch::trying_fix() const
 {
   for (const Fix *fix : modify->get_fix_list())
     for (const char *style : {"gcmc", "widom", "charge/regulation", "atom/swap", "mol/swap"})
-      if (neighbor->ago == 0 && !strcmp(fix->style, style)) return true;
-  return false;
+      if (!strcmp(fix->style, style)) return style;
+  return nullptr;
 }
 
 void PairClebsch::guard() const
@@ -379,12 +417,12 @@ void PairClebsch::compute(int eflag, int vflag)
   ev_init(eflag, vflag);
   const bool same = listed && neighbor->ago != 0 && neighbor->ncalls == builds;
   if (same) check_atoms();
-  else list_pairs();
+  else list_atoms();
   clb_model_edges e = {};
   clb_model_edge_results r = {};
   e.n_local = atom->nlocal, e.n_total = atom->nlocal + atom->nghost;
   e.n_edges = static_cast<int64_t>(senders.size());
-  e.same_graph = same;
+  e.same_graph = same, e.search = searched;
   e.species = species.data(), e.senders.host = senders.data(), e.receivers.host = receivers.data();
   e.positions = e.n_total ? atom->x[0] : nowhere;
   e.images = ghosts.images().data();
@@ -398,5 +436,5 @@ void PairClebsch::compute(int eflag, int vflag)
     fail("step " + std::to_string(update->ntimestep) + ": " + culprit() + clb_error(ctx));
   listed = true;
   add_results(energy, virials);
-  if (guarded && !tries()) guard();
+  if (guarded && !(neighbor->ago == 0 && trying_fix())) guard();
 }

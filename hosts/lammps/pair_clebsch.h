@@ -31,7 +31,8 @@ class PairClebsch : public Pair {
  private:
   std::vector<std::string> devices; /* of the processes of a host, in turn; empty: chosen */
   clb_model_options options;
-  bool guarded = true; /* a force beyond its bound ends the run */
+  bool guarded = true;    /* a force beyond its bound ends the run */
+  bool lists = false;     /* pairs are always LAMMPS' own */
   clb_context *ctx = nullptr;
   clb_model *model = nullptr;
   clb_model_info info;
@@ -44,6 +45,7 @@ class PairClebsch : public Pair {
   GhostRows ghosts;
   std::vector<int> types;
   std::vector<int32_t> species, senders, receivers; /* species -1: not there for the model */
+  bool searched = false;                            /* without senders and receivers */
   bigint builds = -1;                               /* LAMMPS' number of the list */
   bool listed = false;
   std::vector<double> forces, e_atom, v_atom;
@@ -54,11 +56,14 @@ class PairClebsch : public Pair {
   std::string choose_device() const;
   std::string devices_of_all(const std::string &own) const;
   void list_species();
-  void list_pairs();
+  bool needs_list() const;
+  void list_pairs(std::vector<char> &wanted);
+  void list_atoms();
   void check_atoms() const;
   void add_results(double energy, const double *virial);
+  bool find_one_place(int (&pair)[2]) const;
   std::string culprit() const;
-  bool tries() const;
+  const char *trying_fix() const;
   void guard() const;
 };
 

@@ -9,6 +9,7 @@ CORNER = Structure("corner", (16, 15, 14, 0, 0, 0), 12, spread=0.25)  # most pro
 LARGE = Structure("large", (11, 10.5, 12, 1.5, 0, -1), 110, spread=0.999)
 MIXED = Structure("mixed", (9, 9, 9, 0, 0, 0), 60, strangers=9)
 STRUCTURES = SMALL, CORNER, LARGE, MIXED
+LISTED = PLAIN.replace("knots 0", "knots 0 list yes")  # pairs are LAMMPS' own, which the model finds otherwise
 OVERLAY = ("pair_style hybrid/overlay clebsch device cpu dtype f64 knots 0 zero 4.0\n"
            "pair_coeff * * clebsch model.safetensors H O NULL\npair_coeff * * zero")
 HYBRID = ("pair_style hybrid clebsch device cpu dtype f64 knots 0 zero 4.0\n"
@@ -20,6 +21,10 @@ CASES = {  # name: structure, pair style, lines before and after the atoms are r
     "large": (LARGE, PLAIN, "", ""),
     "tiled": (LARGE, PLAIN, "comm_style tiled", "balance 1.0 rcb"),
     "balanced": (LARGE, PLAIN, "newton off", "balance 1.0 shift xyz 5 1.02"),
+    "small_list": (SMALL, LISTED, "", ""),
+    "corner_list": (CORNER, LISTED, "newton off", ""),
+    "large_list": (LARGE, LISTED, "", ""),
+    "far_ghosts": (LARGE, PLAIN, "", "comm_modify cutoff 9"),
     "overlay": (MIXED, OVERLAY, "", ""),
     "hybrid": (MIXED, HYBRID, "", ""),
 }
@@ -29,9 +34,10 @@ def dynamics(n):
     """NVE, a restart in the middle, a minimum, and a box that changes."""
     line = 'print "$(pe:%.17g) $(etotal:%.17g)" append dynamics.out\n'
     state = "write_dump all custom end.dump id x y z vx vy vz modify sort id format float %.17g\n"
-    return (begin(LARGE, PLAIN) + "timestep 0.0005\nvelocity all create 900 7 loop all\nfix 1 all nve\n"
+    pair = LISTED if n == 2 else PLAIN
+    return (begin(LARGE, pair) + "timestep 0.0005\nvelocity all create 900 7 loop all\nfix 1 all nve\n"
             "thermo_style custom step pe ke etotal\nrun 0\n" + line + "run 10\nwrite_restart half.restart\nrun 10\n"
-            + line + state + f"clear\nbox tilt large\nread_restart half.restart\n{PLAIN}\nneighbor 0.4 bin\n"
+            + line + state + f"clear\nbox tilt large\nread_restart half.restart\n{pair}\nneighbor 0.4 bin\n"
             "neigh_modify every 1 delay 0 check yes\ntimestep 0.0005\nfix 1 all nve\nrun 10\n" + line
             + state.replace("end.dump", "again.dump")
             + "unfix 1\nminimize 0 1e-6 8 20\n" + line
@@ -63,6 +69,9 @@ REFUSED = {  # what to say, and the script
     "not thermostat": begin(SMALL, PLAIN.replace("device cpu", "thermostat 3")),
     "units must be metal, not real": begin(SMALL, PLAIN).replace("units metal", "units real") + "run 0\n",
     "run_style respa would need": begin(SMALL, PLAIN) + "fix 1 all nve\nrun_style respa 2 2 pair 1\nrun 1\n",
+    "not list maybe": begin(SMALL, PLAIN.replace("knots 0", "list maybe")),
+    "pairs were excluded after the run was set up": begin(LARGE, PLAIN) + "neigh_modify check no\nfix 1 all nve\n"
+        "run 0\nneigh_modify exclude type 1 1\nrun 1 pre no\n",
     # Only the process that has these two atoms fails, between others that wait for it.
     "they must be finite, and at least": begin(LARGE, PLAIN)
         + f"create_atoms 1 single {' '.join(f'{x:.17g}' for x in LARGE.atoms[0][1])}\nrun 0\n",
@@ -87,6 +96,8 @@ def test(folder):
         script = "".join(begin(*rest) + COMPUTES + results(name) for name, rest in CASES.items()) + dynamics(n)
         status, out = run(folder, n, script)
         expect(status == 0, f"{n} processes: status {status}\n{out[-3000:]}")
+        lists, wanted = out.count("pair clebsch, perpetual"), sum("list" in name for name in CASES) + 2  # and of hybrids
+        expect(n == 2 or lists == wanted, f"{n} processes: LAMMPS made {lists} lists, not {wanted}")
         if status == 0:
             for name, (structure, *_) in CASES.items():
                 compare(folder, name, f"{name}, {n} processes", references[structure.name])
