@@ -3,6 +3,7 @@
    is there of all atoms, what it needs within a phase of those of the block. */
 #include "models/blocks.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 #include "models/layers/kinds.h"
@@ -58,7 +59,8 @@ clb_status clb_blocks_order(clb_model *m, bool blocked, bool exchanges) {
 
 clb_status clb_blocks_plan(clb_model *m, bool blocked, bool exchanges) {
   clb_network *n = &m->net;
-  const bool ready = n->whole && n->blocked == blocked && (!blocked || n->exchanges == exchanges);
+  const bool ready =
+      n->whole && n->blocked == blocked && (!blocked || (n->block && n->exchanges == exchanges));
   if (ready) return CLB_OK;
   clb_status s = clb_wait(m->ctx);
   clb_model_forget_step(m);
@@ -135,24 +137,30 @@ static clb_status reserve(clb_model *m, const clb_model_edges *e) {
                             slot->bytes);
   }
   if (!s) s = clb_model_replace(m, &m->block_species, m->block_rows + ghosts, sizeof *m->species);
+  if (!s && n->block->edges > 2 * m->block_edges) { /* which was for larger blocks */
+    clb_graph_destroy(&n->block);
+    s = clb_graph_create(m->ctx, 0, 0, &n->block);
+  }
   return s ? s : clb_graph_reserve(n->block, e->n_total, m->block_rows, m->block_edges);
 }
 
-clb_status clb_blocks_set(clb_model *m, const clb_model_edges *e, uint64_t bytes) {
+int64_t clb_blocks_rows(const clb_model *m, const clb_model_edges *e, uint64_t bytes) {
   const clb_model_bytes b = clb_model_count_bytes(m);
   const double degree = (double)e->n_edges / (double)(e->n_local ? e->n_local : 1),
-               row = (double)b.block_atom + degree * (double)b.block_edge;
-  int64_t rows = m->options.block_atoms, *start = malloc((size_t)(e->n_local + 2) * sizeof *start);
+               row = (double)b.block_atom + degree * (double)b.block_edge,
+               rows = fmin((double)bytes / row, (double)e->n_local);
+  if (m->options.block_atoms) return m->options.block_atoms;
+  return rows < 1 ? 1 : (int64_t)rows;
+}
+
+clb_status clb_blocks_set(clb_model *m, const clb_model_edges *e, int64_t rows) {
+  const double edges = 1.25 * (double)e->n_edges / (double)(e->n_local ? e->n_local : 1);
+  int64_t *start = malloc((size_t)(e->n_local + 2) * sizeof *start);
   clb_status s = start ? find_starts(m, e, start) : clb_network_no_memory(&m->net);
-  if (!rows) rows = (int64_t)((double)bytes / row);
-  for (bool again = !s; again; rows /= 4) {
-    const bool fixed = m->options.block_atoms;
-    if (rows < 1) rows = 1;
-    const double most = 1.25 * degree * (double)rows;
-    s = divide(m, e, start, rows, fixed ? INT64_MAX : (int64_t)most);
-    if (!s) s = reserve(m, e);
-    again = s == CLB_ERROR_MEMORY && !fixed && rows > 256;
-  }
+  if (!s)
+    s = divide(m, e, start, rows,
+               m->options.block_atoms ? INT64_MAX : (int64_t)(edges * (double)rows));
+  if (!s) s = reserve(m, e);
   m->block_now = m->block_sorted = -1;
   free(start);
   return s;

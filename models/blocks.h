@@ -11,9 +11,11 @@ clb_status clb_blocks_order(clb_model *m, bool blocked, bool exchanges);
 clb_status clb_blocks_plan(clb_model *m, bool blocked, bool exchanges);
 void clb_blocks_free(clb_model *m);
 
-/* Divides the edges, which are in n->whole, into blocks that take about these bytes, and makes room
-   for one. */
-clb_status clb_blocks_set(clb_model *m, const clb_model_edges *e, uint64_t bytes);
+/* Atoms of blocks that take about these bytes, unless the caller said how many. */
+int64_t clb_blocks_rows(const clb_model *m, const clb_model_edges *e, uint64_t bytes);
+/* Divides the edges, which are in n->whole, into blocks of so many atoms, and makes room for one.
+ */
+clb_status clb_blocks_set(clb_model *m, const clb_model_edges *e, int64_t rows);
 
 /* Layers work on a block, of whose edges there is a graph if they need one; on the whole. */
 clb_status clb_blocks_enter(clb_model *m, int64_t number, bool edges);

@@ -153,17 +153,19 @@ static uint64_t usual_workspace(const clb_model *m) {
 }
 
 /* One workspace for all layers: on an H200, passes over 2 million edges in 8 parts took a fifth
-   longer than in one. Where memory lacks, more parts do. */
+   longer than in one. Where memory lacks, more parts do, down to what is needed at least, or of a
+   whole system to the usual size on a CPU: then blocks are better. */
 static clb_status grow_workspace(clb_model *m) {
-  const uint64_t least = (uint64_t)256 << 20;
+  const uint64_t least = m->net.blocked ? 0 : (uint64_t)256 << 20;
   uint64_t limit = m->options.workspace_bytes ? m->options.workspace_bytes : usual_workspace(m),
-           need;
+           need, before;
   clb_status s = workspace_within(m, limit, &need);
   if (s || (m->net.workspace && m->net.workspace->memory.bytes >= need)) return s;
   for (;; limit /= 4) {
     s = clb_model_replace(m, &m->net.workspace, 1, (int64_t)(need + (need < limit ? need / 4 : 0)));
     if (s != CLB_ERROR_MEMORY || limit <= least) return s;
-    if (workspace_within(m, limit / 4, &need)) return s;
+    before = need;
+    if (workspace_within(m, limit / 4, &need) || (m->net.blocked && need >= before)) return s;
   }
 }
 
@@ -177,6 +179,18 @@ static clb_status grow_block_workspace(clb_model *m) {
   g->n_edges = now;
   m->net.graph = m->net.whole;
   return s;
+}
+
+/* Blocks take no more than a workspace does, and less where memory lacks. */
+static clb_status set_blocks(clb_model *m, const clb_model_edges *e) {
+  enum { FEWEST = 16 };
+  int64_t rows = clb_blocks_rows(m, e, usual_workspace(m));
+  for (;; rows /= 4) {
+    clb_status s = clb_blocks_set(m, e, rows);
+    if (!s) s = grow_block_workspace(m);
+    if (s != CLB_ERROR_MEMORY || m->options.block_atoms || rows <= FEWEST) return s;
+    clb_buffer_destroy(&m->net.workspace);
+  }
 }
 
 /* Atoms that are not there have features of some species, which nobody reads, and a species of
@@ -271,8 +285,7 @@ static clb_status set_graph(clb_model *m, const clb_model_edges *e, bool blocked
   m->net.n_local = e->n_local;
   m->net.n_total = e->n_total;
   m->net.n_edges = e->n_edges;
-  if (blocked) s = clb_blocks_set(m, e, usual_workspace(m));
-  return s ? s : blocked ? grow_block_workspace(m) : grow_workspace(m);
+  return blocked ? set_blocks(m, e) : grow_workspace(m);
 }
 
 clb_status clb_model_set_graph(clb_model *m, const clb_model_edges *e) {

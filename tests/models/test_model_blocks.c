@@ -166,9 +166,105 @@ static void changing_systems(void **state) {
   close_model(&whole);
 }
 
+/* ---- memory ---- */
+
+static struct {
+  const clb_backend *backend;
+  clb_backend counting;
+  uint64_t bytes, most, limit; /* allocated now, at most so far, and that can be */
+} device;
+
+static clb_status alloc_counted(clb_device *d, uint64_t bytes, clb_memory *m) {
+  if (device.bytes + bytes > device.limit)
+    return clb_fail(d->error, CLB_ERROR_MEMORY, "no more memory");
+  device.bytes += bytes;
+  if (device.bytes > device.most) device.most = device.bytes;
+  return device.backend->alloc(d, bytes, m);
+}
+
+static void free_counted(clb_device *d, clb_memory *m) {
+  device.bytes -= m->bytes;
+  device.backend->free(d, m);
+}
+
+/* Counts from now on; before the device is closed it gets its backend back. */
+static void count_memory(clb_device *d) {
+  device.backend = d->backend;
+  device.bytes = device.most = (uint64_t)1
+                               << 32; /* as if allocated: memory of before is freed, too */
+  device.limit = UINT64_MAX;
+  device.counting = *d->backend;
+  device.counting.alloc = alloc_counted;
+  device.counting.free = free_counted;
+  d->backend = &device.counting;
+}
+
+static void stop_counting(opened *o) {
+  o->ctx->device->backend = device.backend;
+  close_model(o);
+}
+
+/* What the model says it holds is what it has allocated, and what was said beforehand, but for a
+   quarter to spare, numbers of fixed size, and the workspace. */
+static uint64_t expect_estimate(opened *o, uint64_t before) {
+  const clb_model *m = o->model;
+  const clb_network *n = &m->net;
+  const clb_model_bytes b = clb_model_count_bytes(m);
+  const uint64_t held = clb_model_held_bytes(m), begun = device.bytes - ((uint64_t)1 << 32);
+  assert_int_equal(begun + before, held);
+  clb_graph sorted = *n->whole;
+  sorted.listed = false;
+  const double fixed = (double)n->workspace->memory.bytes +
+                       (n->block ? 3.0 : 2.0) * (double)clb_graph_bytes(&sorted, 0, 0),
+               said = (double)n->n_total * (double)b.atom + (double)n->n_edges * (double)b.edge +
+                      (double)m->block_rows * (double)b.block_atom +
+                      (double)m->block_edges * (double)b.block_edge;
+  if (!((double)held > 0.95 * said && (double)held < 1.3 * said + fixed))
+    fail_msg("%g bytes are held, %g were said, and %g are fixed", (double)held, said, fixed);
+  return begun;
+}
+
+/* A system that does not fit is computed in blocks, and later ones as large, but not smaller ones;
+   if there is not even memory for these, the message says so. */
+static void little_memory(void **state) {
+  (void)state;
+  const clb_model_options options = {.dtype = CLB_F64, .knots = 16};
+  const atom_set large = random_atoms(MAX_ATOMS, 3, true, 3), small = random_atoms(9, 3, true, 4);
+  opened o = open_made("cpu", 0, &options);
+  count_memory(o.ctx->device);
+  const uint64_t before = clb_model_held_bytes(o.model);
+  const computed wanted = compute_atoms(&o, &large);
+  const uint64_t whole = expect_estimate(&o, before);
+  const computed wanted_small = compute_atoms(&o, &small);
+  stop_counting(&o);
+  o = open_made("cpu", 0, &options);
+  count_memory(o.ctx->device);
+  device.limit = device.bytes + whole * 3 / 5;
+  for (int turn = 0; turn < 2; turn++) {
+    const computed found = compute_atoms(&o, &large);
+    assert_true(o.model->net.blocked && o.model->n_blocks > 1);
+    expect_estimate(&o, before);
+    expect_same(&found, &wanted, large.n, 1e-11);
+    const computed found_small = compute_atoms(&o, &small);
+    assert_true(!o.model->net.blocked);
+    assert_memory_equal(&found_small, &wanted_small, sizeof found_small);
+  }
+  device.limit = ((uint64_t)1 << 32) + whole / 20;
+  double energy;
+  const clb_model_atoms atoms = {large.n, large.species, large.positions, large.cell, {1, 1, 1}};
+  assert_int_equal(clb_model_compute(o.model, &atoms, &(clb_model_results){.energy = &energy}),
+                   CLB_ERROR_MEMORY);
+  for (const char *const *word = (const char *const[]){"no more memory", ": 128 atoms and ",
+                                                       ", and a block of them", NULL};
+       *word; word++)
+    if (!strstr(clb_error(o.ctx), *word)) fail_msg("no '%s' in %s", *word, clb_error(o.ctx));
+  stop_counting(&o);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(on_cpu), cmocka_unit_test(on_interpreter), cmocka_unit_test(on_opencl),
-      cmocka_unit_test(edges_of_a_caller), cmocka_unit_test(changing_systems)};
+      cmocka_unit_test(on_cpu),           cmocka_unit_test(on_interpreter),
+      cmocka_unit_test(on_opencl),        cmocka_unit_test(edges_of_a_caller),
+      cmocka_unit_test(changing_systems), cmocka_unit_test(little_memory)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
