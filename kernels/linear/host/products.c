@@ -3,10 +3,9 @@
 
 #include "kernels/linear/host/matmul.h"
 
-enum {
-  WORK_OF_A_PRODUCT = 1 << 17
-}; /* multiply-adds of a unit of the device in the time that one
-      more product takes however small it is */
+/* Multiply-adds of a unit of the device in the time that a product takes however small it is: an
+   estimate. */
+enum { WORK_OF_A_PRODUCT = 1 << 17 };
 
 /* Forward, and backward by x, of maps whose weights are used as they are. */
 static bool can(const clb_problem *p, unsigned passes) {
