@@ -97,8 +97,12 @@ static clb_status clear_forces(clb_model *m, const clb_model_edges *e,
 }
 
 /* The caller's edges as the graph. */
-static clb_status set_edges(clb_model *m, const clb_model_edges *e, clb_model_edges *found) {
+static clb_status set_edges(clb_model *m, const clb_model_edges *e, clb_model_edges *found,
+                            double *finding) {
+  const double start = clb_seconds_now(), copying = m->edges.copying;
   clb_status s = clb_edges_of_caller(&m->edges, e, found);
+  m->net.copying = m->edges.copying - copying;
+  *finding = clb_seconds_now() - start - m->net.copying;
   if (!s) s = clb_model_set_graph(m, found);
   if (!s && m->edges.source == CLB_EDGES_LOCAL)
     s = clb_edges_vectors(&m->edges, m->net.whole, e->positions,
@@ -109,13 +113,20 @@ static clb_status set_edges(clb_model *m, const clb_model_edges *e, clb_model_ed
 
 static clb_status compute(clb_model *m, const clb_model_edges *e, const clb_model_edge_results *r) {
   clb_model_edges found;
+  const double start = clb_seconds_now();
+  double finding;
+  m->net.exchanging = 0;
   clb_status s = check_counts(m, e);
   if (!s && e->same_graph) s = clb_edges_check_same(&m->edges, e);
   if (!s) s = check_places(m, e, r);
   if (!s) s = check_vectors(m, e->n_edges, e->vectors);
-  if (!s) s = set_edges(m, e, &found);
+  if (!s) s = set_edges(m, e, &found, &finding);
   if (!s) s = clb_model_evaluate(m, &found, r);
-  return s || !clb_edges_are_pairs(e) ? s : clear_forces(m, e, r);
+  if (!s && clb_edges_are_pairs(e)) s = clear_forces(m, e, r);
+  if (s || !r->seconds) return s;
+  const double seconds[] = {clb_seconds_now() - start, finding, m->net.exchanging, m->net.copying};
+  memcpy(r->seconds, seconds, sizeof seconds);
+  return s;
 }
 
 clb_status clb_model_compute_edges_sized(clb_model *m, const clb_model_edges *edges,

@@ -64,11 +64,14 @@ clb_status clb_model_read_results(clb_model *m, double *energy, double *virial, 
                       : forces ? p.e_atom
                                : begin;
   const int64_t bytes = clb_dtype_bytes((int32_t)m->sum_type);
-  if (begin >= end) return clb_wait(m->ctx);
+  clb_status s = clb_wait(m->ctx);
+  if (s || begin >= end) return s;
+  const double start = clb_seconds_now();
   char *host = clb_network_staging(&m->net, (size_t)((end - begin) * bytes));
-  clb_status s = host ? clb_buffer_read(m->results, (uint64_t)(begin * bytes), host,
-                                        (uint64_t)((end - begin) * bytes))
-                      : no_memory(m);
+  s = host ? clb_buffer_read(m->results, (uint64_t)(begin * bytes), host,
+                             (uint64_t)((end - begin) * bytes))
+           : no_memory(m);
+  m->net.copying += clb_seconds_now() - start;
   if (s) return s;
   if (energy) clb_totals_add(m->net.energy, host + (p.energy - begin) * bytes, energy);
   if (virial)

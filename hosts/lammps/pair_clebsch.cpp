@@ -340,11 +340,14 @@ void PairClebsch::check_atoms() const
 
 /* ---- a step ---- */
 
-void PairClebsch::add_results(double energy, const double *virials)
+/* Returns the seconds of messages. */
+double PairClebsch::add_results(double energy, const double *virials)
 {
   static const int part[6][2] = {{0, 0}, {1, 1}, {2, 2}, {0, 1}, {0, 2}, {1, 2}};
   const int n = atom->nlocal;
+  const double start = MPI_Wtime();
   ghosts.add_home(forces.data());
+  const double moving = MPI_Wtime() - start;
   for (int i = 0; i < n; i++)
     for (int k = 0; k < 3; k++) atom->f[i][k] += forces[3 * static_cast<size_t>(i) + k];
   if (eflag_global) eng_vdwl += energy;
@@ -357,6 +360,7 @@ void PairClebsch::add_results(double energy, const double *virials)
       vatom[i][k] -= (w[3 * a + b] + w[3 * b + a]) / 2;
     }
   }
+  return moving;
 }
 
 /* Two atoms in one place, one of them local; false: there are none. */
@@ -411,9 +415,40 @@ void PairClebsch::guard() const
   }
 }
 
+/* Adds the parts of a computation to those of the run; moving: seconds of messages of forces. */
+void PairClebsch::spend(double start, double moving, const double *seconds)
+{
+  if (update->setupflag) return;
+  computed++;
+  spent[ALL] += MPI_Wtime() - start;
+  for (int i = SEARCH; i <= COPIES; i++) spent[i] += seconds[i];
+  spent[EXCHANGE] += moving;
+  spent[MODEL] += seconds[ALL] - seconds[SEARCH] - seconds[EXCHANGE] - seconds[COPIES];
+}
+
+/* After a run: what its computations were made of, the mean of all processes. */
+void PairClebsch::finish()
+{
+  static const char *const name[] = {"all", "search", "exchange", "copies", "model"};
+  double mean[PARTS], host = 0;
+  MPI_Allreduce(spent, mean, PARTS, MPI_DOUBLE, MPI_SUM, world);
+  std::string parts;
+  for (int i : {MODEL, EXCHANGE, SEARCH, COPIES}) {
+    parts += fmt::format("{} {:.1f} %, ", name[i], 100 * mean[i] / mean[ALL]);
+    host += mean[i];
+  }
+  if (computed && comm->me == 0)
+    utils::logmesg(lmp, "Clebsch: {:.4g} ms a computation: {}host {:.1f} %\n",
+                   1e3 * mean[ALL] / comm->nprocs / static_cast<double>(computed), parts,
+                   100 * (1 - host / mean[ALL]));
+  std::fill_n(spent, PARTS, 0.0);
+  computed = 0;
+}
+
 void PairClebsch::compute(int eflag, int vflag)
 {
-  double energy = 0, virials[9] = {0}, nowhere[3] = {0};
+  double energy = 0, virials[9] = {0}, nowhere[3] = {0}, seconds[4] = {0};
+  const double start = MPI_Wtime();
   ev_init(eflag, vflag);
   const bool same = listed && neighbor->ago != 0 && neighbor->ncalls == builds;
   if (same) check_atoms();
@@ -431,10 +466,11 @@ void PairClebsch::compute(int eflag, int vflag)
   if (eflag_atom) r.e_atom = e_atom.data();
   if (vflag_global) r.virial = virials;
   if (vflag_atom) r.v_atom = v_atom.data();
+  r.seconds = seconds;
   listed = false;    // until it is computed
   if (clb_model_compute_edges(model, &e, &r))
     fail("step " + std::to_string(update->ntimestep) + ": " + culprit() + clb_error(ctx));
   listed = true;
-  add_results(energy, virials);
+  spend(start, add_results(energy, virials), seconds);
   if (guarded && !(neighbor->ago == 0 && trying_fix())) guard();
 }

@@ -24,6 +24,7 @@ class PairClebsch : public Pair {
   double init_one(int, int) override;
   void compute(int, int) override;
   double memory_usage() override;
+  void finish() override;
 
   int pack_forward_comm(int, int *, double *, int, int *) override;
   void unpack_forward_comm(int, int, double *) override;
@@ -50,6 +51,11 @@ class PairClebsch : public Pair {
   bool listed = false;
   std::vector<double> forces, e_atom, v_atom;
 
+  /* Of a run without its setup: seconds of each part of all computations, and their number. */
+  enum { ALL, SEARCH, EXCHANGE, COPIES, MODEL, PARTS };
+  double spent[PARTS] = {0};
+  bigint computed = 0;
+
   void fail(const std::string &) const; /* on this process alone: all end */
   void check(clb_status) const;
   void open(const char *path);
@@ -60,7 +66,8 @@ class PairClebsch : public Pair {
   void list_pairs(std::vector<char> &wanted);
   void list_atoms();
   void check_atoms() const;
-  void add_results(double energy, const double *virial);
+  double add_results(double energy, const double *virial);
+  void spend(double start, double moving, const double *seconds);
   bool find_one_place(int (&pair)[2]) const;
   std::string culprit() const;
   const char *trying_fix() const;

@@ -297,7 +297,7 @@ module clebsch
   type, bind(c) :: clb_model_edge_results
     type(c_ptr) :: energy = c_null_ptr, e_atom = c_null_ptr, d_vectors = c_null_ptr, &
          d_vectors_buffer = c_null_ptr, forces = c_null_ptr, forces_buffer = c_null_ptr, &
-         v_atom = c_null_ptr, virial = c_null_ptr
+         v_atom = c_null_ptr, virial = c_null_ptr, seconds = c_null_ptr
   end type
 
 

@@ -219,6 +219,9 @@ typedef struct {
                      times volume, is minus its symmetric part */
   double *virial; /* [3][3]: sum over edges of vector (x) dE/dvector, symmetrised; virial / volume
                      is the stress above */
+  double *seconds; /* [4]: of all the call; of finding edges, until their number is known; of
+                      exchanges, copies of their rows included; of copies of positions and results.
+                      The rest is the network's */
 } clb_model_edge_results;
 
 /* dE/dposition of an atom is the sum of d_vectors over the edges it sends minus the sum over those

@@ -63,6 +63,7 @@ typedef struct {
   clb_buffer *shifts;                       /* clb_edge_shift of each edge */
   double *vectors;                          /* on the host: [n_edges][3] */
   int64_t vectors_capacity;
+  double copying; /* seconds of copies of positions, of all calls */
   clb_caller_atoms atoms;
   clb_caller_pairs pairs;
 } clb_edge_list;

@@ -35,8 +35,11 @@ clb_status clb_edges_reserve(clb_context *ctx, clb_buffer **buffer, int64_t n, u
 
 clb_status clb_edges_put_positions(clb_edge_list *l, int64_t n, const double *positions) {
   const uint64_t row = 3 * sizeof *positions;
-  const clb_status s = clb_edges_reserve(l->ctx, &l->positions, n, row);
-  return s || !n ? s : clb_buffer_write(l->positions, 0, positions, (uint64_t)n * row);
+  const double start = clb_seconds_now();
+  clb_status s = clb_edges_reserve(l->ctx, &l->positions, n, row);
+  if (!s && n) s = clb_buffer_write(l->positions, 0, positions, (uint64_t)n * row);
+  l->copying += clb_seconds_now() - start;
+  return s;
 }
 
 /* Counts edges on the device; -1: it leaves them to the host, as devices without f64 do. */

@@ -14,7 +14,7 @@ static clb_status build(clb_network *n, clb_layer *y) {
 }
 
 /* The rows that go out are in packed[!backward ? 0 : 1], those that come in in the other. */
-static clb_status move(clb_network *n, int64_t columns, bool backward) {
+static clb_status move_rows(clb_network *n, int64_t columns, bool backward) {
   const clb_model_exchange *x = n->edges->exchange;
   clb_buffer *out = n->ghosts.packed[backward], *in = n->ghosts.packed[!backward];
   const uint64_t row = (uint64_t)(columns * clb_dtype_bytes((int32_t)n->type)),
@@ -22,16 +22,23 @@ static clb_status move(clb_network *n, int64_t columns, bool backward) {
                  received = (uint64_t)n->ghosts.n_receive * row,
                  outward = backward ? received : sent, inward = backward ? sent : received;
   if (x->device_rows) {
-    const clb_status s = clb_wait(n->ctx);
     clb_memory_mark(&in->memory, 0, inward);
-    return s ? s
-             : x->move(x->user, backward, columns, n->type, out->memory.handle, in->memory.handle);
+    return x->move(x->user, backward, columns, n->type, out->memory.handle, in->memory.handle);
   }
   char *host = clb_network_staging(n, outward + inward + 1);
   if (!host) return clb_fail(n->error, CLB_ERROR_MEMORY, "clb_model: no memory");
   clb_status s = clb_buffer_read(out, 0, host, outward);
   if (!s) s = x->move(x->user, backward, columns, n->type, host, host + outward);
   return s ? s : clb_buffer_write(in, 0, host + outward, inward);
+}
+
+/* What was submitted before is not part of its time. */
+static clb_status move(clb_network *n, int64_t columns, bool backward) {
+  clb_status s = clb_wait(n->ctx);
+  const double start = clb_seconds_now();
+  if (!s) s = move_rows(n, columns, backward);
+  n->exchanging += clb_seconds_now() - start;
+  return s;
 }
 
 static clb_rows listed(clb_rows rows, clb_buffer *list) {

@@ -199,6 +199,7 @@ struct clb_network {
   clb_rows e_atom, totals; /* where energies go */
   void *staging;           /* on the host */
   size_t staging_bytes;
+  double exchanging, copying; /* seconds of the call */
 };
 
 void clb_network_free(clb_network *n);

@@ -321,4 +321,5 @@ class model_edges(c.Structure):
 class model_edge_results(c.Structure):
     _fields_ = [("energy", c.c_void_p), ("e_atom", c.c_void_p), ("d_vectors", c.c_void_p),
                 ("d_vectors_buffer", c.c_void_p), ("forces", c.c_void_p),
-                ("forces_buffer", c.c_void_p), ("v_atom", c.c_void_p), ("virial", c.c_void_p)]
+                ("forces_buffer", c.c_void_p), ("v_atom", c.c_void_p), ("virial", c.c_void_p),
+                ("seconds", c.c_void_p)]

@@ -263,6 +263,26 @@ static void nothing(void **state) {
   close_model(&o);
 }
 
+/* Parts of the call's time, of which there are exchanges where rows travel. */
+static void seconds(void **state) {
+  (void)state;
+  opened o = open_made("cpu:threads=2", 2, &f64);
+  const atom_set a = random_atoms(6, made_models[2].n_species, true, 29);
+  ghost_set *g = ghosts_of(&a, 3.4);
+  for (int images = 0; images < 2; images++) {
+    const clb_model_edges call = search_of(g, images);
+    double energy, forces[3 * MAX_TOTAL], s[4] = {NAN, NAN, NAN, NAN};
+    const clb_model_edge_results want = {.energy = &energy, .forces = forces, .seconds = s};
+    const double start = clb_seconds_now();
+    if (clb_model_compute_edges(o.model, &call, &want)) fail_msg("%s", clb_error(o.ctx));
+    assert_true(s[0] <= clb_seconds_now() - start);
+    assert_true(s[1] > 0 && s[3] > 0 && s[1] + s[2] + s[3] < s[0]);
+    assert_int_equal(s[2] > 0, !images);
+  }
+  free(g);
+  close_model(&o);
+}
+
 /* ---- what is refused ---- */
 
 static void refused(void **state) {
@@ -300,6 +320,7 @@ int main(void) {
       cmocka_unit_test(all_models), cmocka_unit_test(every_device),   cmocka_unit_test(without_f64),
       cmocka_unit_test(periodic),   cmocka_unit_test(close_atoms),    cmocka_unit_test(moved_away),
       cmocka_unit_test(too_many),   cmocka_unit_test(between_others), cmocka_unit_test(buffers),
-      cmocka_unit_test(absent),     cmocka_unit_test(nothing),        cmocka_unit_test(refused)};
+      cmocka_unit_test(seconds),    cmocka_unit_test(absent),         cmocka_unit_test(nothing),
+      cmocka_unit_test(refused)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,6 +2,8 @@
 python3 tests/hosts/test_lammps.py LAMMPS_PYTHON PLUGIN COMMAND MAKE_MODEL
 
 All cases of a number of processes are one run of LAMMPS, with `clear` between them."""
+import re
+
 from lammps_cases import (COMPUTES, PLAIN, Structure, begin, close, compare, dump, expect, flat, main, results, run)
 
 SMALL = Structure("small", (4.2, 3.9, 2.6, 0.7, -0.4, 0.5), 9)  # cells smaller than the cutoff
@@ -42,6 +44,17 @@ def dynamics(n):
             + state.replace("end.dump", "again.dump")
             + "unfix 1\nminimize 0 1e-6 8 20\n" + line
             + "reset_timestep 0\nfix 1 all npt temp 300 300 0.1 iso 0 0 1\nrun 3\n" + line)
+
+
+def check_costs(out, n):
+    """A line after each run with steps, and after the minimum: its parts make up the whole."""
+    costs = re.findall(r"^Clebsch: ([\d.e+-]+) ms a computation: (.*)$", out, re.M)
+    expect(len(costs) == 5, f"{n} processes: {len(costs)} lines of costs, not 5")
+    for time, parts in costs:
+        percents = dict(re.findall(r"(\w+) (-?[\d.]+) %", parts))
+        total = sum(map(float, percents.values()))
+        expect(float(time) > 0 and abs(total - 100) < 0.3 and list(percents) == ["model", "exchange", "search", "copies", "host"]
+               and all(float(p) >= 0 for p in percents.values()), f"{n} processes: costs {time} ms, {parts}")
 
 
 def check_dynamics(folder, n, first):
@@ -101,6 +114,7 @@ def test(folder):
         if status == 0:
             for name, (structure, *_) in CASES.items():
                 compare(folder, name, f"{name}, {n} processes", references[structure.name])
+            check_costs(out, n)
             first = check_dynamics(folder, n, first)
     refusals(folder)
 
