@@ -1,6 +1,6 @@
 /* tests/ops/test_refusals.c - what the calls of each op refuse, in which words, and what they
    accept: every operand of every pass of small problems of `clebsch check`, one of each shape. */
-#include "tests/ops/op_choices.h"
+#include "tests/ops/op_runs.h"
 
 #include "src/runtime/context.h"
 
