@@ -119,12 +119,12 @@ static void each_candidate(clb_context *ctx, int problems, int max) {
     for (int pass = CLB_FORWARD; pass <= CLB_DOUBLE_BACKWARD; pass++)
       for (int part = 0; part < 2; part++) {
         clb_op *of = part ? parts->sums : made;
-        clb_schedule choices[CLB_MAX_CANDIDATES];
+        clb_schedule found[CLB_MAX_CANDIDATES];
         of->problem.pass = pass;
         int n = clb_kernel_kinds[of->problem.kind]->candidates(&of->problem, &ctx->device->limits,
-                                                               choices);
+                                                               found);
         for (int s = 0; s < n && s < max; s++) {
-          OK(ctx, clb_op_set_schedule(of, (clb_pass)pass, &choices[s]));
+          OK(ctx, clb_op_set_schedule(of, (clb_pass)pass, &found[s]));
           expect_pass(ctx, op, &kernel, made, (clb_pass)pass,
                       &(tool_data){s % 2 ? 19 : 73, s % 3 ? LAYOUT_DENSE : LAYOUT_PADDED, false});
         }
