@@ -291,8 +291,9 @@ static void lower_rows(ir_kernel *k, const clb_schedule *s) {
 
 /* The only row to which split s can belong is that of slot s P. */
 static void lower_splits(ir_kernel *k, const clb_schedule *s) {
-  ir_val pairs = input(k), starts = input(k), n = ir_scalar(k, IR_I64), splits = output(k),
-         split_rows = output(k), length = i64(k, CLB_GRAPH_SPLIT), index = own_index(k, s);
+  ir_val pairs = input(k), starts = input(k), n = ir_scalar(k, IR_I64),
+         length = ir_scalar(k, IR_I64), splits = output(k), split_rows = output(k),
+         index = own_index(k, s);
   ir_val mask = less(k, index, n), split = ir_add(k, index, i64(k, 1));
   ir_val row = ir_load(k, pairs, ir_mul(k, ir_mul(k, split, length), i64(k, 2)), mask);
   ir_val a = wide(k, ir_load(k, starts, row, mask)),
@@ -312,9 +313,9 @@ static void lower_splits(ir_kernel *k, const clb_schedule *s) {
 }
 
 /* One row per lane. */
-static void lower_list(ir_kernel *k, const clb_schedule *s, bool whole) {
-  ir_val starts = input(k), n_rows = ir_scalar(k, IR_I32), segments = output(k);
-  ir_val length = i32(k, whole ? INT32_MAX : CLB_GRAPH_SPLIT), index = own_index(k, s);
+static void lower_list(ir_kernel *k, const clb_schedule *s) {
+  ir_val starts = input(k), n_rows = ir_scalar(k, IR_I32), length = ir_scalar(k, IR_I32),
+         segments = output(k), index = own_index(k, s);
   ir_val mask = less(k, index, wide(k, n_rows)), row = ir_cast(k, IR_I32, index),
          at = ir_mul(k, index, i64(k, 3));
   ir_val a = ir_load(k, starts, index, mask),
@@ -341,7 +342,7 @@ static void lower(const clb_problem *p, const clb_schedule *s, ir_kernel *k) {
     case CLB_GRAPH_EDGES: lower_edges(k, s); break;
     case CLB_GRAPH_ROWS: lower_rows(k, s); break;
     case CLB_GRAPH_SPLITS: lower_splits(k, s); break;
-    default: lower_list(k, s, p->graph.whole);
+    default: lower_list(k, s);
   }
   ir_finish(k);
 }

@@ -98,7 +98,7 @@ clb_status clb_ghosts_set(clb_ghosts *g, clb_context *ctx, int64_t n_local, int6
   if (!s) s = put(g, &g->receive, x->n_receive, x->receive);
   if (!s) s = reserve(g, &g->packed[0], x->n_send, row_bytes);
   if (!s) s = reserve(g, &g->packed[1], x->n_receive, row_bytes);
-  if (!s) s = reserve(g, &g->splits, clb_graph_splits(x->n_send), row_bytes);
+  if (!s) s = reserve(g, &g->splits, clb_graph_most_splits(x->n_send), row_bytes);
   free(place);
   if (s) return s;
   g->n_send = x->n_send, g->n_receive = x->n_receive, g->n_ghosts = n_ghosts;

@@ -129,8 +129,8 @@ typedef struct {
 } clb_row_sum_problem;
 
 typedef struct {
-  int32_t step;  /* clb_graph_step */
-  int32_t whole; /* rows are not split */
+  int32_t step; /* clb_graph_step */
+  int32_t unused;
 } clb_graph_problem;
 
 typedef struct {

@@ -143,8 +143,8 @@ static int32_t *contents(clb_context *ctx, clb_buffer *b, int64_t n) {
 }
 
 static void expect_splits(clb_context *ctx, clb_graph *g, clb_graph_order order,
-                          const int64_t *start, int64_t n_rows, int64_t n) {
-  int64_t n_splits = clb_graph_splits(n), used = 0, P = CLB_GRAPH_SPLIT, wanted = 0;
+                          const int64_t *start, int64_t n_rows) {
+  int64_t n_splits = clb_graph_splits(g), used = 0, P = g->split, wanted = 0;
   int32_t(*split)[3] =
       (int32_t(*)[3])contents(ctx, &g->buffer[CLB_GRAPH_SPLIT_SEGMENTS + order], 3 * n_splits);
   for (int64_t r = 0; r < n_rows; r++) {
@@ -165,11 +165,11 @@ static void expect_segments(clb_context *ctx, clb_graph *g, clb_graph_order orde
                             const int64_t *start, int64_t n_rows) {
   int32_t(*segment)[3] =
       (int32_t(*)[3])contents(ctx, &g->buffer[CLB_GRAPH_SEGMENTS + order], 3 * n_rows);
-  int64_t n_splits = clb_graph_splits(g->n_edges), combined = 0, wanted = 0;
+  int64_t n_splits = clb_graph_splits(g), combined = 0, wanted = 0;
   int32_t(*rest)[3] =
       (int32_t(*)[3])contents(ctx, &g->buffer[CLB_GRAPH_SPLIT_ROWS + order], 3 * n_splits);
   for (int64_t r = 0; r < n_rows; r++) {
-    int64_t P = CLB_GRAPH_SPLIT, a = start[r], degree = start[r + 1] - a, later = 0;
+    int64_t P = g->split, a = start[r], degree = start[r + 1] - a, later = 0;
     for (int64_t first = P; first < degree; first += P) later++;
     assert_int_equal(segment[r][0], r);
     assert_int_equal(segment[r][1], a);
@@ -214,7 +214,7 @@ static void expect_sorted(clb_context *ctx, clb_graph *g, const edges *e, clb_gr
       fail_msg("place %lld has other end %d, must have %lld", (long long)place, found_other[place],
                (long long)other[i]);
   }
-  expect_splits(ctx, g, order, start, n_rows, e->n);
+  expect_splits(ctx, g, order, start, n_rows);
   expect_segments(ctx, g, order, start, n_rows);
   free(start);
   free(next);
@@ -323,16 +323,17 @@ static void finds_splits(void **state) {
   clb_context *ctx = context(state);
   clb_graph *g;
   OK(ctx, clb_graph_create(ctx, 0, 0, &g));
+  const int64_t P = g->least_split;
   for (int i = 0; i < 4; i++) {
     edges e = new_edges(600, 600, 600);
     for (int64_t k = 0; k < e.n; k++) e.senders[k] = e.receivers[k] = k;
-    for (int64_t k = 0; k < CLB_GRAPH_SPLIT + i / 2; k++) (i % 2 ? e.senders : e.receivers)[k] = 5;
+    for (int64_t k = 0; k < P + i / 2; k++) (i % 2 ? e.senders : e.receivers)[k] = 5;
     OK(ctx, update(ctx, g, &e, &plain));
-    assert_int_equal(clb_graph_used_splits(g), 2);
+    assert_int_equal(clb_graph_splits(g), 599 / P);
     OK(ctx, clb_graph_find_splits(g));
-    assert_int_equal(clb_graph_used_splits(g), i / 2 ? 2 : 0);
+    assert_int_equal(clb_graph_splits(g), i / 2 ? 599 / P : 0);
     OK(ctx, update(ctx, g, &e, &plain));
-    assert_int_equal(clb_graph_used_splits(g), 2);
+    assert_int_equal(clb_graph_splits(g), 599 / P);
     expect(ctx, g, &e);
     free_edges(&e);
   }

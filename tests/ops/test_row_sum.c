@@ -122,12 +122,12 @@ static void expect(const test *t, const places *p, const array *in, const array 
   int64_t n_rows = t->e->n_rows[t->direction];
   double *sum = calloc((size_t)(n_rows * t->columns) + 1, sizeof *sum),
          *size = calloc((size_t)(n_rows * t->columns) + 1, sizeof *size);
-  double turns = CLB_GRAPH_SPLIT + (double)t->e->n / CLB_GRAPH_SPLIT + t->parts, *error = size;
-  double step =
-      out->type >= CLB_F16 ? 0
-      : kinds[t->kind].arithmetic == CLB_F64
-          ? turns * 0x1p-53 + (out->type == CLB_F32 ? (turns - CLB_GRAPH_SPLIT) * 0x1p-24 : 0)
-          : turns * 0x1p-24;
+  const double P = (double)t->e->graph->split, turns = P + (double)t->e->n / P + t->parts,
+               *error = size;
+  double step = out->type >= CLB_F16 ? 0
+                : kinds[t->kind].arithmetic == CLB_F64
+                    ? turns * 0x1p-53 + (out->type == CLB_F32 ? (turns - P) * 0x1p-24 : 0)
+                    : turns * 0x1p-24;
   for (int64_t i = 0; t->add && i < n_rows * t->columns; i++)
     sum[i] =
         number_at(out->type, out->host, p->out + i / t->columns * p->out_stride + i % t->columns),
@@ -156,11 +156,11 @@ static void expect(const test *t, const places *p, const array *in, const array 
 
 /* Only the pieces that a row uses are written. */
 static void expect_splits(const test *t, const places *p, const array *splits) {
-  int64_t n_rows = t->e->n_rows[t->direction], n_splits = clb_graph_splits(t->e->n),
+  int64_t n_rows = t->e->n_rows[t->direction], n_splits = clb_graph_splits(t->e->graph),
           unused = n_splits, *degree = calloc((size_t)n_rows + 1, sizeof *degree);
   void *left = download(t->ctx, splits);
   for (int64_t i = 0; i < t->e->n; i++)
-    if (++degree[t->e->end[t->direction][i]] % CLB_GRAPH_SPLIT == 1)
+    if (++degree[t->e->end[t->direction][i]] % t->e->graph->split == 1)
       unused -= degree[t->e->end[t->direction][i]] > 1;
   for (int64_t i = 0; i < n_splits && t->columns; i++)
     unused -= isnan(number_at(splits->type, left, p->splits + i * t->columns));
@@ -175,7 +175,7 @@ static void expect_splits(const test *t, const places *p, const array *splits) {
 static void try(const test *t) {
   clb_dtype storage = kinds[t->kind].storage;
   int64_t columns = t->columns, n_rows = t->e->n_rows[t->direction],
-          n_splits = clb_graph_splits(t->e->n);
+          n_splits = clb_graph_splits(t->e->graph);
   uint64_t seed = (uint64_t)(columns + 7 * t->e->n);
   const places p =
       t->dense ? (places){0, columns, 0, columns, 0} : (places){5, columns + 3, 2, columns + 1, 3};
@@ -243,7 +243,7 @@ static void combines(void **state) {
   clb_context *ctx = context(state);
   edges e = make_edges(ctx, "hub", 40, 30, 5600, 5000, 6);
   enum { COLUMNS = 40 };
-  int64_t n_splits = clb_graph_splits(e.n), P = CLB_GRAPH_SPLIT;
+  int64_t n_splits = clb_graph_splits(e.graph), P = e.graph->split;
   test t = {.ctx = ctx, .e = &e, .kind = F32, .columns = COLUMNS};
   uint64_t seed = 3;
   OK(ctx, clb_row_sum_create(ctx, CLB_F32, CLB_F32, CLB_F32, COLUMNS, &t.sum));
@@ -282,7 +282,7 @@ static void combines(void **state) {
 /* A row's piece, cut at every possible place. */
 static void cuts(void **state) {
   clb_context *ctx = context(state);
-  enum { P = CLB_GRAPH_SPLIT };
+  const int P = ctx->device->limits.simd ? CLB_GRAPH_SPLIT : CLB_GRAPH_LEAST_SPLIT;
   edges e = make_edges(ctx, "one row", 1, 1, P, 0, 5);
   test t = {.ctx = ctx, .e = &e, .kind = F32, .columns = 1};
   array in = make(CLB_F32, P), out = make(CLB_F32, 2);

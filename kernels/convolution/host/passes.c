@@ -16,7 +16,7 @@ enum { MIN_EDGES = 8192 }; /* the fewest that are worth a launch */
 
 static clb_convolution_needs measure(const clb_op *op, clb_pass pass, const clb_graph *g) {
   const clb_tensor_product_problem *tp = &op->problem.tensor_product;
-  int64_t splits = clb_graph_used_splits(g), bytes = clb_dtype_bytes(op->problem.storage);
+  int64_t splits = clb_graph_splits(g), bytes = clb_dtype_bytes(op->problem.storage);
   clb_convolution_needs n = {0};
   if (parts_of(op)->messages) return n;
   if (pass == CLB_FORWARD || (pass == CLB_DOUBLE_BACKWARD && parts_of(op)->results))
@@ -157,7 +157,7 @@ static clb_operand *written(call *c, int of) {
 static clb_status run_results(call *c, clb_op *op) {
   const clb_buffer *b = c->graph->buffer;
   clb_operand *z = written(c, CLB_OPERAND_Z);
-  int64_t n = c->graph->n_edges, splits = clb_graph_used_splits(c->graph);
+  int64_t n = c->graph->n_edges, splits = clb_graph_splits(c->graph);
   if (!z) return CLB_OK;
   clb_operand whole = *z;
   clb_status s = launch(c, op, c->graph->n_rows[CLB_BY_RECEIVER],
@@ -228,8 +228,8 @@ static clb_status run_edges(call *c, int64_t e0, int64_t e1) {
   clb_status s = launch(c, op, c->graph->n_rows[CLB_BY_RECEIVER],
                         &b[CLB_GRAPH_SEGMENTS + CLB_BY_RECEIVER], e0, e1, 0);
   if (!s)
-    s = launch(c, op, clb_graph_used_splits(c->graph),
-               &b[CLB_GRAPH_SPLIT_SEGMENTS + CLB_BY_RECEIVER], e0, e1, 0);
+    s = launch(c, op, clb_graph_splits(c->graph), &b[CLB_GRAPH_SPLIT_SEGMENTS + CLB_BY_RECEIVER],
+               e0, e1, 0);
   if (!s && c->needs.edge_y) s = sum_roles(c, e0, e1);
   int64_t x_at = x ? x->rows.offset : 0, w_at = w ? w->rows.offset : 0;
   if (x) *x = x_whole;

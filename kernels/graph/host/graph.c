@@ -20,7 +20,6 @@ static clb_status compile(clb_graph *g) {
     ir_kernel k;
     p->kind = CLB_GRAPH;
     p->graph.step = step;
-    p->graph.whole = g->whole;
     kind->schedule(p, &g->ctx->device->limits, &g->schedule[step]);
     kind->lower(p, &g->schedule[step], &k);
     s = clb_kernel_get(g->ctx, &k, &g->kernel[step]);
@@ -39,7 +38,7 @@ static uint64_t bytes_of(const clb_graph *g, int buffer) {
   if (buffer < CLB_GRAPH_EDGE) return 4 * ((uint64_t)g->nodes + 1);
   if (buffer < CLB_GRAPH_SEGMENTS) return 4 * (uint64_t)g->edges;
   if (buffer < CLB_GRAPH_SPLIT_SEGMENTS) return 12 * (uint64_t)g->nodes;
-  if (buffer < CLB_GRAPH_PAIRS) return 12 * (uint64_t)clb_graph_splits(g->edges);
+  if (buffer < CLB_GRAPH_PAIRS) return 12 * (uint64_t)clb_graph_most_splits(g->edges);
   if (buffer < CLB_GRAPH_TABLE) return 8 * (uint64_t)g->edges;
   return 4 * (uint64_t)(buffer == CLB_GRAPH_TABLE  ? radix(g) * g->groups
                         : buffer == CLB_GRAPH_SUMS ? radix(g)
@@ -94,6 +93,7 @@ clb_status clb_graph_create(clb_context *ctx, int64_t nodes, int64_t edges, clb_
   *g = (clb_graph){.ctx = clb_context_hold(ctx),
                    .nodes = nodes,
                    .edges = edges,
+                   .least_split = limits->simd ? CLB_GRAPH_SPLIT : CLB_GRAPH_LEAST_SPLIT,
                    .whole = (ctx->disabled & CLB_SPLIT_ROWS) != 0,
                    .groups = (int64_t)limits->units *
                              (limits->simd ? GROUPS_OF_UNIT / 2 : GROUPS_OF_UNIT)};
@@ -179,8 +179,7 @@ static int digits_of(const clb_graph *g, int64_t nodes) {
 /* Sorts by receiver or sender, and derives the rows. */
 static clb_status sort(clb_graph *g, int direction) {
   clb_buffer *b = g->buffer, *pairs = NULL;
-  int64_t n = g->n_edges, n_rows = g->n_rows[direction], splits = clb_graph_used_splits(g),
-          turns = 0;
+  int64_t n = g->n_edges, n_rows = g->n_rows[direction], splits = clb_graph_splits(g), turns = 0;
   clb_status s = CLB_OK;
   for (int i = CLB_GRAPH_PAIRS; i < CLB_GRAPH_BUFFERS; i++) clb_memory_discard(&b[i].memory);
   for (int digit = 0; digit < digits_of(g, n_rows) && !s; digit++) {
@@ -205,12 +204,12 @@ static clb_status sort(clb_graph *g, int direction) {
   if (!s)
     s = LAUNCH(g, CLB_GRAPH_SPLITS, flat_groups(g, CLB_GRAPH_SPLITS, splits), clb_buffer_arg(pairs),
                clb_buffer_arg(&b[CLB_GRAPH_ROW_START + direction]), clb_i64_arg(splits),
-               clb_buffer_arg(&b[CLB_GRAPH_SPLIT_SEGMENTS + direction]),
+               clb_i64_arg(g->split), clb_buffer_arg(&b[CLB_GRAPH_SPLIT_SEGMENTS + direction]),
                clb_buffer_arg(&b[CLB_GRAPH_SPLIT_ROWS + direction]));
   if (!s)
     s = LAUNCH(g, CLB_GRAPH_SEGMENT_LIST, flat_groups(g, CLB_GRAPH_SEGMENT_LIST, n_rows),
                clb_buffer_arg(&b[CLB_GRAPH_ROW_START + direction]), clb_i32_arg(n_rows),
-               clb_buffer_arg(&b[CLB_GRAPH_SEGMENTS + direction]));
+               clb_i32_arg(g->split), clb_buffer_arg(&b[CLB_GRAPH_SEGMENTS + direction]));
   return s;
 }
 
@@ -367,6 +366,8 @@ static void set_counts(clb_graph *g, int64_t n_receivers, int64_t n_senders, int
   g->n_rows[CLB_BY_SENDER] = n_senders;
   g->n_edges = n_edges;
   g->short_rows = false;
+  g->split = g->whole ? INT32_MAX : g->least_split;
+  while (g->split < CLB_GRAPH_SPLIT && n_edges / g->split > CLB_GRAPH_FILL) g->split *= 2;
 }
 
 clb_status clb_graph_reserve(clb_graph *g, int64_t n_senders, int64_t n_receivers,
@@ -389,7 +390,7 @@ clb_status clb_graph_find_splits(clb_graph *g) {
   clb_device *d = g->ctx->device;
   int32_t *start = NULL, longest = 0;
   clb_status s = CLB_OK;
-  if (g->listed || !clb_graph_used_splits(g)) return s;
+  if (g->listed || !clb_graph_splits(g)) return s;
   for (int direction = 0; direction < 2 && !s; direction++) {
     const int64_t n = g->n_rows[direction];
     const size_t bytes = ((size_t)n + 1) * sizeof *start;
@@ -401,7 +402,7 @@ clb_status clb_graph_find_splits(clb_graph *g) {
       if (start[i + 1] - start[i] > longest) longest = start[i + 1] - start[i];
   }
   free(start);
-  g->short_rows = !s && longest <= CLB_GRAPH_SPLIT;
+  g->short_rows = !s && longest <= g->split;
   return s;
 }
 

@@ -32,6 +32,8 @@ struct clb_graph {
   int64_t nodes, edges;       /* capacities */
   int64_t n_rows[2], n_edges; /* by direction: n_receivers, n_senders */
   int64_t groups;             /* maximum number of groups that share a list */
+  int64_t split;              /* P of sort.h; in a whole graph all edges */
+  int64_t least_split;        /* the least P of this device */
   bool whole;                 /* rows are not split, however long they are */
   bool short_rows;            /* none is long enough: clb_graph_find_splits */
   bool listed;                /* only the lists are there, of int32; blocks of it are sorted */
@@ -57,12 +59,13 @@ uint64_t clb_graph_bytes(const clb_graph *g, int64_t nodes, int64_t edges);
    splits until the edges are others: not for graphs whose edges change under a recording. */
 clb_status clb_graph_find_splits(clb_graph *g);
 
-/* Number of split indices, including unused ones; _used_: 0 if rows are not split. */
-static inline int64_t clb_graph_splits(int64_t n_edges) {
-  return n_edges > 0 ? (n_edges - 1) / CLB_GRAPH_SPLIT : 0;
+/* Number of split indices, including unused ones; the most that a graph of so many edges has. */
+static inline int64_t clb_graph_splits(const clb_graph *g) {
+  return g->n_edges > 0 && !g->whole && !g->short_rows ? (g->n_edges - 1) / g->split : 0;
 }
-static inline int64_t clb_graph_used_splits(const clb_graph *g) {
-  return g->whole || g->short_rows ? 0 : clb_graph_splits(g->n_edges);
+static inline int64_t clb_graph_most_splits(int64_t n_edges) {
+  const int64_t many = n_edges / CLB_GRAPH_SPLIT, few = n_edges / CLB_GRAPH_LEAST_SPLIT;
+  return few < CLB_GRAPH_FILL ? few : many > CLB_GRAPH_FILL ? many : CLB_GRAPH_FILL;
 }
 
 #endif

@@ -101,9 +101,9 @@ static clb_status check(clb_row_sum *sum, const edges *e, rows out, rows splits)
                     "row_sum: rows of out are %lld apart and have %lld columns",
                     (long long)out.stride, (long long)sum->columns);
   s = check_fits(sum, "out", op->problem.storage, out, e->graph->n_rows[e->direction]);
-  return s || e->e0 == e->e1 ? s
-                             : check_fits(sum, "splits", op->problem.storage, splits,
-                                          clb_graph_used_splits(e->graph));
+  return s || e->e0 == e->e1
+             ? s
+             : check_fits(sum, "splits", op->problem.storage, splits, clb_graph_splits(e->graph));
 }
 
 /* Which of a graph's lists is used, and whether empty rows are left unchanged. */
@@ -142,7 +142,7 @@ static clb_status launch(clb_row_sum *sum, const clb_op *op, const edges *e, ent
 }
 
 static clb_status combine(clb_row_sum *sum, const edges *e, rows out, rows splits) {
-  int64_t n = clb_graph_used_splits(e->graph);
+  int64_t n = clb_graph_splits(e->graph);
   if (!n || !sum->columns) return CLB_OK;
   return launch(sum, sum->splits, e, (entries){CLB_GRAPH_SPLIT_ROWS, n, true}, splits, out, true);
 }
@@ -166,7 +166,7 @@ clb_status clb_row_sum_run(clb_row_sum *sum, const clb_graph *graph, int directi
   if (!s)
     s = check_fits(sum, "in", sum->listed->problem.row_sum.from, (rows){in, in_offset, in_stride},
                    e1 - e0);
-  int64_t n = s ? 0 : graph->n_rows[direction], n_splits = clb_graph_used_splits(graph);
+  int64_t n = s ? 0 : graph->n_rows[direction], n_splits = clb_graph_splits(graph);
   if (!n || !sum->columns || (e0 == e1 && add)) return s;
   rows from = e0 == e1 ? to : (rows){in, in_offset, in_stride}; /* not read if there are no edges,
                                                                    but drivers require memory */

@@ -25,15 +25,15 @@ clb_status clb_row_copy_run(clb_row_sum *copy, const clb_graph *graph, int direc
 /* out[row][columns] = (add: +=) sum over the row's edges e, e0 <= e < e1, of in[e - e0][columns],
    for every row of that direction (clb_graph_order).  Offsets and strides in elements; strides of
    `out` are at least `columns`.  splits: dense rows of `columns`, as many as
-   clb_graph_splits(n_edges), of type storage, from splits_offset on; without splits it may be NULL.
+   clb_graph_splits(graph), of type storage, from splits_offset on; without splits it may be NULL.
    Submits; allocates nothing, waits for nothing.  Equal calls on one device give equal bits. */
 clb_status clb_row_sum_run(clb_row_sum *sum, const clb_graph *graph, int direction, int64_t e0,
                            int64_t e1, const clb_memory *in, int64_t in_offset, int64_t in_stride,
                            const clb_memory *out, int64_t out_offset, int64_t out_stride, bool add,
                            const clb_memory *splits, int64_t splits_offset);
 
-/* The last step alone, for callers that have computed the sums of the first CLB_GRAPH_SPLIT edges
-   of each row in `out` and those of the splits in `splits`: adds the splits to their rows. */
+/* The last step alone, for callers that have computed the sums of the first segment of
+   each row in `out` and those of the splits in `splits`: adds the splits to their rows. */
 clb_status clb_row_sum_combine(clb_row_sum *sum, const clb_graph *graph, int direction,
                                const clb_memory *out, int64_t out_offset, int64_t out_stride,
                                const clb_memory *splits, int64_t splits_offset);
