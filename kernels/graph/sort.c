@@ -292,8 +292,8 @@ static void lower_rows(ir_kernel *k, const clb_schedule *s) {
 /* The only row to which split s can belong is that of slot s P. */
 static void lower_splits(ir_kernel *k, const clb_schedule *s) {
   ir_val pairs = input(k), starts = input(k), n = ir_scalar(k, IR_I64),
-         length = ir_scalar(k, IR_I64), splits = output(k), split_rows = output(k),
-         index = own_index(k, s);
+         length = ir_scalar(k, IR_I64), n_rows = ir_scalar(k, IR_I64), splits = output(k),
+         segments = output(k), split_rows = output(k), index = own_index(k, s);
   ir_val mask = less(k, index, n), split = ir_add(k, index, i64(k, 1));
   ir_val row = ir_load(k, pairs, ir_mul(k, ir_mul(k, split, length), i64(k, 2)), mask);
   ir_val a = wide(k, ir_load(k, starts, row, mask)),
@@ -306,8 +306,9 @@ static void lower_splits(ir_kernel *k, const clb_schedule *s) {
          first_one = both(k, used, ir_2(k, IR_EQ, part, i64(k, 1)));
   ir_val later = ir_select(
       k, first_one, ir_2(k, IR_DIV, ir_sub(k, ir_sub(k, b, a), i64(k, 1)), length), i64(k, 0));
-  ir_store_wide(k, splits, ir_mul(k, index, i64(k, 3)), mask, 3,
-                (ir_val[]){row, ir_cast(k, IR_I32, first), ir_cast(k, IR_I32, count)});
+  const ir_val segment[] = {row, ir_cast(k, IR_I32, first), ir_cast(k, IR_I32, count)};
+  ir_store_wide(k, splits, ir_mul(k, index, i64(k, 3)), mask, 3, segment);
+  ir_store_wide(k, segments, ir_mul(k, ir_add(k, n_rows, index), i64(k, 3)), mask, 3, segment);
   ir_store_wide(k, split_rows, ir_mul(k, index, i64(k, 3)), mask, 3,
                 (ir_val[]){row, number, ir_cast(k, IR_I32, later)});
 }

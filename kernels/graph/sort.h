@@ -27,8 +27,8 @@
      ROWS     sorted pairs, n_edges, n_rows, iterations, largest power of two <= n_edges
               (iterations: its log2 + 1), out first slot of each row, and n_edges; with one lane, it
               goes through the n_edges + 1 slots instead, the last being the end of the rows
-     SPLITS   sorted pairs, first slot of each row, number of splits, P (i64), out segment of each
-              split, out split rows
+     SPLITS   sorted pairs, first slot of each row, number of splits, P (i64), n_rows (i64), out
+              segment of each split, out the same after n_rows segments, out split rows
      SEGMENT_LIST  first slot of each row, n_rows, P (i32), out segments of rows
    Scalars that count or number nodes, `stride`, `which digit`, `iterations` and the power of two are i32, all
    others i64. */
@@ -50,10 +50,11 @@ typedef enum {
    more, split s (counted from 1; its index in arrays is s - 1) starts at slot a + (s - a / P) P,
    for s = a / P + 1, a / P + 2, ... as long as that is < b. So splits of different rows never have
    the same index, and (n_edges - 1) / P indices suffice; unused ones have 0 slots. There are three
-   lists of segments (segment.h): of rows, one segment per row; of splits; and of split rows, one
-   entry per split: (row, index, number of the row's splits) for a row's first split, otherwise with
-   0 splits; the splits of a row have consecutive indices. In a `whole` graph a row's segment has
-   all its slots, and there are no splits.
+   lists of segments (segment.h): of rows, one segment per row, then
+   of splits; of splits alone; and of split rows, one entry per split: (row, index, number of the
+   row's splits) for a row's first split, otherwise with 0 splits; the splits of a row have
+   consecutive indices. In a `whole` graph a row's segment has all its slots, and there are no
+   splits.
 
    P is a power of two: on GPUs as few as make so many segments that they fill the device, but not
    fewer than CLB_GRAPH_LEAST_SPLIT, because each is stored and added; else CLB_GRAPH_SPLIT. */

@@ -225,11 +225,8 @@ static clb_status run_edges(call *c, int64_t e0, int64_t e1) {
   if (w)
     w_whole = to_workspace(w, &workspace, start_of_weights(&c->needs, e1 - e0),
                            clb_dtype_bytes(op->problem.storage));
-  clb_status s = launch(c, op, c->graph->n_rows[CLB_BY_RECEIVER],
+  clb_status s = launch(c, op, c->graph->n_rows[CLB_BY_RECEIVER] + clb_graph_splits(c->graph),
                         &b[CLB_GRAPH_SEGMENTS + CLB_BY_RECEIVER], e0, e1, 0);
-  if (!s)
-    s = launch(c, op, clb_graph_splits(c->graph), &b[CLB_GRAPH_SPLIT_SEGMENTS + CLB_BY_RECEIVER],
-               e0, e1, 0);
   if (!s && c->needs.edge_y) s = sum_roles(c, e0, e1);
   int64_t x_at = x ? x->rows.offset : 0, w_at = w ? w->rows.offset : 0;
   if (x) *x = x_whole;

@@ -37,7 +37,8 @@ static uint64_t bytes_of(const clb_graph *g, int buffer) {
   if (g->listed && buffer < CLB_GRAPH_FOUND) return 0;
   if (buffer < CLB_GRAPH_EDGE) return 4 * ((uint64_t)g->nodes + 1);
   if (buffer < CLB_GRAPH_SEGMENTS) return 4 * (uint64_t)g->edges;
-  if (buffer < CLB_GRAPH_SPLIT_SEGMENTS) return 12 * (uint64_t)g->nodes;
+  if (buffer < CLB_GRAPH_SPLIT_SEGMENTS)
+    return 12 * (uint64_t)(g->nodes + clb_graph_most_splits(g->edges));
   if (buffer < CLB_GRAPH_PAIRS) return 12 * (uint64_t)clb_graph_most_splits(g->edges);
   if (buffer < CLB_GRAPH_TABLE) return 8 * (uint64_t)g->edges;
   return 4 * (uint64_t)(buffer == CLB_GRAPH_TABLE  ? radix(g) * g->groups
@@ -204,7 +205,9 @@ static clb_status sort(clb_graph *g, int direction) {
   if (!s)
     s = LAUNCH(g, CLB_GRAPH_SPLITS, flat_groups(g, CLB_GRAPH_SPLITS, splits), clb_buffer_arg(pairs),
                clb_buffer_arg(&b[CLB_GRAPH_ROW_START + direction]), clb_i64_arg(splits),
-               clb_i64_arg(g->split), clb_buffer_arg(&b[CLB_GRAPH_SPLIT_SEGMENTS + direction]),
+               clb_i64_arg(g->split), clb_i64_arg(n_rows),
+               clb_buffer_arg(&b[CLB_GRAPH_SPLIT_SEGMENTS + direction]),
+               clb_buffer_arg(&b[CLB_GRAPH_SEGMENTS + direction]),
                clb_buffer_arg(&b[CLB_GRAPH_SPLIT_ROWS + direction]));
   if (!s)
     s = LAUNCH(g, CLB_GRAPH_SEGMENT_LIST, flat_groups(g, CLB_GRAPH_SEGMENT_LIST, n_rows),
