@@ -72,7 +72,7 @@ static inline void find_places(const int *gpus, int n_gpus) {
   else clb_devices(add_device_place, NULL);
   for (int i = 0, n = n_places; i < n; i++)
     for (int g = 0; g < n_gpus && !strcmp(places[i].name, "cpu:interpreter"); g++)
-      add_place(places[i].name, places[i].effort, gpus[g]);
+      add_place("cpu:interpreter", places[i].effort, gpus[g]);
 }
 
 static inline int close_places(void **state) {
