@@ -242,6 +242,32 @@ def memory():
                   "million atoms in 16 / 48 / 80 GB", "in blocks: bytes", "million atoms"], rows)
 
 
+def steps():
+    """A step of small systems, before and after."""
+    rows = [[r["model"], f"{r['system']}, {r['atoms']:,}", f"{r['seconds_before'] * 1e3:.3g}",
+             f"{r['seconds'] * 1e3:.3g}", f"{r['seconds'] / r['atoms'] * 1e6:.3g}"]
+            for r in results("h100_steps.json")["steps"]]
+    return table(["model", "atoms", "ms before", "ms", "us per atom"], rows)
+
+
+def dynamics():
+    """A step of md beside the model alone."""
+    rows = [[f"{r['system']}, {r['atoms']:,}", r["skin"], r["thermostat"] or "-",
+             f"{r['energy_seconds'] * 1e3:.4g}", f"{r['md_seconds'] * 1e3:.4g}",
+             f"{r['md_seconds'] / r['energy_seconds']:.3g}"]
+            for r in results("h100_steps.json")["md"]]
+    return table(["atoms", "skin", "thermostat", "ms, the model", "ms, md", "of the model"], rows)
+
+
+def largest():
+    """The largest systems that ran, in blocks of atoms."""
+    rows = [[r["model"], f"{r['system']}, {r['atoms']:,}", f"{r['edges']:,}",
+             f"{r['peak_memory_mib'] / 1024:.3g}", f"{r['seconds']:.3g}",
+             f"{r['seconds'] / r['atoms'] * 1e6:.3g}"]
+            for r in results("h100_steps.json")["largest"]]
+    return table(["model", "atoms", "edges", "GiB", "s a step", "us per atom"], rows)
+
+
 def models_peers():
     """A whole network in several programs: a row for each system, a column for each program."""
     cells, programs = {}, {}
@@ -375,7 +401,7 @@ def suite_cases():
 TABLES = {f.__name__: f for f in (norms, norms_irreps, optimizers, suites, suite_cases,
                                   harmonics, options, products, graphs, flashtp, vectors, bounds, machine_code,
                                   peers, peers_harmonics, drivers, ablation, models, models_peers,
-                                  memory)}
+                                  memory, steps, dynamics, largest)}
 GENERATED = re.compile(r"<!-- table (\w+) -->\n.*?<!-- end -->", re.S)
 NUMBER = re.compile(r"<!-- n:([^>]+) -->.*?<!-- / -->", re.S)
 MEASURED = re.compile(r"\d[\d.,]*\s*(?:ms|us|ns|%|[GT]B/s|GiB|eV)(?!\w)")
