@@ -94,15 +94,18 @@ class Model:
     networks; None: as many as keep forces within 1e-5 (eV/Angstrom) of the networks' (the attributes
     knots and force_error say how many, and how near by an estimate); 0: the networks.  exact: f64
     and the networks, for references.  skin (Angstrom): neighbour lists are kept until an atom has
-    moved by half of it; "auto": as is fastest for each structure.  atomics: gradients are added up faster, but the last digits of forces
-    differ from call to call.  head, modality: as for convert."""
+    moved by half of it; "auto": as is fastest for each structure.  atomics: gradients are added up
+    faster, but the last digits of forces differ from call to call.  head, modality: as for convert.
+    block_atoms: structures are computed in blocks of at most so many atoms, which takes less memory
+    and more time; 0: only those that would not fit."""
 
     @_checks.exact_keywords
     def __init__(self, path: Path, device: Union[str, Context] = "",
                  dtype: Optional[str] = None, knots: Optional[int] = None,
                  skin: Union[float, str] = 0.0,
                  atomics: bool = False, head: Optional[str] = None,
-                 modality: Optional[str] = None, exact: bool = False) -> None:
+                 modality: Optional[str] = None, exact: bool = False,
+                 block_atoms: int = 0) -> None:
         if _checks.flag("exact", exact) and (dtype, knots) != (None, None):
             raise ValueError("exact: it means dtype 'f64' and knots 0, so that neither is given")
         self.path = file_name(path)
@@ -115,7 +118,8 @@ class Model:
         self.modality = _checks.word_or_none("modality", modality)
         options = s.model_options(dtype=_checks.choice("dtype", self.dtype, DTYPES), knots=chosen,
                                   skin=s.AUTO_SKIN if chosen_skin else self.skin,
-                                  atomics=int(self.atomics))
+                                  atomics=int(self.atomics),
+                                  block_atoms=_checks.count("block_atoms", block_atoms))
         self.context = device if isinstance(device, Context) else Context(device)
         with tempfile.TemporaryDirectory() as folder:
             file = self.path

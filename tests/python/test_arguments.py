@@ -68,6 +68,11 @@ class OfModels(Refusals):
                                    (clebsch.Error, "structure 1: clb_model_compute: positions.* are one place", [many[0], ([8, 1], [[0, 0, 0]] * 2)])):
             self.refused(error, said, self.model.compute_many, wrong)
 
+    def test_arguments_blocks(self):
+        blocks = clebsch.Model(WATER, "cpu", exact=True, block_atoms=2).compute(NUMBERS, PLACES, BOX)
+        for name in ("energy", "energies", "forces", "stress"):
+            np.testing.assert_allclose(getattr(blocks, name), getattr(self.boxed, name), rtol=1e-12, atol=1e-11)
+
     def test_arguments_positions(self):
         places = np.array(PLACES)
         wide = np.full((6, 7), np.nan)
@@ -154,6 +159,7 @@ class OfModels(Refusals):
                 (ValueError, "knots: -1", {"knots": -1}), (ValueError, "knots: nan", {"knots": np.nan}), (ValueError, "knots: inf", {"knots": np.inf}),
                 (ValueError, "skin: -0.1; it must be a finite number, 0 or more", {"skin": -0.1}), (ValueError, "skin: nan", {"skin": np.nan}),
                 (TypeError, "skin: '0.3'", {"skin": "0.3"}), (TypeError, "skin: None", {"skin": None}), (TypeError, "atomics: 'no'", {"atomics": "no"}),
+                (ValueError, "block_atoms: -1; it must be a whole number from 0", {"block_atoms": -1}),
                 (TypeError, "atomics: 2", {"atomics": 2}), (TypeError, "head: 0; it must be a string", {"head": 0}), (TypeError, "modality: True", {"modality": True}),
                 (TypeError, "device: 0; it must be a string", {"device": 0}), (ValueError, "null character", {"device": "cpu\0:interpreter"}),
                 (TypeError, "no keyword 'precision'; the word is 'dtype'", {"precision": "f32"}), (TypeError, "the word is 'modality'", {"modal": "PBE"})):
