@@ -21,6 +21,7 @@ PASSES = {"forward": s.FORWARD, "backward": s.BACKWARD, "double_backward": s.DOU
 LAYOUTS = {"mul_ir": s.MUL_IR, "ir_mul": s.IR_MUL}
 BITS = {"x": s.OPERAND_X, "y": s.OPERAND_Y, "w": s.OPERAND_W, "z": s.OPERAND_Z}
 MOST_BUFFERS = 64
+_NOTHING = np.empty(0)
 _shared: weakref.WeakValueDictionary[str, Context] = weakref.WeakValueDictionary()
 _sharing = threading.Lock()
 
@@ -46,7 +47,9 @@ def types(dtype, arithmetic):
 def bits_of(gradients, letters):
     """The set of OPERAND_X, ... that these letters name."""
     bits = {letter: BITS[letter] for letter in letters}
-    return sum(choice("gradients", one, bits) for one in set(_checks.text("gradients", gradients)))
+    if not _checks.text("gradients", gradients):
+        raise ValueError(f"gradients: ''; it must name one of {', '.join(letters)} at least")
+    return sum(choice("gradients", one, bits) for one in set(gradients))
 
 
 def described(kind, dtype, arithmetic, **members):
@@ -165,25 +168,27 @@ class _Pass:
 
 
 def _index(species, n_species, n, context):
-    """A buffer of int32.  Numbers of the host are checked; a device's are not."""
+    """An operand of int32.  Numbers of the host are checked; a device's are not."""
     if species is None and n_species == 1:
         species = np.zeros(n, np.int32)
     if species is None:
         raise ValueError(f"species is missing: of each row a number below {n_species}")
     if _arrays.is_list(species) or isinstance(species, np.ndarray):
         species = _checks.whole("species", species).astype(np.int32)
-        wrong = np.flatnonzero((species < 0) | (species >= n_species))
-        if wrong.size:
-            raise ValueError(f"species[{wrong[0]}] is {species[wrong[0]]}; it must be a number "
-                             f"below {n_species}")
     view = _arrays.View(species, context, "species")
     view.expect(context, "i32")
     if view.shape != (n,):
         raise ValueError(f"species has the shape {list(view.shape)}; it must be [{n}]")
     operand = Operand(species, context, "species", "i32", n, False)
+    if n and view.device == "host":
+        numbers = np.frombuffer((c.c_int32 * n).from_address(view.pointer), np.int32)
+        wrong = np.flatnonzero((numbers < 0) | (numbers >= n_species))
+        if wrong.size:
+            raise ValueError(f"species[{wrong[0]}] is {numbers[wrong[0]]}; it must be a number "
+                             f"below {n_species}")
     rows = s.rows()
     operand.start(rows, {})
-    return operand.buffer
+    return operand
 
 
 def _method(op, name, of, first, last):
@@ -267,7 +272,9 @@ class Op:
     def _compile(self, name, dtype):
         found = self._compiled.get((name, dtype))
         if found is None:
-            found = self._compiled[name, dtype] = _Compiled(self, name, dtype)
+            with self.context._lock:  # one thread at a time writes the description
+                found = self._compiled.get((name, dtype)) or _Compiled(self, name, dtype)
+                self._compiled[name, dtype] = found
         return found
 
     def _call(self, name, arrays, named, out):
@@ -306,6 +313,9 @@ class Op:
             width = self.columns[kind]
             if not width:
                 operands.append(None)
+                shape = getattr(array, "shape", ())
+                if n is None and kind not in self._fixed and len(shape) == 2:
+                    n = shape[0]
                 continue
             if array is None:
                 raise ValueError(f"{what} is missing")
@@ -316,7 +326,8 @@ class Op:
                 n = operand.n
         dtype = dtype or "f32"
         counts = counts or {**dict.fromkeys(self.columns, 1 if n is None else n), **self._fixed}
-        results = self._results(of, counts, arrays[0], dtype, out)
+        like = next((array for array in arrays if array is not None), _NOTHING)
+        results = self._results(of, counts, like, dtype, out)
         for what, kind, array in zip(of.outputs, of.kinds[of.n_inputs:], results):
             operands.append(None if array is None else Operand(array, self.context, what, dtype,
                                                                self.columns[kind], True))
@@ -331,14 +342,14 @@ class Op:
 
     def _submit(self, compiled, operands, species, n, first, last):
         context, host = self.context, False
-        index = self.n_species and _index(species, self.n_species, n, context)
+        index = self.n_species and _index(species, self.n_species, n, context)  # owns the numbers
         with context._lock:
             for rows, operand in zip(compiled.rows, operands):
                 if operand:
                     operand.start(rows, compiled.buffers)
                     host |= operand.view.device == "host"
             if index:
-                compiled.weights.index = index.value
+                compiled.weights.index = index.buffer.value
             context._check(compiled.function(compiled.handle, first, *compiled.arguments,
                                              *(last(compiled.handle) if last else ())))
             if not host:

@@ -215,10 +215,11 @@ class Convolution(Op, name="convolution", first=("graph",)):
         return self._run(name, of, arrays, out, None, counts, graph._handle, workspace)
 
     def _compile(self, name, dtype):
-        known = (name, dtype) in self._compiled
-        compiled = super()._compile(name, dtype)
-        if not known and self._table is not None:
-            self._set(compiled)
+        with self.context._lock:
+            known = (name, dtype) in self._compiled
+            compiled = super()._compile(name, dtype)
+            if not known and self._table is not None:
+                self._set(compiled)
         return compiled
 
     def _set(self, compiled):
@@ -237,9 +238,11 @@ class Convolution(Op, name="convolution", first=("graph",)):
         """The weights [knots][weights] through which splines of the length go."""
         if not self._desc.knots:
             raise ValueError("set_table: this op was made without knots")
-        self._table = _checks.reals("values", values, (self._desc.knots, self.weights))
-        for compiled in self._compiled.values():
-            self._set(compiled)
+        table = _checks.reals("values", values, (self._desc.knots, self.weights)).copy()
+        with self.context._lock:
+            self._table = table
+            for compiled in self._compiled.values():
+                self._set(compiled)
 
 
 @_checks.exact_keywords

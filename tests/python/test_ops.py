@@ -3,6 +3,8 @@ import ctypes as c
 import inspect
 import os
 import subprocess
+import threading
+import time
 import unittest
 
 import numpy as np
@@ -236,6 +238,7 @@ class Ops(unittest.TestCase):
         for values in (table, 2 * table):
             op.set_table(values)
             self.near(op.forward(graph, x, v), given.forward(graph, x, harmonics.forward(v), values[2:7]))
+        values[:] = np.nan  # the op has its own
         v *= 1.03  # at a break slopes may jump
         g_x, g_v, g_w = op.backward(graph, x, v, None, g)
         self.assertIsNone(g_w)
@@ -277,6 +280,47 @@ class Ops(unittest.TestCase):
                             ("species: this op has one set of weights", lambda: one.forward(x, w[0], species=species))):
             with self.subTest(words), self.assertRaisesRegex(ValueError, words):
                 call()
+
+    def test_ops_species_that_only_the_call_holds(self):
+        """They exist until the call ends, of each size; those of other libraries are checked, too."""
+        op, w = clebsch.linear("1x0e", "1x0e", n_species=3, device="cpu"), np.array([[1.], [2.], [3.]])
+        for n in (1, 3, 100, 5000, 300000):
+            species = RNG.integers(0, 3, n)
+            self.near(op.forward(np.ones((n, 1)), w, species=species.tolist())[:, 0], species + 1)
+        foreign = Foreign(np.array([0, 2, 1], np.int32))
+        self.near(op.forward(np.ones((3, 1)), w, species=foreign)[:, 0], [1, 3, 2])
+        foreign.array[1] = 5
+        with self.assertRaisesRegex(ValueError, r"species\[1\] is 5; it must be a number below 3"):
+            op.forward(np.ones((3, 1)), w, species=foreign)
+
+    def test_ops_compile_in_threads(self):
+        """Passes and types that are called first at the same time are each compiled as what they are."""
+        context = clebsch.Context("cpu")
+        op, x, w, found = clebsch.linear("3x0e", "5x0e", device=context), normal(7, 3), normal(15), {}
+        calls = [(name, kind) for name in ("forward", "backward") for kind in "fd"]
+
+        def call(name, kind):
+            arrays = x.astype(kind), w.astype(kind), np.ones((7, 5), kind)
+            found[name, kind] = getattr(op, name)(*arrays[:2 if name == "forward" else 3])
+        with context._lock:
+            threads = [threading.Thread(target=call, args=one) for one in calls]
+            for one in threads:
+                one.start()
+            time.sleep(0.1)
+        for one in threads:
+            one.join()
+        for kind in "fd":
+            z, (g_x, _) = found["forward", kind], found["backward", kind]
+            self.near(z, x @ w.reshape(3, 5) / np.sqrt(3), 1e-5)
+            self.near((g_x * x).sum(), z.sum(), 1e-5)
+
+    def test_ops_without_an_input(self):
+        """An input without columns still says how many rows there are."""
+        op = clebsch.linear("0x0e", "2x0e", biases=True, device="cpu")
+        self.near(op.forward(np.ones((3, 0)), [1., 2.]), [[1, 2]] * 3)
+        self.near(op.forward(None, np.array([1., 2.])), [[1, 2]])
+        with self.assertRaisesRegex(ValueError, "gradients: ''; it must name one of x, w, z at least"):
+            clebsch.linear("1x0e", "2x0e", gradients="", device="cpu")
 
     def test_ops_contraction(self):
         """A form of its degree in x, made of the tensors of its paths."""
