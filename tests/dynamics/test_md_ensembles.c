@@ -231,10 +231,31 @@ static void keeps_the_shape(void **state) {
   free(text);
 }
 
+/* A run that goes on without a barostat keeps the cell where it is. */
+static void leaves_the_cell(void **state) {
+  (void)state;
+  expect_clebsch("md -m model -s atoms.xyz --dtype f64 --steps 40 --dt 0.5 -T 300 --nose-hoover 40 "
+                 "--pressure 0 --barostat 50 --restart fixed --every 40",
+                 0, NULL);
+  expect_clebsch("md -m model --continue fixed --dtype f64 --steps 40 --dt 0.25 --every 1 --csv "
+                 "fixed.csv",
+                 0, NULL);
+  const csv_table *t = table_of("fixed.csv");
+  assert_true(t->n == 40 && span_of(t, VOLUME) == 0);
+  assert_true(span_of(t, CONSERVED) < 0.03 * span_of(t, KINETIC));
+}
+
+static void refuses_no_atoms(void **state) {
+  (void)state;
+  put_text("none.xyz", "0\nLattice=\"4 0 0 0 4 0 0 0 4\" pbc=\"T T T\"\n");
+  expect_clebsch("md -m model -s none.xyz --steps 1 --dt 1", 1, "none.xyz: there are no atoms");
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(draws_gamma_deviates), cmocka_unit_test(conserves),
       cmocka_unit_test(runs_on_devices),      cmocka_unit_test(finds_kinetic_energies),
-      cmocka_unit_test(finds_volumes),        cmocka_unit_test(keeps_the_shape)};
+      cmocka_unit_test(finds_volumes),        cmocka_unit_test(keeps_the_shape),
+      cmocka_unit_test(leaves_the_cell),      cmocka_unit_test(refuses_no_atoms)};
   return cmocka_run_group_tests(tests, make_work, remove_folder);
 }

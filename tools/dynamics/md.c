@@ -96,6 +96,7 @@ static bool go_on(md_run *r) {
   r->trajectory_before = before.trajectory;
   r->state = before.state;
   before.state = (md_state){0};
+  if (!r->a->motion.barostat) r->state.stretch = 0; /* the cell is fixed from now on */
   const bool good = check_files(r) && md_system_open(&r->system, &r->a->choice) &&
                     same_model(r, &before) &&
                     md_system_set_atoms(&r->system, &before.atoms, r->a->from);
@@ -117,11 +118,12 @@ static bool start_anew(md_run *r) {
   return true;
 }
 
-/* Whether thermostat and barostat have something to act on. */
-static bool can_couple(const md_run *r) {
+/* Whether there are atoms, and thermostat and barostat have something to act on. */
+static bool can_move(const md_run *r) {
   const structure *s = &r->system.atoms;
   const md_motion *m = &r->a->motion;
   const bool *p = s->periodic;
+  if (!s->n) return warn("%s: there are no atoms to move", r->system.from), false;
   if (m->thermostat > MD_LANGEVIN && s->n < 2)
     return warn("%s: one atom, whose momentum is constant, has no temperature; --langevin can "
                 "be used",
@@ -133,7 +135,7 @@ static bool can_couple(const md_run *r) {
 }
 
 static bool begin(md_run *r) {
-  return name_files(r->a) && (r->a->from ? go_on(r) : start_anew(r)) && can_couple(r) &&
+  return name_files(r->a) && (r->a->from ? go_on(r) : start_anew(r)) && can_move(r) &&
          md_start(&r->system, &r->state) && open_files(r);
 }
 
