@@ -151,8 +151,5 @@ clb_status clb_lz_report(clb_device *device, const ir_kernel *k, const void *bin
 /* Counts loads and stores of global memory and fused multiply-adds per row in an assembly; false:
    it contains an unknown kind of message. */
 bool clb_lz_count_messages(const ir_kernel *k, const char *assembly, clb_report *report);
-/* Reads registers and scratch memory from .ze_info; leaves values that it does not find
-   unchanged. */
-void clb_lz_read_description(const char *description, clb_report *report);
 
 #endif

@@ -136,9 +136,10 @@ static int value_of(const char *from, const char *key) {
   return at ? atoi(at + strlen(key)) : -1;
 }
 
-/* Registers as Intel counts them: of 64 bytes on a Max GPU, so with 16 lanes also 32-bit registers
-   of a lane. Compilers that do not report a size for spills count them in the scratch buffer. */
-void clb_lz_read_description(const char *description, clb_report *report) {
+/* From .ze_info: registers as Intel counts them, of 64 bytes on a Max GPU, so with 16 lanes also
+   32-bit registers of a lane. Compilers that do not report a size for spills count them in the
+   scratch buffer. */
+static void read_description(const char *description, clb_report *report) {
   int registers = value_of(description, "grf_count:"), spill = value_of(description, "spill_size:");
   const char *scratch = strstr(description, "type:            scratch");
   if (registers > 0) report->registers = registers;
@@ -156,7 +157,7 @@ clb_status clb_lz_report(clb_device *device, const ir_kernel *k, const void *bin
   if (clb_lz_ocloc_disassemble(&d->ocloc, d->target, k->name, binary, bytes, &assembly,
                                &description)) {
     clb_lz_count_messages(k, assembly.s, report);
-    if (description.s) clb_lz_read_description(description.s, report);
+    if (description.s) read_description(description.s, report);
   }
   clb_text_free(&assembly);
   clb_text_free(&description);

@@ -162,8 +162,6 @@ static inline bool clb_reads(const clb_tensor_product_problem *tp, int slot, int
 bool clb_part_open(clb_convolution *c, int part, int *next_role);
 /* Makes channel j of a lane the current one. */
 void clb_select_channel(clb_convolution *c, int j);
-/* Vectors of x and w will be loaded again. */
-void clb_invalidate_operands(clb_convolution *c);
 /* The loop over edge slots first ... last - 1, in steps of the number of slices; returns the slot
    of the first slice. */
 ir_val clb_edge_loop_open(const clb_convolution *c, ir_val first, ir_val last);

@@ -15,7 +15,8 @@ static ir_val less(const clb_convolution *c, ir_val a, ir_val b) {
 
 void clb_select_channel(clb_convolution *c, int j) { clb_unit_select(&c->unit, &c->f, j); }
 
-void clb_invalidate_operands(clb_convolution *c) {
+/* Vectors of x and w will be loaded again. */
+static void invalidate_operands(clb_convolution *c) {
   for (int slot = 0; slot < SLOTS; slot++)
     for (int order = 0; order < ORDERS; order++) c->cached[slot][order].source = -1;
   for (int j = 0; j < CLB_MAX_PER_LANE; j++) clb_path_forget(&c->builder[j]);
@@ -23,7 +24,7 @@ void clb_invalidate_operands(clb_convolution *c) {
 
 bool clb_part_open(clb_convolution *c, int part, int *next_role) {
   bool opened = clb_unit_open(&c->unit, &c->f, &c->parts, part, next_role);
-  clb_invalidate_operands(c);
+  invalidate_operands(c);
   return opened;
 }
 
@@ -179,7 +180,7 @@ void clb_edge_begin(clb_convolution *c, ir_val edge_slot, ir_val last) {
   }
   for (int j = 1; j < c->unit.per_lane; j++)
     memcpy(c->builder[j].y, c->builder[0].y, sizeof c->builder[0].y);
-  clb_invalidate_operands(c);
+  invalidate_operands(c);
 }
 
 /* ---- results ---- */

@@ -1,5 +1,5 @@
-/* kernels/layers/pointwise.c - sums with factors, gathered rows, silu: lanes are columns, a
-   sub-group does a block of columns of one row. */
+/* kernels/layers/pointwise.c - gathered rows, silu: lanes are columns, a sub-group does a block of
+   columns of one row. */
 #include "kernels/layers/layer.h"
 
 enum { LOTS = 4 }; /* columns of a block, in multiples of the lanes */
@@ -8,7 +8,7 @@ typedef struct {
   clb_row_kernel l;
   const clb_pointwise_problem *p;
   clb_row_array in[2], out;
-  ir_val start[3], factor[2]; /* rows of in[0], in[1], out; of COMBINE */
+  ir_val start[3]; /* rows of in[0], in[1], out */
 } builder;
 
 static void schedule(const clb_problem *p, const clb_limits *limits, clb_schedule *s) {
@@ -21,17 +21,13 @@ static ir_val function(builder *b, int pass, const ir_val *x) {
   ir_kernel *k = b->l.k;
   ir_val value, slope, scale = ir_real(k, b->l.t, b->p->scale);
   if (b->p->function == CLB_POINTWISE_GATHER) return x[0];
-  if (b->p->function == CLB_POINTWISE_COMBINE)
-    return pass ? ir_fma(k, b->factor[0], x[0], ir_mul(k, b->factor[1], x[1]))
-                : ir_mul(k, b->factor[0], x[0]);
   clb_activate(k, b->l.t, b->p->activation, ir_mul(k, scale, x[0]), &value, &slope, NULL);
   return pass ? ir_mul(k, x[1], ir_mul(k, ir_real(k, b->l.t, b->p->factor * b->p->scale), slope))
               : ir_mul(k, ir_real(k, b->l.t, b->p->factor), value);
 }
 
 static void lower(const clb_problem *p, const clb_schedule *s, ir_kernel *k) {
-  static const char *const names[][2] = {
-      {"scaled", "combined"}, {"gathered", ""}, {"activation", "activation_backward"}};
+  static const char *const names[][2] = {{"gathered", ""}, {"activation", "activation_backward"}};
   builder b = {.p = &p->pointwise};
   clb_layer_begin(&b.l, k, names[b.p->function][p->pass], s, p->arithmetic);
   ir_val columns = ir_scalar(k, IR_I64), blocks = ir_scalar(k, IR_I64); /* of columns */
@@ -41,8 +37,6 @@ static void lower(const clb_problem *p, const clb_schedule *s, ir_kernel *k) {
                                                                          inputs */
   b.out = clb_layer_array(&b.l, p->storage, true);
   ir_val index = b.p->function == CLB_POINTWISE_GATHER ? ir_buffer(k, IR_I32, false) : IR_NONE;
-  if (b.p->function == CLB_POINTWISE_COMBINE)
-    for (int i = 0; i <= p->pass; i++) b.factor[i] = ir_scalar(k, b.l.t);
   clb_layer_start(&b.l);
   ir_val row = ir_2(k, IR_DIV, b.l.unit, blocks),
          first = ir_mul(k, ir_2(k, IR_MOD, b.l.unit, blocks),

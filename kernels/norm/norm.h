@@ -107,7 +107,5 @@ void clb_norm_row(clb_norm_kernel *b);
 /* schedule.c */
 void clb_norm_schedule(const clb_problem *p, const clb_limits *limits, clb_schedule *s);
 int clb_norm_candidates(const clb_problem *p, const clb_limits *limits, clb_schedule *list);
-/* Elements of a row that a lane holds. */
-int64_t clb_norm_per_lane(const clb_norm_plan *plan, int64_t team, int64_t width);
 
 #endif

@@ -13,7 +13,8 @@ enum {
   GROUP_LANES = 256     /* of a group whose sub-groups have their own rows */
 };
 
-int64_t clb_norm_per_lane(const clb_norm_plan *plan, int64_t team, int64_t width) {
+/* Elements of a row that a lane holds. */
+static int64_t per_lane(const clb_norm_plan *plan, int64_t team, int64_t width) {
   int64_t n = 0;
   for (int i = 0; i < plan->n; i++)
     n += ((plan->segment[i].length - 1) / (team * width) + 1) * width;
@@ -35,8 +36,8 @@ static bool whole_segments(const clb_norm_plan *plan, int width) {
 static int widest(const clb_problem *p, const clb_norm_plan *plan, int team) {
   const int bytes = bytes_of(p), wide = 16 / bytes, narrow = wide / 2;
   if (!whole_segments(plan, narrow)) return 1;
-  return whole_segments(plan, wide) && 8 * clb_norm_per_lane(plan, team, wide) <=
-                                           9 * clb_norm_per_lane(plan, team, narrow)
+  return whole_segments(plan, wide) &&
+                 8 * per_lane(plan, team, wide) <= 9 * per_lane(plan, team, narrow)
              ? wide
              : narrow;
 }
@@ -103,12 +104,12 @@ static int choose_team(const clb_problem *p, const clb_norm_plan *plan, const cl
   if (most > MAX_LANES) most = MAX_LANES;
   if (most > lanes * lanes) most = lanes * lanes; /* a sub-group adds up the sums of all */
   int team = 1;
-  while (team < lanes && (clb_norm_per_lane(plan, team, widest(p, plan, team)) > few ||
+  while (team < lanes && (per_lane(plan, team, widest(p, plan, team)) > few ||
                           team * widest(p, plan, team) * bytes_of(p) < least_bytes(p, plan, team)))
     team *= 2;
   if (team > lanes) team = lanes;
   while (2 * team <= most &&
-         clb_norm_per_lane(plan, team, widest(p, plan, team)) > room(p, limits, team, true, true))
+         per_lane(plan, team, widest(p, plan, team)) > room(p, limits, team, true, true))
     team *= 2;
   return team;
 }
@@ -151,7 +152,7 @@ static void complete(const clb_problem *p, const clb_norm_plan *plan, const clb_
   *s = (clb_schedule){.lanes = limits->lanes[p->arithmetic], .subgroups = 1};
   set_team(team, s);
   s->norm.elements_per_access = widest(p, plan, team);
-  const int64_t held = clb_norm_per_lane(plan, team, s->norm.elements_per_access);
+  const int64_t held = per_lane(plan, team, s->norm.elements_per_access);
   const int lanes = team < GROUP_LANES ? GROUP_LANES : team;
   s->norm.weights_kept = held <= room(p, limits, lanes, true, true);
   s->norm.kept = held <= room(p, limits, lanes, true, false);
@@ -186,7 +187,7 @@ static void choose(const clb_problem *p, const clb_norm_plan *plan, const clb_li
   while (p->rms_norm.irreps.dim <= part / 2) part /= 2;
   s->norm.lanes_per_row = part < lanes ? part : 0;
   /* Measured: long rows are read again from cache faster than spilled registers. */
-  s->norm.kept = clb_norm_per_lane(plan, part, 1) <= SIMD_KEPT;
+  s->norm.kept = per_lane(plan, part, 1) <= SIMD_KEPT;
   s->norm.weights_kept = s->norm.kept || weights_fit(p, plan, limits);
 }
 

@@ -101,8 +101,7 @@ void clb_unrolled_free(clb_unrolled_row *row);
 /* Everything is 0 again. */
 void clb_unrolled_clear(const clb_contraction *b, clb_unrolled_row *row);
 
-/* sum + x y, sum + c x */
-clb_dual clb_dual_plus(clb_contraction *b, clb_dual sum, clb_dual x, clb_dual y);
+/* sum + c x */
 clb_dual clb_dual_plus_scaled(clb_contraction *b, clb_dual sum, double c, clb_dual x);
 
 /* ---- products listed in tables, values in local memory (table_row.c) ---- */

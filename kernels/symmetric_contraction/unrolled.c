@@ -21,7 +21,7 @@ static ir_val plus(ir_kernel *k, ir_val sum, ir_val x, ir_val y) {
   return sum == IR_NONE ? ir_mul(k, x, y) : ir_fma(k, x, y, sum);
 }
 
-clb_dual clb_dual_plus(clb_contraction *b, clb_dual sum, clb_dual x, clb_dual y) {
+static clb_dual dual_plus(clb_contraction *b, clb_dual sum, clb_dual x, clb_dual y) {
   return (clb_dual){plus(b->k, sum.v, x.v, y.v), plus(b->k, plus(b->k, sum.d, x.v, y.d), x.d, y.v)};
 }
 
@@ -79,8 +79,8 @@ static clb_dual *value_of(clb_contraction *b, clb_unrolled_row *row, int e) {
   if (p->l1 < 0 || !is_none(value[0])) return value;
   int n = clb_symmetric_terms(p->l1, p->l2, p->degree, p->l1 == p->l2, term);
   for (int q = 0; q < n; q++) {
-    clb_dual product = clb_dual_plus(b, none, row->value[p->l1 * p->l1 + term[q].i],
-                                     row->value[p->l2 * p->l2 + term[q].k]);
+    clb_dual product = dual_plus(b, none, row->value[p->l1 * p->l1 + term[q].i],
+                                 row->value[p->l2 * p->l2 + term[q].k]);
     value[term[q].m] = clb_dual_plus_scaled(b, value[term[q].m], term[q].c, product);
   }
   return value;
@@ -96,8 +96,8 @@ static void pair_gradient(clb_contraction *b, clb_unrolled_row *row, int e) {
     for (end = q; end < n && term[end].i == term[q].i && term[end].k == term[q].k; end++)
       h = clb_dual_plus_scaled(b, h, term[end].c, row->gradient[p->at + term[end].m]);
     int first = p->l1 * p->l1 + term[q].i, second = p->l2 * p->l2 + term[q].k;
-    row->gradient[first] = clb_dual_plus(b, row->gradient[first], h, row->value[second]);
-    row->gradient[second] = clb_dual_plus(b, row->gradient[second], h, row->value[first]);
+    row->gradient[first] = dual_plus(b, row->gradient[first], h, row->value[second]);
+    row->gradient[second] = dual_plus(b, row->gradient[second], h, row->value[first]);
   }
 }
 
@@ -119,10 +119,10 @@ static void single(clb_contraction *b, clb_unrolled_row *row, int tree) {
   clb_dual *gradient = row->gradient + b->plan.element[t->right].at;
   for (int m = 0; m < width(&b->plan.element[t->right]); m++) {
     clb_dual g = {row->g[t->out][m], IR_NONE};
-    if (b->results) row->z[t->out][m] = clb_dual_plus(b, row->z[t->out][m], w, value[m]);
-    if (b->gradients) gradient[m] = clb_dual_plus(b, gradient[m], w, g);
+    if (b->results) row->z[t->out][m] = dual_plus(b, row->z[t->out][m], w, value[m]);
+    if (b->gradients) gradient[m] = dual_plus(b, gradient[m], w, g);
     if (b->weights)
-      row->weight_gradient[tree] = clb_dual_plus(b, row->weight_gradient[tree], g, value[m]);
+      row->weight_gradient[tree] = dual_plus(b, row->weight_gradient[tree], g, value[m]);
   }
 }
 
@@ -141,7 +141,7 @@ static void gradient_of_q(clb_contraction *b, clb_unrolled_row *row, clb_unrolle
   for (int e = 0; e < n; e++) {
     clb_dual g = {row->g[p->out][term[e].m], IR_NONE};
     g = clb_dual_plus_scaled(b, none, term[e].c, g);
-    p->h[term[e].k] = clb_dual_plus(b, p->h[term[e].k], g, left[term[e].i]);
+    p->h[term[e].k] = dual_plus(b, p->h[term[e].k], g, left[term[e].i]);
   }
 }
 
@@ -162,8 +162,8 @@ static void through_left(clb_contraction *b, clb_unrolled_row *row, const clb_un
   for (int i = 0; i < nl; i++)
     for (int m = 0; m < nz; m++) {
       clb_dual g = {row->g[p->out][m], IR_NONE};
-      if (b->results) row->z[p->out][m] = clb_dual_plus(b, row->z[p->out][m], sum[i][m], left[i]);
-      if (b->gradients) gradient[i] = clb_dual_plus(b, gradient[i], sum[i][m], g);
+      if (b->results) row->z[p->out][m] = dual_plus(b, row->z[p->out][m], sum[i][m], left[i]);
+      if (b->gradients) gradient[i] = dual_plus(b, gradient[i], sum[i][m], g);
     }
 }
 
@@ -174,11 +174,10 @@ static void through_right(clb_contraction *b, clb_unrolled_row *row, int tree,
   const clb_dual *value = value_of(b, row, b->plan.tree[tree].right);
   for (int k = 0; k < width(right); k++) {
     clb_dual *gradient = &row->gradient[right->at + k];
-    if (b->results || b->gradients)
-      p->q[k] = clb_dual_plus(b, p->q[k], weight_of(row, tree), value[k]);
-    if (b->gradients) *gradient = clb_dual_plus(b, *gradient, weight_of(row, tree), p->h[k]);
+    if (b->results || b->gradients) p->q[k] = dual_plus(b, p->q[k], weight_of(row, tree), value[k]);
+    if (b->gradients) *gradient = dual_plus(b, *gradient, weight_of(row, tree), p->h[k]);
     if (b->weights)
-      row->weight_gradient[tree] = clb_dual_plus(b, row->weight_gradient[tree], p->h[k], value[k]);
+      row->weight_gradient[tree] = dual_plus(b, row->weight_gradient[tree], p->h[k], value[k]);
   }
 }
 

@@ -68,13 +68,6 @@ void clb_model_irreps(reader *r, const char *key, clb_irreps *irreps) {
 
 /* ---- tensors ---- */
 
-bool clb_model_has(reader *r, const char *name, int rank, const int64_t *shape) {
-  const clb_tensor *t;
-  if (!r->status) r->status = clb_safetensors_want(r->error, r->file, name, rank, shape, &t);
-  if (!r->status) r->used[t - clb_safetensors_at(r->file, 0)] = true;
-  return !r->status;
-}
-
 int64_t clb_model_reserve(reader *r, int64_t n) {
   int64_t at = 0;
   if (!r->status) r->status = clb_network_reserve(r->out, n, &at);
@@ -102,7 +95,10 @@ clb_layer *clb_model_layer(reader *r, const clb_layer_kind *kind, size_t bytes, 
 }
 
 int64_t clb_model_take(reader *r, const char *name, int rank, const int64_t *shape, double factor) {
-  if (!clb_model_has(r, name, rank, shape)) return 0;
+  const clb_tensor *t; /* there: nothing larger than the file's tensors is allocated */
+  if (!r->status) r->status = clb_safetensors_want(r->error, r->file, name, rank, shape, &t);
+  if (r->status) return 0;
+  r->used[t - clb_safetensors_at(r->file, 0)] = true;
   int64_t n = 1;
   for (int i = 0; i < rank; i++) n *= shape[i];
   const int64_t at = clb_model_reserve(r, n);

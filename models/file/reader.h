@@ -37,9 +37,6 @@ void clb_model_irreps(clb_model_reader *r, const char *key, clb_irreps *irreps);
 
 /* ---- tensors ---- */
 
-/* Whether the file has that tensor. Check this before allocating, so that nothing larger than the
-   file's tensors is allocated. */
-bool clb_model_has(clb_model_reader *r, const char *name, int rank, const int64_t *shape);
 /* Reserves n more weights, set to 0, at an offset that is a multiple of 16. */
 int64_t clb_model_reserve(clb_model_reader *r, int64_t n);
 /* Appends a tensor times a factor. */

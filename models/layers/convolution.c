@@ -3,22 +3,22 @@
 #include <stdlib.h>
 
 #include "models/layers/kinds.h"
+#include "src/problem/irreps.h"
 
 static bool tabulated(const clb_layer *y) { return y->in[CLB_CONVOLUTION_LENGTHS] >= 0; }
 
-clb_status clb_convolution_describe(clb_network *n, const clb_layer *y,
-                                    clb_text text[CLB_CONVOLUTION_TEXTS], clb_convolution_desc *d) {
+static clb_convolution_table grid_of(const clb_network *n, const clb_layer *y) {
+  const clb_convolution_layer *p = y->parameters;
+  return tabulated(y) ? clb_radial_grid(n, &p->function) : (clb_convolution_table){0};
+}
+
+clb_status clb_convolution_describe(clb_network *n, const clb_layer *y, bool vectors,
+                                    clb_problem *problem) {
   const clb_convolution_layer *p = y->parameters;
   const clb_array *x = n->array[y->in[CLB_CONVOLUTION_X]];
-  const char *in = clb_irreps_text(&x->irreps, &text[0]),
-             *harmonics =
-                 clb_irreps_text(&n->array[y->in[CLB_CONVOLUTION_HARMONICS]]->irreps, &text[1]),
-             *message = clb_irreps_text(&p->message, &text[2]);
-  *d = (clb_convolution_desc){
-      .product = {.irreps_x = in,
-                  .irreps_y = harmonics,
-                  .irreps_z = message,
-                  .instructions = p->path,
+  const clb_convolution_table grid = grid_of(n, y);
+  const clb_convolution_desc d = {
+      .product = {.instructions = p->path,
                   .n_instructions = p->n_paths,
                   .irrep_normalization = CLB_IRREP_COMPONENT,
                   .path_normalization = CLB_PATH_NONE,
@@ -27,24 +27,24 @@ clb_status clb_convolution_describe(clb_network *n, const clb_layer *y,
                   .layout_z = p->merged ? CLB_MERGED : CLB_IR_MUL,
                   .gradients = (x->moves ? CLB_OPERAND_X : 0) | CLB_OPERAND_Y | CLB_OPERAND_W,
                   .storage = n->type,
-                  .arithmetic = n->type,
-                  .passes = CLB_PASS_BIT(CLB_FORWARD) | CLB_PASS_BIT(CLB_BACKWARD)},
-      .vectors = p->framed,
+                  .arithmetic = n->type},
+      .vectors = vectors,
       .normalization = CLB_COMPONENT,
       .atomics = n->atomics,
-      .scale = p->scale};
-  if (tabulated(y)) {
-    const clb_convolution_table t = clb_radial_grid(n, &p->function, &d->break_at);
-    d->knots = t.knots;
-    d->first_knot = t.first;
-    d->last_knot = t.last;
-  }
-  return in && harmonics && message ? CLB_OK : clb_network_no_memory(n);
+      .scale = p->scale,
+      .knots = grid.knots,
+      .first_knot = grid.first,
+      .last_knot = grid.last};
+  clb_tensor_product_problem *product = &problem->tensor_product;
+  product->x = x->irreps;
+  product->y = n->array[y->in[CLB_CONVOLUTION_HARMONICS]]->irreps;
+  product->z = p->message;
+  clb_status s = clb_tensor_product_fill(&d.product, product, n->error);
+  return s ? s : clb_convolution_fill(n->ctx, &d, problem);
 }
 
 static clb_status set_table(clb_network *n, const clb_convolution_layer *p) {
-  double break_at;
-  const clb_convolution_table t = clb_radial_grid(n, &p->function, &break_at);
+  const clb_convolution_table t = clb_radial_grid(n, &p->function);
   const size_t values = (size_t)(t.knots * p->n_weights),
                all = values + (size_t)(clb_convolution_table_rows(&t) * p->n_weights);
   double *x = malloc((all ? all : 1) * sizeof *x);
@@ -61,12 +61,15 @@ static clb_status tables(clb_network *n, clb_layer *y) {
 
 static clb_status build(clb_network *n, clb_layer *y) {
   clb_convolution_layer *p = y->parameters;
-  clb_text text[CLB_CONVOLUTION_TEXTS] = {{0}};
-  clb_convolution_desc d;
-  clb_status s = clb_convolution_describe(n, y, text, &d);
-  if (!s) s = clb_convolution_create(n->ctx, &d, &p->op);
+  const clb_convolution_table grid = grid_of(n, y);
+  clb_problem *problem = calloc(1, sizeof *problem);
+  if (!problem) return clb_network_no_memory(n);
+  clb_status s = clb_convolution_describe(n, y, p->framed, problem);
+  if (!s)
+    s = clb_convolution_make(n->ctx, problem, &grid,
+                             CLB_PASS_BIT(CLB_FORWARD) | CLB_PASS_BIT(CLB_BACKWARD), NULL, &p->op);
+  free(problem);
   if (!s) s = tables(n, y);
-  for (int i = 0; i < CLB_CONVOLUTION_TEXTS; i++) clb_text_free(&text[i]);
   if (!s && p->framed) {
     p->adds = clb_network_adds(n, y, CLB_CONVOLUTION_VECTORS);
     s = clb_convolution_share(p->op, &p->shared, p->adds);

@@ -58,9 +58,8 @@ typedef struct {
   clb_radial radial;
   clb_basis basis; /* of these functions */
 } clb_radial_function;
-/* Its table without contents, with the network's knots; break_at: as of a convolution. */
-clb_convolution_table clb_radial_grid(const clb_network *n, const clb_radial_function *f,
-                                      double *break_at);
+/* Its table without contents, with the network's knots. */
+clb_convolution_table clb_radial_grid(const clb_network *n, const clb_radial_function *f);
 /* values[knots][W] at the table's knots, coefficients[rows][W] of the splines through them, and the
    network's errors; r_0: as of clb_basis_at. */
 clb_status clb_radial_table(clb_network *n, const clb_radial_function *f,
@@ -157,10 +156,9 @@ typedef struct {
   clb_convolution_shared shared;
 } clb_convolution_layer;
 extern const clb_layer_kind clb_convolution_kind;
-/* Its description; text is its irreps' memory. */
-enum { CLB_CONVOLUTION_TEXTS = 3 };
-clb_status clb_convolution_describe(clb_network *n, const clb_layer *y,
-                                    clb_text text[CLB_CONVOLUTION_TEXTS], clb_convolution_desc *d);
+/* Its (zeroed) problem, of harmonics or of vectors. */
+clb_status clb_convolution_describe(clb_network *n, const clb_layer *y, bool vectors,
+                                    clb_problem *problem);
 
 /* ---- frames: vectors -> the frames of edges ---- */
 

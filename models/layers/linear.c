@@ -23,22 +23,19 @@ static int64_t matrices(const clb_network *n, const clb_linear *p) {
 /* The op's weights are contiguous blocks. */
 static clb_status create_by_species(clb_network *n, const clb_layer *y, clb_linear *p) {
   const clb_irreps *in = &n->array[y->in[0]]->irreps, *out = &n->array[y->out[0]]->irreps;
-  clb_text text[2] = {{0}};
   int64_t size = 0, at = 0;
   for (int b = 0; b < p->n; b++)
     size += (int64_t)in->term[p->block[b].from].mul * n->n_species * out->term[p->block[b].to].mul;
   double *w = malloc((size_t)(size ? size : 1) * sizeof *w);
-  const char *from = clb_irreps_text(in, &text[0]), *to = clb_irreps_text(out, &text[1]);
-  clb_status s = w && from && to ? CLB_OK : clb_network_no_memory(n);
+  clb_status s = w ? CLB_OK : clb_network_no_memory(n);
   for (int b = 0; b < p->n && !s; b++) {
     const clb_block *k = &p->block[b];
     const int64_t count = (int64_t)in->term[k->from].mul * n->n_species * out->term[k->to].mul;
     memcpy(w + at, n->weights + k->weights, (size_t)count * sizeof *w);
     at += count;
   }
-  if (!s) s = clb_species_linear_create(n->ctx, n->type, from, to, n->n_species, w, &p->op);
+  if (!s) s = clb_species_linear_create(n->ctx, n->type, in, out, n->n_species, w, &p->op);
   free(w);
-  for (int i = 0; i < 2; i++) clb_text_free(&text[i]);
   return s;
 }
 

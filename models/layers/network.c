@@ -22,11 +22,6 @@ int clb_find_irrep(const clb_irreps *irreps, const clb_term *t) {
   return -1;
 }
 
-const char *clb_irreps_text(const clb_irreps *irreps, clb_text *text) {
-  clb_irreps_print(irreps, text);
-  return text->failed ? NULL : text->s ? text->s : "";
-}
-
 /* ---- lists ---- */
 
 static void free_layer(clb_layer *y) {

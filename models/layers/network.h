@@ -270,8 +270,6 @@ clb_status clb_network_multiply(clb_network *n, const clb_gemm_step *p);
 /* At least `bytes` of host memory, valid until the next call; NULL: out of memory. */
 void *clb_network_staging(clb_network *n, size_t bytes);
 
-/* Irreps as text, in memory of `text`; NULL: no memory. */
-const char *clb_irreps_text(const clb_irreps *irreps, clb_text *text);
 clb_status clb_network_no_memory(const clb_network *n);
 
 #endif

@@ -11,8 +11,7 @@ static clb_status build(clb_network *n, clb_layer *y) {
   clb_pair_table *p = y->parameters;
   const clb_radial *radial = &p->function.radial;
   const uint64_t bytes = (uint64_t)pairs_of(n) * sizeof *p->table_of;
-  double break_at;
-  p->tables.spline = clb_radial_grid(n, &p->function, &break_at);
+  p->tables.spline = clb_radial_grid(n, &p->function);
   if (!(p->table_of = malloc(bytes))) return clb_network_no_memory(n);
   memset(p->table_of, -1, bytes);
   const clb_status s = clb_buffer_create(n->ctx, bytes, &p->tables.table_of);

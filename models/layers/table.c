@@ -6,12 +6,11 @@
 
 #include "models/layers/kinds.h"
 
-clb_convolution_table clb_radial_grid(const clb_network *n, const clb_radial_function *f,
-                                      double *break_at) {
+clb_convolution_table clb_radial_grid(const clb_network *n, const clb_radial_function *f) {
   const double first = n->r_max / 12; /* shorter than any bond */
   /* where second derivatives jump; 0: nowhere in the table */
-  *break_at = f->basis.cutoff_on > first ? f->basis.cutoff_on : 0;
-  return clb_convolution_table_of(n->knots, first, n->r_max, *break_at);
+  const double break_at = f->basis.cutoff_on > first ? f->basis.cutoff_on : 0;
+  return clb_convolution_table_of(n->knots, first, n->r_max, break_at);
 }
 
 /* x dx times the cutoff. */

@@ -1,5 +1,6 @@
 /* models/passes/frames.c - convolutions in the frames of edges, which a layer before
    them makes. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "models/layers/kinds.h"
@@ -7,12 +8,11 @@
 
 /* Elements of an edge's frame; 0: the convolution does not work there. */
 static clb_status find_columns(clb_network *n, const clb_layer *y, int64_t *columns) {
-  clb_text text[CLB_CONVOLUTION_TEXTS] = {{0}};
-  clb_convolution_desc d;
-  const clb_status s = clb_convolution_describe(n, y, text, &d);
-  d.vectors = 1;
-  *columns = s ? 0 : clb_convolution_frame_columns(n->ctx, &d);
-  for (int i = 0; i < CLB_CONVOLUTION_TEXTS; i++) clb_text_free(&text[i]);
+  clb_problem *p = calloc(1, sizeof *p);
+  if (!p) return clb_network_no_memory(n);
+  const clb_status s = clb_convolution_describe(n, y, true, p);
+  *columns = s ? 0 : clb_convolution_frame_columns(n->ctx, p);
+  free(p);
   return s;
 }
 

@@ -21,6 +21,9 @@ void clb_irreps_print(const clb_irreps *irreps, clb_text *out);
    offsets. */
 clb_status clb_tensor_product_read(const clb_tensor_product_desc *desc,
                                    clb_tensor_product_problem *p, clb_error_sink *error);
+/* The same where the problem has its irreps: those of the description are not read. */
+clb_status clb_tensor_product_fill(const clb_tensor_product_desc *desc,
+                                   clb_tensor_product_problem *p, clb_error_sink *error);
 /* The weights of instruction i of a description that was read. */
 clb_weight_slice clb_tensor_product_slice(const clb_tensor_product_desc *desc,
                                           const clb_tensor_product_problem *p, int i);

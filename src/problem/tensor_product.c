@@ -203,7 +203,12 @@ clb_status clb_tensor_product_read(const clb_tensor_product_desc *desc,
   if (!s) s = clb_irreps_read(desc->irreps_x, "irreps_x", &p->x, error);
   if (!s) s = clb_irreps_read(desc->irreps_y, "irreps_y", &p->y, error);
   if (!s) s = clb_irreps_read(desc->irreps_z, "irreps_z", &p->z, error);
-  if (s) return s;
+  return s ? s : clb_tensor_product_fill(desc, p, error);
+}
+
+clb_status clb_tensor_product_fill(const clb_tensor_product_desc *desc,
+                                   clb_tensor_product_problem *p, clb_error_sink *error) {
+  clb_status s = CLB_OK;
   for (int i = 0; i < desc->n_instructions && !s; i++)
     s = check_instruction(p, &desc->instructions[i], i, error);
   for (int i = 0; i < desc->n_instructions && !s; i++) s = add_path(p, desc, i, error);

@@ -113,12 +113,12 @@ static inline void clb_workspace_discard(const clb_context *ctx, const clb_memor
 clb_status clb_not_recording(clb_context *ctx, const char *call);
 
 /* Gives each pass of a newly created op its fastest kernel, and those of `part`, an op that it
-   contains (NULL: none). test_run says how to call ops of its kind on synthetic data, if need be by
-   the op's description; other ops are called on rows (src/tuning/tuning_test_run.h). */
+   contains (NULL: none). test_run says how to call ops of its kind on synthetic data; other ops are
+   called on rows (src/tuning/tuning_test_run.h). */
 typedef struct clb_tuner clb_tuner;
 typedef struct clb_test_run_kind clb_test_run_kind;
 struct clb_tuner {
-  clb_status (*tune)(const clb_tuner *tuner, clb_op *op, clb_op *part, const void *desc);
+  clb_status (*tune)(const clb_tuner *tuner, clb_op *op, clb_op *part);
   const clb_test_run_kind *test_run;
 };
 

@@ -138,7 +138,7 @@ clb_status clb_op_create(clb_context *ctx, const clb_problem *problem, unsigned 
   if (s) return s;
   for (int pass = 0; pass < CLB_PASSES && !s; pass++)
     if (passes & CLB_PASS_BIT(pass)) s = compile_pass(*op, (clb_pass)pass);
-  if (!s && tuner) s = tuner->tune(tuner, *op, NULL, NULL);
+  if (!s && tuner) s = tuner->tune(tuner, *op, NULL);
   if (s) clb_op_destroy(op);
   return s;
 }

@@ -246,7 +246,7 @@ static clb_status measure(const clb_test_run *trial) {
   return s;
 }
 
-static clb_status tune(const clb_tuner *tuner, clb_op *op, clb_op *part, const void *desc) {
+static clb_status tune(const clb_tuner *tuner, clb_op *op, clb_op *part) {
   const clb_test_run_kind *own = tuner->test_run;
   clb_status s = CLB_OK;
   for (int pass = 0; pass < CLB_PASSES && !s; pass++) {
@@ -254,8 +254,7 @@ static clb_status tune(const clb_tuner *tuner, clb_op *op, clb_op *part, const v
                           .op = op,
                           .part = part,
                           .of = op,
-                          .pass = (clb_pass)pass,
-                          .desc = desc};
+                          .pass = (clb_pass)pass};
     s = measure(&trial);
     trial.of = part;
     if (!s && part) s = measure(&trial);

@@ -27,8 +27,7 @@ struct clb_test_run {
   clb_op *op, *part; /* what is called, and what it contains; NULL: nothing */
   clb_op *of;        /* whose kernel is exchanged: one of the two */
   clb_pass pass;
-  const void *desc; /* the op's description, where its kind needs one */
-  int64_t size;     /* number of rows, or of nodes */
+  int64_t size; /* number of rows, or of nodes */
   clb_operand operand[CLB_MAX_OPERANDS];
   int n;
   clb_graph *graph;

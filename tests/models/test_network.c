@@ -140,8 +140,8 @@ static void expect_irreps(const clb_network *n, const char *name, bool of_input,
   const clb_layer *y = named(n, name);
   clb_text text = {0};
   assert_non_null(y);
-  assert_string_equal(clb_irreps_text(&n->array[of_input ? y->in[0] : y->out[0]]->irreps, &text),
-                      expected);
+  clb_irreps_print(&n->array[of_input ? y->in[0] : y->out[0]]->irreps, &text);
+  assert_string_equal(text.s, expected);
   clb_text_free(&text);
 }
 

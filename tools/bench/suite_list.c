@@ -9,8 +9,6 @@
 #include "tools/ops/graphs.h"
 #include "tools/ops/convolution/convolution_tool.h"
 
-const char suite_names[] = "standard, graphs, norms or quick";
-
 /* ---- the suites ---- */
 
 typedef struct {
@@ -263,7 +261,7 @@ bool suite_list_make(suite_list *list, const char *suite, const char *only) {
   else if (!strcmp(suite, "graphs")) add_graphs(e);
   else if (!strcmp(suite, "norms")) add_norms(e);
   else if (!strcmp(suite, "quick")) add_quick(e);
-  else warn("bench: --suite is %s, not '%s'", suite_names, suite), good = false;
+  else warn("bench: --suite is standard, graphs, norms or quick, not '%s'", suite), good = false;
   if (good && only) good = keep(e, suite, only);
   list->problem = allocate((size_t)e->n, sizeof *list->problem);
   for (int i = 0; good && i < e->n; i++) {

@@ -23,8 +23,6 @@ typedef struct {
   const char *missing; /* the last graph that was skipped */
 } suite_list;
 
-extern const char suite_names[]; /* for messages */
-
 /* Problems of the suite that match `only`: words separated by commas (NULL: all), each an op, a
  problem, a graph, an option, a pass or a dtype; words of one kind are alternatives. Graphs that are
  not available are skipped with a message. false, after a message: no such suite or word. */

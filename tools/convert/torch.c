@@ -240,7 +240,7 @@ double number_of(torch *t, value object, const char *path) {
   return element(&w, 0);
 }
 
-weights constant_at(torch *t, size_t i) {
+static weights constant_at(torch *t, size_t i) {
   return not_whole(t,
                    weights_of(t, item(t, t->constants, i, PICKLE_TENSOR), "constants", "constant"),
                    "constant");
@@ -259,7 +259,7 @@ static value pickle_at(torch *t, const char *name) {
   return pickle_read(&t->arena, t->path, name, bytes, n);
 }
 
-void torch_open(torch *t, const source_file *in) {
+static void torch_open(torch *t, const source_file *in) {
   *t = (torch){.path = in->path};
   zip_open(&t->archive, in);
   t->root = pickle_at(t, "data.pkl");
@@ -267,7 +267,7 @@ void torch_open(torch *t, const source_file *in) {
 
 void torch_open_constants(torch *t) { t->constants = pickle_at(t, "constants.pkl"); }
 
-void torch_close(torch *t) {
+static void torch_close(torch *t) {
   pickle_free(&t->arena);
   zip_close(&t->archive);
 }

@@ -18,9 +18,7 @@ typedef struct {
   value root, constants; /* constants: NULL until torch_open_constants */
 } torch;
 
-void torch_open(torch *t, const source_file *in);
 void torch_open_constants(torch *t);
-void torch_close(torch *t);
 
 /* ---- modules and their attributes ---- */
 
@@ -66,7 +64,6 @@ double number_of(torch *t, value object, const char *path);
 /* The same of a value that is not a tensor; false if it is none. */
 bool plain_number(value v, double *x);
 bool numpy_scalar(value v, double *x);
-weights constant_at(torch *t, size_t i);
 weights tensor_of(torch *t, value dict, const char *key); /* an entry of a dict */
 double element(const weights *w, int64_t i);
 /* The bytes of an entry; NULL if there is none. */

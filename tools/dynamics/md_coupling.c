@@ -9,8 +9,13 @@ enum { OF_SYSTEM = -1, OF_GAMMA = -2 };
 
 static double heat_of(const md_motion *m) { return md_boltzmann * m->temperature; }
 
+/* Of the cell, eV fs^2. */
+static double barostat_mass(const md_system *y, const md_motion *m) {
+  return 3 * (double)y->atoms.n * heat_of(m) * m->barostat_time * m->barostat_time;
+}
+
 static double cell_kinetic(const md_system *y, const md_state *s, const md_motion *m) {
-  return m->barostat ? md_barostat_mass(y, m) * s->stretch * s->stretch / 2 : 0;
+  return m->barostat ? barostat_mass(y, m) * s->stretch * s->stretch / 2 : 0;
 }
 
 /* ---- thermostats ---- */
@@ -22,7 +27,7 @@ static void act_on_cell(const md_system *y, md_state *s, const md_motion *m, dou
   if (!m->barostat) return;
   normal_triple(s->seed, s->step, OF_SYSTEM, noise);
   s->stretch =
-      keep * s->stretch + sqrt((1 - keep * keep) * heat_of(m) / md_barostat_mass(y, m)) * noise[1];
+      keep * s->stretch + sqrt((1 - keep * keep) * heat_of(m) / barostat_mass(y, m)) * noise[1];
   s->heat += before - cell_kinetic(y, s, m);
 }
 
@@ -119,15 +124,11 @@ void md_thermostat_act(const md_system *y, md_state *s, const md_motion *m) {
 
 /* ---- barostat ---- */
 
-double md_barostat_mass(const md_system *y, const md_motion *m) {
-  return 3 * (double)y->atoms.n * heat_of(m) * m->barostat_time * m->barostat_time;
-}
-
 /* 3 k T: without it, volumes would be distributed as the flow, which is not divergence-free, has
    them. */
 void md_barostat_kick(const md_system *y, md_state *s, const md_motion *m, double dt) {
   const double excess = md_pressure(y, s->view.kinetic) - m->pressure;
-  s->stretch += dt * 3 * (md_volume(y) * excess + heat_of(m)) / md_barostat_mass(y, m);
+  s->stretch += dt * 3 * (md_volume(y) * excess + heat_of(m)) / barostat_mass(y, m);
 }
 
 double md_barostat_energy(const md_system *y, const md_state *s, const md_motion *m) {

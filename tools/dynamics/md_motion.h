@@ -80,8 +80,6 @@ double md_chain_energy(const md_system *y, const md_state *s, const md_motion *m
 /* The barostat is that of Bussi, Zykova-Parrinello (2009): the logarithm of the cell's length is a
    coordinate with a mass, which the pressure accelerates. This is its acceleration over dt. */
 void md_barostat_kick(const md_system *y, md_state *s, const md_motion *m, double dt);
-/* Its mass, eV fs^2. */
-double md_barostat_mass(const md_system *y, const md_motion *m);
 /* Kinetic energy of the cell, work against the pressure, and the part that volumes have in the
    ensemble: with the energy of the atoms it is conserved. */
 double md_barostat_energy(const md_system *y, const md_state *s, const md_motion *m);

@@ -47,7 +47,8 @@ static bool key_follows(const char *s) {
   return s[strspn(s, " \t")] == '=';
 }
 
-int comment_next(structure_reader *r, char **at, comment_entry *e) {
+/* The next entry from *at on, in place. 1: *e is set; 0: there is none; -1: an error. */
+static int comment_next(structure_reader *r, char **at, comment_entry *e) {
   static const char unclosed[] = "a value in this line lacks its closing quote or bracket";
   char after;
   bool quoted;

@@ -12,8 +12,6 @@ typedef struct {
 
 /* The quote or bracket that closes one; 0: it opens nothing. */
 char comment_closing(char open);
-/* The next entry from *at on, in place. 1: *e is set; 0: there is none; -1: an error. */
-int comment_next(structure_reader *r, char **at, comment_entry *e);
 
 /* What a line says of a cell, of periodicity or of units in words that have no meaning in the
    grammar; each is "" if it says nothing. */

@@ -68,16 +68,15 @@ static clb_status check_spline(clb_context *ctx, const clb_convolution_desc *d) 
   return CLB_OK;
 }
 
-static clb_status read_description(clb_context *ctx, const clb_convolution_desc *desc,
-                                   clb_problem *p) {
+clb_status clb_convolution_fill(clb_context *ctx, const clb_convolution_desc *desc,
+                                clb_problem *p) {
   const clb_tensor_product_desc *product = &desc->product;
   p->kind = CLB_CONVOLUTION;
   p->storage = (int32_t)product->storage;
   p->arithmetic = (int32_t)product->arithmetic;
   p->accumulate = product->accumulate != 0;
   p->convolution.atomics = desc->atomics != 0;
-  clb_status s = clb_tensor_product_read(product, &p->tensor_product, &ctx->error);
-  if (!s) s = check_spline(ctx, desc);
+  clb_status s = check_spline(ctx, desc);
   if (!s && product->indexed)
     s = clb_fail(
         &ctx->error, CLB_ERROR_ARGUMENT,
@@ -161,47 +160,34 @@ static clb_status create_op(clb_context *ctx, const clb_problem *p, unsigned pas
   return s ? s : clb_op_new(ctx, p, op);
 }
 
-clb_status clb_convolution_make(clb_context *ctx, const clb_convolution_desc *desc, unsigned passes,
-                                const clb_tuner *tuner, clb_op **op) {
-  clb_problem *p = calloc(1, sizeof *p);
-  if (!p) return clb_fail(&ctx->error, CLB_ERROR_MEMORY, "clb_convolution_create: no memory");
-  clb_status s = read_description(ctx, desc, p);
-  int gradients = p->tensor_product.gradients;
-  bool channel_wise = clb_is_channel_wise(&p->tensor_product);
+clb_status clb_convolution_make(clb_context *ctx, clb_problem *p, const clb_convolution_table *grid,
+                                unsigned passes, const clb_tuner *tuner, clb_op **op) {
+  const int gradients = p->tensor_product.gradients;
+  const bool channel_wise = clb_is_channel_wise(&p->tensor_product);
   if (channel_wise) p->tensor_product.gradients &= ~CLB_OPERAND_Z;
-  if (!s) s = create_op(ctx, p, passes, op);
+  clb_status s = create_op(ctx, p, passes, op);
   if (!s) s = create_parts(*op, p, passes, tuner, gradients);
   clb_convolution_parts *parts = s ? NULL : parts_of(*op);
-  if (!s && desc->vectors)
-    s = clb_convolution_vectors_create(*op, desc, passes, tuner, &parts->vectors);
-  if (!s)
-    parts->table =
-        clb_convolution_table_of(desc->knots, desc->first_knot, desc->last_knot, desc->break_at);
+  if (!s) parts->table = *grid;
+  if (!s && p->convolution.vectors)
+    s = clb_convolution_vectors_create(*op, grid, passes, tuner, &parts->vectors);
   if (!s && tuner && channel_wise) {
-    s = tuner->tune(tuner, *op, parts->results, desc);
+    s = tuner->tune(tuner, *op, parts->results);
     clb_buffer_destroy(&parts->table.coefficients); /* which was made up */
   }
   if (s) clb_op_destroy(op);
-  free(p);
   return s;
 }
 
 /* ---- what convolutions share ---- */
 
-int64_t clb_convolution_frame_columns(clb_context *ctx, const clb_convolution_desc *desc) {
-  clb_problem *p = calloc(1, sizeof *p);
-  clb_schedule s = {0};
-  const bool read = p && !read_description(ctx, desc, p) && p->convolution.vectors &&
-                    clb_is_channel_wise(&p->tensor_product);
-  if (read) {
-    p->tensor_product.gradients &= ~CLB_OPERAND_Z;
-    p->pass = CLB_BACKWARD;
-    clb_kernel_kinds[CLB_CONVOLUTION]->schedule(p, &ctx->device->limits, &s);
-  }
-  const bool frame = s.convolution.frame && !(ctx->disabled & CLB_REGISTER_SUMS);
-  const int64_t columns = frame ? clb_frame_size(clb_frame_degree(&p->tensor_product)) : 0;
-  free(p);
-  return columns;
+int64_t clb_convolution_frame_columns(clb_context *ctx, clb_problem *p) {
+  clb_schedule s;
+  if (!clb_is_channel_wise(&p->tensor_product) || ctx->disabled & CLB_REGISTER_SUMS) return 0;
+  p->tensor_product.gradients &= ~CLB_OPERAND_Z;
+  p->pass = CLB_BACKWARD;
+  clb_kernel_kinds[CLB_CONVOLUTION]->schedule(p, &ctx->device->limits, &s);
+  return s.convolution.frame ? clb_frame_size(clb_frame_degree(&p->tensor_product)) : 0;
 }
 
 clb_status clb_convolution_share(clb_op *op, const clb_convolution_shared *shared, bool adds) {

@@ -3,6 +3,7 @@
 #ifndef CLB_KERNELS_CONVOLUTION_HOST_CONVOLUTION_H
 #define CLB_KERNELS_CONVOLUTION_HOST_CONVOLUTION_H
 
+#include "kernels/convolution/host/table.h"
 #include "kernels/graph/host/graph.h"
 
 /* Each array in the workspace starts at a multiple of 256 bytes. */
@@ -11,18 +12,21 @@ static inline int64_t clb_align_256(int64_t bytes) {
   return (bytes + CLB_LINE - 1) / CLB_LINE * CLB_LINE;
 }
 
-/* Creates an op with the passes of the bit set, tuned if tune is not NULL. desc is not NULL; its
-   own `passes` are ignored. */
-clb_status clb_convolution_make(clb_context *ctx, const clb_convolution_desc *desc, unsigned passes,
-                                const clb_tuner *tuner, clb_op **op);
+/* Checks a description and fills a problem that has its tensor product: all the rest. */
+clb_status clb_convolution_fill(clb_context *ctx, const clb_convolution_desc *desc, clb_problem *p);
+/* Creates an op of such a problem, which changes, with the passes of the bit set, tuned if tuner is
+   not NULL.  grid: without coefficients. */
+clb_status clb_convolution_make(clb_context *ctx, clb_problem *p, const clb_convolution_table *grid,
+                                unsigned passes, const clb_tuner *tuner, clb_op **op);
 /* What depends on the vectors of edges alone: rows of frames, of harmonics (as irreps_y), and
    lengths, which the convolutions of a model share.  It is the owner's to make them before the
    first pass (clb_convolution_make_frames the frames). */
 typedef struct {
   clb_rows frames, harmonics, lengths;
 } clb_convolution_shared;
-/* Elements of a row of frames of such a convolution, if its backward pass works there; else 0. */
-int64_t clb_convolution_frame_columns(clb_context *ctx, const clb_convolution_desc *desc);
+/* Elements of a row of frames of a convolution of vectors, whose problem changes, if its backward
+   pass works there; else 0. */
+int64_t clb_convolution_frame_columns(clb_context *ctx, clb_problem *p);
 /* From now on op, for which the above is not 0, reads what is shared, which must outlive it; adds:
    gradients of vectors are added to. */
 clb_status clb_convolution_share(clb_op *op, const clb_convolution_shared *shared, bool adds);

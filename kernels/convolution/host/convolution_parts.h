@@ -4,7 +4,6 @@
 
 #include "kernels/convolution/host/frames.h"
 #include "kernels/convolution/host/messages.h"
-#include "kernels/convolution/host/table.h"
 #include "kernels/convolution/host/vectors.h"
 #include "kernels/graph/host/row_sum.h"
 

@@ -1,7 +1,10 @@
 /* kernels/convolution/host/public.c - the calls of the graph convolution. */
 #include "kernels/convolution/host/convolution.h"
 
+#include <stdlib.h>
+
 #include "src/base/sizes.h"
+#include "src/problem/irreps.h"
 #include "src/tuning/autotune.h"
 
 /* The product is a struct of its own within the description, so that both can grow. */
@@ -23,18 +26,27 @@ static clb_status take(clb_context *ctx, const clb_convolution_desc *given, size
 clb_status clb_convolution_create_sized(clb_context *ctx, const clb_convolution_desc *given,
                                         clb_op **op, size_t size, size_t product_size) {
   clb_tuner tuner;
-  clb_convolution_desc desc;
+  clb_convolution_desc d;
   clb_status s = clb_context_check(ctx, __func__);
   if (op) *op = NULL;
   if (s) return s;
   if (!given || !op)
     return clb_fail(&ctx->error, CLB_ERROR_ARGUMENT, "clb_convolution_create: %s is NULL",
                     given ? "op" : "desc");
-  s = take(ctx, given, size, product_size, &desc);
-  return s ? s
-           : clb_convolution_make(
-                 ctx, &desc, desc.product.passes & ~CLB_MEASURE,
-                 clb_tuner_for(ctx, desc.product.passes, &clb_test_run_of_convolution, &tuner), op);
+  s = take(ctx, given, size, product_size, &d);
+  if (s) return s;
+  clb_problem *p = calloc(1, sizeof *p);
+  if (!p) return clb_fail(&ctx->error, CLB_ERROR_MEMORY, "clb_convolution_create: no memory");
+  s = clb_tensor_product_read(&d.product, &p->tensor_product, &ctx->error);
+  if (!s) s = clb_convolution_fill(ctx, &d, p);
+  const clb_convolution_table grid =
+      clb_convolution_table_of(d.knots, d.first_knot, d.last_knot, d.break_at);
+  const unsigned passes = d.product.passes;
+  if (!s)
+    s = clb_convolution_make(ctx, p, &grid, passes & ~CLB_MEASURE,
+                             clb_tuner_for(ctx, passes, &clb_test_run_of_convolution, &tuner), op);
+  free(p);
+  return s;
 }
 
 clb_status clb_convolution_forward(clb_op *op, clb_graph *graph, clb_rows x, clb_rows y, clb_rows w,

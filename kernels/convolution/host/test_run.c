@@ -2,7 +2,7 @@
    table and a workspace if it needs them. */
 #include <stdlib.h>
 
-#include "kernels/convolution/host/convolution.h"
+#include "kernels/convolution/host/convolution_parts.h"
 #include "kernels/host/operand_lists.h"
 #include "src/tuning/tuning_test_run.h"
 
@@ -30,12 +30,17 @@ static int64_t workspace_bytes(const clb_test_run *t) {
                   3 * p->tensor_product.y.dim * clb_dtype_bytes(p->storage));
 }
 
+static const clb_convolution_table *table_of(const clb_test_run *t) {
+  return &((const clb_convolution_parts *)t->op->parts)->table;
+}
+
 /* Lengths, given or those of vectors, lie within the grid of the splines. */
 static void range(const clb_test_run *t, const clb_operand *o, double *low, double *high) {
-  const clb_convolution_desc *desc = t->desc;
-  if (!desc->knots) return;
-  if (o->of == CLB_OPERAND_W && o->columns == 1) *low = desc->first_knot, *high = desc->last_knot;
-  if (o->of == CLB_OPERAND_Y && desc->vectors) *high = desc->last_knot / 2, *low = -*high;
+  const clb_convolution_table *table = table_of(t);
+  if (!table->knots) return;
+  if (o->of == CLB_OPERAND_W && o->columns == 1) *low = table->first, *high = table->last;
+  if (o->of == CLB_OPERAND_Y && t->op->problem.convolution.vectors)
+    *high = table->last / 2, *low = -*high;
 }
 
 static clb_status make_graph(clb_test_run *t) {
@@ -78,9 +83,9 @@ static clb_status make_workspace(clb_test_run *t) {
 }
 
 static clb_status make_convolution(clb_test_run *t) {
-  const clb_convolution_desc *desc = t->desc;
+  const int knots = table_of(t)->knots;
   clb_status s = make_graph(t);
-  if (!s && desc->knots) s = make_table(t, desc->knots);
+  if (!s && knots) s = make_table(t, knots);
   return s ? s : make_workspace(t);
 }
 

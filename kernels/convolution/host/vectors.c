@@ -48,14 +48,13 @@ static clb_status read_degrees(clb_context *ctx, const clb_irreps *y,
 }
 
 /* accumulates: adds to gradients of vectors; rows of the workspace are always overwritten. */
-static clb_status create_harmonics(clb_context *ctx, const clb_convolution_desc *desc,
-                                   const clb_problem *p, int32_t accumulates, unsigned passes,
-                                   const clb_tuner *tuner, clb_op **op) {
+static clb_status create_harmonics(clb_context *ctx, const clb_problem *p, int32_t accumulates,
+                                   unsigned passes, const clb_tuner *tuner, clb_op **op) {
   clb_problem *h = clb_layer_problem(ctx, CLB_SPHERICAL_HARMONICS, (clb_dtype)p->storage,
                                      (clb_dtype)p->arithmetic);
   if (!h) return CLB_ERROR_MEMORY;
   h->accumulate = accumulates;
-  h->spherical_harmonics.normalization = (int32_t)desc->normalization;
+  h->spherical_harmonics.normalization = p->convolution.normalization;
   h->spherical_harmonics.normalize = h->spherical_harmonics.fresh = 1;
   clb_status s = read_degrees(ctx, &p->tensor_product.y, &h->spherical_harmonics);
   if (!s) s = clb_op_create(ctx, h, passes, tuner, op);
@@ -63,16 +62,19 @@ static clb_status create_harmonics(clb_context *ctx, const clb_convolution_desc 
   return s;
 }
 
-static clb_status create_first(clb_context *ctx, const clb_convolution_desc *desc,
-                               const clb_tuner *tuner, clb_op **op) {
-  clb_convolution_desc d = *desc;
-  d.vectors = 0;
-  d.product.gradients = d.knots ? CLB_OPERAND_Y | CLB_OPERAND_W : CLB_OPERAND_Y;
-  d.product.accumulate = 0;
-  return clb_convolution_make(ctx, &d, CLB_PASS_BIT(CLB_BACKWARD), tuner, op);
+static clb_status create_first(const clb_op *op, const clb_convolution_table *grid,
+                               const clb_tuner *tuner, clb_op **first) {
+  clb_problem *p = calloc(1, sizeof *p);
+  if (!p) return clb_fail(&op->ctx->error, CLB_ERROR_MEMORY, "clb_convolution_create: no memory");
+  *p = op->problem;
+  p->accumulate = p->convolution.vectors = p->convolution.normalization = 0;
+  p->tensor_product.gradients = grid->knots ? CLB_OPERAND_Y | CLB_OPERAND_W : CLB_OPERAND_Y;
+  clb_status s = clb_convolution_make(op->ctx, p, grid, CLB_PASS_BIT(CLB_BACKWARD), tuner, first);
+  free(p);
+  return s;
 }
 
-clb_status clb_convolution_vectors_create(const clb_op *op, const clb_convolution_desc *desc,
+clb_status clb_convolution_vectors_create(const clb_op *op, const clb_convolution_table *grid,
                                           unsigned asked, const clb_tuner *tuner,
                                           clb_convolution_vectors **vectors) {
   clb_context *ctx = op->ctx;
@@ -98,10 +100,10 @@ clb_status clb_convolution_vectors_create(const clb_op *op, const clb_convolutio
   clb_status s = read_degrees(ctx, &tp->y, &degrees);
   if (!s) s = clb_convolution_frames_create(op, p->accumulate, &v->frames);
   if (!s && !all) /* where no gradient by vectors is wanted, it goes to rows that hold nothing */
-    s = create_harmonics(ctx, desc, p, wanted && p->accumulate, passes, tuner, &v->harmonics);
+    s = create_harmonics(ctx, p, wanted && p->accumulate, passes, tuner, &v->harmonics);
   if (!s && wanted && along)
-    s = create_harmonics(ctx, desc, p, 1, CLB_PASS_BIT(CLB_BACKWARD), tuner, &v->adding);
-  if (!s && wanted && along) s = create_first(ctx, desc, tuner, &v->first);
+    s = create_harmonics(ctx, p, 1, CLB_PASS_BIT(CLB_BACKWARD), tuner, &v->adding);
+  if (!s && wanted && along) s = create_first(op, grid, tuner, &v->first);
   if (!s && p->convolution.spline)
     s = clb_lengths_create(ctx, (clb_dtype)p->storage, (clb_dtype)p->arithmetic, &v->lengths);
   if (!s && p->convolution.spline && along)

@@ -18,7 +18,7 @@ typedef struct {
 } clb_convolution_vectors;
 
 /* op: the convolution, of rows of y (and of lengths), or of edges' frames, as its passes want. */
-clb_status clb_convolution_vectors_create(const clb_op *op, const clb_convolution_desc *desc,
+clb_status clb_convolution_vectors_create(const clb_op *op, const clb_convolution_table *grid,
                                           unsigned passes, const clb_tuner *tuner,
                                           clb_convolution_vectors **vectors);
 void clb_convolution_vectors_destroy(clb_convolution_vectors **vectors);

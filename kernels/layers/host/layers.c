@@ -18,11 +18,6 @@ static clb_status create_pointwise(clb_context *ctx, clb_dtype type,
   return clb_layer_create(ctx, p, passes, op);
 }
 
-clb_status clb_combine_create(clb_context *ctx, clb_dtype type, clb_op **op) {
-  return create_pointwise(ctx, type, (clb_pointwise_problem){.function = CLB_POINTWISE_COMBINE}, 3,
-                          op);
-}
-
 clb_status clb_gather_create(clb_context *ctx, clb_dtype type, clb_op **op) {
   return create_pointwise(ctx, type, (clb_pointwise_problem){.function = CLB_POINTWISE_GATHER}, 1,
                           op);
@@ -41,7 +36,7 @@ typedef struct {
 
 /* Arguments: n inputs, then the output. Contiguous rows are treated as one long row. */
 static clb_status run_pointwise(clb_op *op, int32_t function, int64_t n, int64_t columns,
-                                const operand *o, int n_in, const double *factor) {
+                                const operand *o, int n_in) {
   clb_call c = clb_call_begin(op, CLB_POINTWISE, n, columns < 0 ? -1 : 0);
   if (c.status) return c.status;
   if (op->problem.pointwise.function != function)
@@ -62,15 +57,7 @@ static clb_status run_pointwise(clb_op *op, int32_t function, int64_t n, int64_t
     clb_call_rows(&c, o[i].name, (clb_dtype)op->problem.storage, columns, o[i].rows,
                   i < n_in ? CLB_IN : CLB_OUT);
   if (function == CLB_POINTWISE_GATHER) clb_call_memory(&c, n ? &o[0].rows.index->memory : NULL);
-  for (int i = 0; i < n_in && factor; i++) clb_call_real(&c, c.op->problem.arithmetic, factor[i]);
   return clb_call_run(&c, n_in - 1);
-}
-
-clb_status clb_combine_run(clb_op *op, int64_t n, int64_t columns, double a, clb_rows x, double b,
-                           clb_rows y, clb_rows out) {
-  const operand both[] = {{"x", x}, {"y", y}, {"out", out}}, one[] = {{"x", x}, {"out", out}};
-  return run_pointwise(op, CLB_POINTWISE_COMBINE, n, columns, y.buffer ? both : one,
-                       y.buffer ? 2 : 1, (const double[]){a, b});
 }
 
 clb_status clb_gather_run(clb_op *op, int64_t n, int64_t columns, clb_rows table, clb_rows out) {
@@ -83,18 +70,18 @@ clb_status clb_gather_run(clb_op *op, int64_t n, int64_t columns, clb_rows table
                     "another context",
                     (long long)n);
   return run_pointwise(op, CLB_POINTWISE_GATHER, n, columns,
-                       (const operand[]){{"table", table}, {"out", out}}, 1, NULL);
+                       (const operand[]){{"table", table}, {"out", out}}, 1);
 }
 
 clb_status clb_silu_forward(clb_op *op, int64_t n, int64_t columns, clb_rows a, clb_rows h) {
   return run_pointwise(op, CLB_POINTWISE_ACTIVATION, n, columns,
-                       (const operand[]){{"a", a}, {"h", h}}, 1, NULL);
+                       (const operand[]){{"a", a}, {"h", h}}, 1);
 }
 
 clb_status clb_silu_backward(clb_op *op, int64_t n, int64_t columns, clb_rows a, clb_rows g_h,
                              clb_rows g_a) {
   return run_pointwise(op, CLB_POINTWISE_ACTIVATION, n, columns,
-                       (const operand[]){{"a", a}, {"g_h", g_h}, {"g_a", g_a}}, 2, NULL);
+                       (const operand[]){{"a", a}, {"g_h", g_h}, {"g_a", g_a}}, 2);
 }
 
 /* ---- linear, with weights by species ---- */
@@ -135,8 +122,8 @@ static double *both_ways(const clb_species_linear_problem *p, const double *weig
   return w;
 }
 
-clb_status clb_species_linear_create(clb_context *ctx, clb_dtype type, const char *irreps_in,
-                                     const char *irreps_out, int64_t n_species,
+clb_status clb_species_linear_create(clb_context *ctx, clb_dtype type, const clb_irreps *in,
+                                     const clb_irreps *out, int64_t n_species,
                                      const double *weights, clb_op **op) {
   *op = NULL;
   if (!weights || n_species < 1 || n_species > INT32_MAX)
@@ -149,10 +136,10 @@ clb_status clb_species_linear_create(clb_context *ctx, clb_dtype type, const cha
   int64_t n = 0;
   double *w = NULL;
   sp->n_species = (int32_t)n_species;
-  clb_status s = clb_irreps_read(irreps_in, "irreps_in", &sp->in, &ctx->error);
-  if (!s) s = clb_irreps_read(irreps_out, "irreps_out", &sp->out, &ctx->error);
-  if (!s) s = check_labels(ctx, &sp->in, "irreps_in");
-  if (!s) s = check_labels(ctx, &sp->out, "irreps_out");
+  sp->in = *in;
+  sp->out = *out;
+  clb_status s = check_labels(ctx, in, "in");
+  if (!s) s = check_labels(ctx, out, "out");
   if (!s && !(w = both_ways(sp, weights, &n)))
     s = clb_fail(&ctx->error, CLB_ERROR_MEMORY, "species_linear: no memory");
   if (s) free(p);

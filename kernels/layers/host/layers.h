@@ -24,11 +24,6 @@ clb_dtype clb_sum_type(const clb_context *ctx);
 
 /* ---- pointwise ---- */
 
-/* out[n][columns] = a x[n][columns] + b y[n][columns]; y.buffer NULL: a x.  out may be x or y. */
-clb_status clb_combine_create(clb_context *ctx, clb_dtype type, clb_op **op);
-clb_status clb_combine_run(clb_op *op, int64_t n, int64_t columns, double a, clb_rows x, double b,
-                           clb_rows y, clb_rows out);
-
 /* out[i][columns] = table[table.index[i]][columns]: the index is a buffer of at least n int32 row
    numbers.  E.g. species embeddings. */
 clb_status clb_gather_create(clb_context *ctx, clb_dtype type, clb_op **op);
@@ -200,13 +195,13 @@ clb_status clb_repulsion_backward(clb_op *op, const clb_graph *graph, clb_rows s
 
 /* ---- linear, with weights by species ---- */
 
-/* out[n][irreps_out] (= or +=) x[n][irreps_in] W: out_T[c][v] = sum_u x_T[c][u] W_T[u][species][v]
-   for each irrep that both have; terms of irreps_out that irreps_in lacks are 0 (or left
+/* out[n][out] (= or +=) x[n][in] W: out_T[c][v] = sum_u x_T[c][u] W_T[u][species][v] for each
+   irrep that both have; terms of out that in lacks are 0 (or left
    unchanged); there is no other factor (scale the weights). An irrep occurs at most once in each.
    weights: host array of blocks [m_in][n_species][m_out], one per irrep that both have, in the
    order of irreps_in; copied. backward: g_x[n][irreps_in] (= or +=) from g_out[n][irreps_out]. */
-clb_status clb_species_linear_create(clb_context *ctx, clb_dtype type, const char *irreps_in,
-                                     const char *irreps_out, int64_t n_species,
+clb_status clb_species_linear_create(clb_context *ctx, clb_dtype type, const clb_irreps *in,
+                                     const clb_irreps *out, int64_t n_species,
                                      const double *weights, clb_op **op);
 clb_status clb_species_linear_forward(clb_op *op, int64_t n, clb_rows species, clb_rows x,
                                       clb_rows out, bool add);

@@ -126,7 +126,7 @@ clb_status clb_rms_norm_make(clb_context *ctx, clb_problem *p, unsigned bits,
   (*op)->parts = own;
   (*op)->destroy_parts = destroy_parts;
   if (p->rms_norm.gradients & CLB_OPERAND_W && bits >> CLB_BACKWARD) s = create_sum(ctx, p, own);
-  if (!s && tuner) s = tuner->tune(tuner, *op, NULL, NULL);
+  if (!s && tuner) s = tuner->tune(tuner, *op, NULL);
   if (s) clb_op_destroy(op);
   return s;
 }

@@ -104,7 +104,7 @@ clb_status clb_symmetric_contraction_make(clb_context *ctx, const clb_problem *p
   (*op)->parts = own;
   (*op)->destroy_parts = destroy_parts;
   if (derivatives) s = create_sums(ctx, p, derivatives, own);
-  if (!s && tuner) s = tuner->tune(tuner, *op, own->sums, NULL);
+  if (!s && tuner) s = tuner->tune(tuner, *op, own->sums);
   for (int pass = 0; pass < CLB_PASSES && !s; pass++) /* shown by clb_op_source and the like */
     if (derivatives & ~by_rows & CLB_PASS_BIT(pass)) {
       (*op)->kernel[pass] = own->sums->kernel[pass];

@@ -19,43 +19,8 @@ static double slope_error_of(clb_dtype type) {
 /* Activations, written a second time. */
 /* ---- pointwise ---- */
 
-static void combines_once(clb_context *ctx, clb_dtype type, clb_op *op, int64_t n, int64_t columns,
-                          int where, bool both) {
-  uint64_t seed = (uint64_t)(n + 31 * columns);
-  bool dense = where % 2;
-  int in_place = where / 2; /* 0: no, 1: out is x, 2: out is y */
-  if (in_place == 2 && !both) return;
-  table x = random_table(ctx, type, n, columns, dense, 2, &seed),
-        y = random_table(ctx, type, n, columns, !in_place && n == 5 ? !dense : dense, 2, &seed);
-  table out = result_table(ctx, type, n, columns, dense, false, &seed);
-  double a = 1.25, b = -0.375, *must = plain(&x), *other = plain(&y);
-  for (int64_t i = 0; i < n * columns; i++) must[i] = a * must[i] + (both ? b * other[i] : 0);
-  table *to = in_place == 1 ? &x : in_place == 2 ? &y : &out;
-  OK(ctx, clb_combine_run(op, n, columns, a, rows_of(&x), b, both ? rows_of(&y) : (clb_rows){0},
-                          rows_of(to)));
-  expect_rows(ctx, "combine", to, false, must, error_of(type) / 3);
-  free(must);
-  free(other);
-  drop(&x.a);
-  drop(&y.a);
-  drop(&out.a);
-}
-
 static const int64_t widths[] = {0, 1, 3, 64, 129, 300};
 enum { WIDTHS = sizeof widths / sizeof *widths };
-
-static void combines(void **state) {
-  clb_context *ctx = context(state);
-  EACH_TYPE((struct device *)*state, type) {
-    clb_op *op;
-    OK(ctx, clb_combine_create(ctx, type, &op));
-    for (int s = 0; s < SIZES; s++)
-      for (int w = 0; w < WIDTHS; w++)
-        for (int where = 0; where < 6; where++)
-          combines_once(ctx, type, op, sizes[s], widths[w], where, (s + w + where) % 3);
-    clb_op_destroy(&op);
-  }
-}
 
 static void gathers(void **state) {
   clb_context *ctx = context(state);
@@ -240,8 +205,7 @@ static void linears(void **state) {
     for (int w = 0; w < 8000; w++) c->weights[w] = test_random(&seed);
     OK(ctx, clb_irreps_read(irreps[i][0], "", &c->in, &ctx->error));
     OK(ctx, clb_irreps_read(irreps[i][1], "", &c->out, &ctx->error));
-    OK(ctx, clb_species_linear_create(ctx, type, irreps[i][0], irreps[i][1], c->n_species,
-                                      c->weights, &op));
+    OK(ctx, clb_species_linear_create(ctx, type, &c->in, &c->out, c->n_species, c->weights, &op));
     for (int turn = 0; turn < 2 * SIZES; turn++)
       linears_once(ctx, type, op, c, sizes[turn / 2], turn % 3 == 0, turn / 2 % 2, turn % 2);
     clb_op_destroy(&op);
@@ -256,28 +220,30 @@ static void refuses(void **state) {
   clb_op *op, *other;
   uint64_t seed = 1;
   double weights[100] = {0};
+  const clb_irreps one = {1, 3, {{3, 0, 1, 0, 0}}},
+                   two = {2, 5, {{3, 0, 1, 0, 0}, {2, 0, 1, 3, 0}}};
   table x = random_table(ctx, CLB_F32, 3, 40, true, 1, &seed),
         y = random_table(ctx, CLB_F32, 3, 40, true, 1, &seed);
   NOT_OK(ctx, CLB_ERROR_ARGUMENT, "terms 0 and 1",
-         clb_species_linear_create(ctx, CLB_F32, "3x0e+2x0e", "1x0e", 1, weights, &op));
+         clb_species_linear_create(ctx, CLB_F32, &two, &one, 1, weights, &op));
   NOT_OK(ctx, CLB_ERROR_ARGUMENT, "n_species",
-         clb_species_linear_create(ctx, CLB_F32, "3x0e", "1x0e", 0, weights, &op));
-  OK(ctx, clb_combine_create(ctx, CLB_F32, &op));
-  OK(ctx, clb_species_linear_create(ctx, CLB_F32, "3x0e", "1x0e", 1, weights, &other));
+         clb_species_linear_create(ctx, CLB_F32, &one, &one, 0, weights, &op));
+  OK(ctx, clb_silu_create(ctx, CLB_F32, 1, 1, &op));
+  OK(ctx, clb_species_linear_create(ctx, CLB_F32, &one, &one, 1, weights, &other));
   NOT_OK(ctx, CLB_ERROR_ARGUMENT, "not pointwise",
-         clb_combine_run(other, 3, 40, 1, rows_of(&x), 1, rows_of(&y), rows_of(&y)));
-  NOT_OK(ctx, CLB_ERROR_ARGUMENT, "bytes of y",
-         clb_combine_run(op, 4, 40, 1, (clb_rows){x.a.buffer, 0, CLB_SAME_ROW, NULL}, 1,
-                         rows_of(&y), rows_of(&y)));
-  NOT_OK(ctx, CLB_ERROR_ARGUMENT, "buffer of out is NULL",
-         clb_combine_run(op, 3, 40, 1, rows_of(&x), 1, rows_of(&y), (clb_rows){0}));
-  NOT_OK(ctx, CLB_ERROR_ARGUMENT, "stride of out is 39",
-         clb_combine_run(op, 3, 40, 1, rows_of(&x), 1, rows_of(&y),
-                         (clb_rows){x.a.buffer, 0, 39, NULL}));
+         clb_silu_backward(other, 3, 40, rows_of(&x), rows_of(&y), rows_of(&y)));
+  NOT_OK(ctx, CLB_ERROR_ARGUMENT, "bytes of g_h",
+         clb_silu_backward(op, 4, 40, (clb_rows){x.a.buffer, 0, CLB_SAME_ROW, NULL}, rows_of(&y),
+                           rows_of(&y)));
+  NOT_OK(ctx, CLB_ERROR_ARGUMENT, "buffer of g_a is NULL",
+         clb_silu_backward(op, 3, 40, rows_of(&x), rows_of(&y), (clb_rows){0}));
+  NOT_OK(
+      ctx, CLB_ERROR_ARGUMENT, "stride of g_a is 39",
+      clb_silu_backward(op, 3, 40, rows_of(&x), rows_of(&y), (clb_rows){x.a.buffer, 0, 39, NULL}));
   NOT_OK(ctx, CLB_ERROR_ARGUMENT, "n is -1",
-         clb_combine_run(op, -1, 40, 1, rows_of(&x), 1, rows_of(&y), rows_of(&y)));
+         clb_silu_backward(op, -1, 40, rows_of(&x), rows_of(&y), rows_of(&y)));
   NOT_OK(ctx, CLB_ERROR_ARGUMENT, "another function",
-         clb_silu_forward(op, 3, 40, rows_of(&x), rows_of(&y)));
+         clb_gather_run(op, 0, 40, rows_of(&x), rows_of(&y)));
   clb_op_destroy(&op);
   clb_op_destroy(&other);
   drop(&x.a);
@@ -289,15 +255,17 @@ static void compiles(void **state) {
   skip_where_sanitized(d->name);
   clb_context *ctx = context(state);
   double weights[100] = {0};
+  clb_irreps in, out;
+  OK(ctx, clb_irreps_read("6x0e+5x1o", "", &in, &ctx->error));
+  OK(ctx, clb_irreps_read("2x1o+3x0e", "", &out, &ctx->error));
   EACH_TYPE(d, type) {
-    clb_op *op[4];
-    OK(ctx, clb_combine_create(ctx, type, &op[0]));
+    clb_op *op[3];
+    OK(ctx, clb_silu_create(ctx, type, 1, 1, &op[0]));
     OK(ctx, clb_gather_create(ctx, type, &op[1]));
-    OK(ctx, clb_silu_create(ctx, type, 1, 1, &op[2]));
-    OK(ctx, clb_species_linear_create(ctx, type, "6x0e+5x1o", "2x1o+3x0e", 2, weights, &op[3]));
+    OK(ctx, clb_species_linear_create(ctx, type, &in, &out, 2, weights, &op[2]));
     NOT_OK(ctx, CLB_ERROR_UNSUPPORTED, "only compiles",
-           clb_combine_run(op[0], 0, 1, 1, (clb_rows){0}, 1, (clb_rows){0}, (clb_rows){0}));
-    for (int i = 0; i < 4; i++) {
+           clb_silu_forward(op[0], 0, 1, (clb_rows){0}, (clb_rows){0}));
+    for (int i = 0; i < 3; i++) {
       assert_true(op[i]->kernel[0]->binary.n > 0 && (i == 1 || op[i]->kernel[1]->binary.n > 0));
       clb_op_destroy(&op[i]);
     }
@@ -305,9 +273,10 @@ static void compiles(void **state) {
 }
 
 int main(void) {
-  static const named_test tests[] = {
-      {"combines", combines, false}, {"gathers", gathers, false},
-      {"silus", silus, false},       {"silus_far_out", silus_far_out, false},
-      {"linears", linears, false},   {"refuses", refuses, false}};
+  static const named_test tests[] = {{"gathers", gathers, false},
+                                     {"silus", silus, false},
+                                     {"silus_far_out", silus_far_out, false},
+                                     {"linears", linears, false},
+                                     {"refuses", refuses, false}};
   return run_on_all("layer_ops", tests, sizeof tests / sizeof *tests, compiles);
 }
