@@ -116,6 +116,7 @@ static clb_status compute(clb_model *m, const clb_model_edges *e, const clb_mode
   const double start = clb_seconds_now();
   double finding;
   m->net.exchanging = 0;
+  m->timed = r->seconds != NULL;
   clb_status s = check_counts(m, e);
   if (!s && e->same_graph) s = clb_edges_check_same(&m->edges, e);
   if (!s) s = check_places(m, e, r);
@@ -123,6 +124,7 @@ static clb_status compute(clb_model *m, const clb_model_edges *e, const clb_mode
   if (!s) s = set_edges(m, e, &found, &finding);
   if (!s) s = clb_model_evaluate(m, &found, r);
   if (!s && clb_edges_are_pairs(e)) s = clear_forces(m, e, r);
+  m->timed = false;
   if (s || !r->seconds) return s;
   const double seconds[] = {clb_seconds_now() - start, finding, m->net.exchanging, m->net.copying};
   memcpy(r->seconds, seconds, sizeof seconds);

@@ -42,6 +42,7 @@ struct clb_model {
   clb_step_key last_step, recorded, unrecorded; /* unrecorded: could not be */
   clb_recording *step;                          /* of `recorded`; NULL: there is none */
   int64_t batch_atoms;                          /* at most so many at once, of many structures */
+  bool timed;                                   /* the seconds of this call are wanted */
 };
 
 /* Offsets of results, in elements of sum_type: forces [n_total][3], e_atom [n_local], the energy's

@@ -64,7 +64,7 @@ clb_status clb_model_read_results(clb_model *m, double *energy, double *virial, 
                       : forces ? p.e_atom
                                : begin;
   const int64_t bytes = clb_dtype_bytes((int32_t)m->sum_type);
-  clb_status s = clb_wait(m->ctx);
+  clb_status s = begin >= end || m->timed ? clb_wait(m->ctx) : CLB_OK;
   if (s || begin >= end) return s;
   const double start = clb_seconds_now();
   char *host = clb_network_staging(&m->net, (size_t)((end - begin) * bytes));

@@ -393,7 +393,7 @@ static clb_status launch_or_not(clb_device *d, clb_module *m, int64_t groups, co
 }
 
 static void failing_launches(void **state) {
-  static const int min[PASSES] = {3, 4, 7}; /* launches of a pass with long rows */
+  static const int min[PASSES] = {3, 3, 6}; /* launches of a pass with long rows */
   (void)state;
   fixture f = begin();
   clb_backend poor = *(genuine = f.ctx->device->backend);
