@@ -184,8 +184,9 @@ CLB_API clb_status clb_record_begin(clb_context *ctx);
 CLB_API clb_status clb_record_end(clb_context *ctx, clb_recording **recording);
 
 /* Submits the whole recording again, in order; allocates nothing, waits for nothing. Scalars (n,
-   offsets, strides, numbers of a graph's nodes and edges) are as recorded; buffers, graphs and ops
-   must still exist. Between clb_record_begin and clb_record_end the replay is recorded itself. */
+   offsets, strides) are as recorded, and so must a graph's numbers of nodes and edges be, or the
+   replay is refused; buffers, graphs and ops must still exist. Between clb_record_begin and
+   clb_record_end the replay is recorded itself. */
 CLB_API clb_status clb_replay(clb_recording *recording);
 
 /* From the next replay on, new_buffer is used wherever the recording uses old_buffer, which must

@@ -101,6 +101,10 @@ double clb_seconds_now(void); /* of a monotonic clock */
 
 /* Appends a copy of the work to a recording. */
 clb_status clb_recording_keep(clb_recording *recording, const clb_work *work);
+/* The recording being made, if there is one, can be replayed while *number is what it is now, and
+   no longer once it has been forgotten, as its owner must before it goes. */
+clb_status clb_recording_watch(clb_context *ctx, const uint64_t *number);
+void clb_recording_forget(clb_context *ctx, const uint64_t *number);
 /* Frees device memory; recordings that use it can no longer be replayed. */
 void clb_memory_free(clb_context *ctx, clb_memory *memory);
 /* At the start of a run that uses a workspace; nothing is there yet. While recording, nothing runs.

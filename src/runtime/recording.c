@@ -66,6 +66,14 @@ clb_status clb_replay(clb_recording *r) {
     return clb_fail(&ctx->error, CLB_ERROR_ARGUMENT,
                     "clb_replay: a buffer, graph or op that the recording uses was destroyed; they "
                     "must still be there");
+  for (int i = 0; i < r->n_watched && !s; i++) {
+    if (*r->watched[i].now != r->watched[i].then)
+      return clb_fail(&ctx->error, CLB_ERROR_ARGUMENT,
+                      "clb_replay: a graph has other numbers of nodes or edges than when it was "
+                      "recorded; record again, or update it with as many");
+    s = clb_recording_watch(ctx, r->watched[i].now);
+  }
+  if (s) return s;
   if (r->recorded && !ctx->recording && !ctx->profiles)
     return ctx->device->backend->replay(ctx->device, r->recorded);
   for (int64_t i = 0; i < r->n && !s; i++) s = clb_submit(ctx, &r->work[i]);
@@ -133,6 +141,7 @@ void clb_recording_destroy(clb_recording **recording) {
   if (r->recorded) ctx->device->backend->forget(ctx->device, r->recorded);
   for (int64_t i = 0; i < r->n; i++) free(r->kept[i]);
   free(r->kept);
+  free(r->watched);
   free(r->work);
   free(r);
   *recording = NULL;

@@ -45,6 +45,28 @@ clb_status clb_recording_keep(clb_recording *r, const clb_work *w) {
   return CLB_OK;
 }
 
+clb_status clb_recording_watch(clb_context *ctx, const uint64_t *number) {
+  clb_recording *r = ctx->recording;
+  if (!r) return CLB_OK;
+  for (int i = 0; i < r->n_watched; i++)
+    if (r->watched[i].now == number) return CLB_OK;
+  clb_watched *all = realloc(r->watched, ((size_t)r->n_watched + 1) * sizeof *all);
+  if (!all) return clb_fail(&ctx->error, CLB_ERROR_MEMORY, "no memory for the recording");
+  r->watched = all;
+  all[r->n_watched++] = (clb_watched){number, *number};
+  return CLB_OK;
+}
+
+static void lose(clb_recording *r, const uint64_t *number) {
+  for (int i = 0; i < r->n_watched; i++)
+    if (r->watched[i].now == number) r->lost = true;
+}
+
+void clb_recording_forget(clb_context *ctx, const uint64_t *number) {
+  if (ctx->recording) lose(ctx->recording, number);
+  for (clb_recording *r = ctx->recordings; r; r = r->next) lose(r, number);
+}
+
 static bool uses(const clb_recording *r, const void *handle) {
   for (int64_t i = 0; i < r->n; i++)
     for (int m = 0; m < r->kept[i]->n_memory; m++)

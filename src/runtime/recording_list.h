@@ -12,11 +12,19 @@ typedef struct {
   clb_arg args[];
 } clb_recorded_memory;
 
+/* A number that must be what it was. */
+typedef struct {
+  const uint64_t *now;
+  uint64_t then;
+} clb_watched;
+
 struct clb_recording {
   clb_context *ctx;
   clb_work *work;
   clb_recorded_memory **kept; /* for each work */
   int64_t n, capacity;
+  clb_watched *watched;
+  int n_watched;
   clb_recorded *recorded; /* the driver's object; NULL: the list itself is replayed */
   bool lost;              /* memory that it uses has been freed */
   clb_recording *next;    /* in the context's list */

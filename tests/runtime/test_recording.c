@@ -358,6 +358,13 @@ static void refuses(void **state) {
   clb_buffer_destroy(&small);
   OK(ctx, clb_replay(r));
   clb_recording *also = record(&s, &on);
+  const int32_t end[EDGES] = {0};
+  const clb_index_list all = {.host = end};
+  OK(ctx, clb_graph_update(s.graph, NODES, NODES, EDGES - 1, CLB_I32, all, all));
+  NOT_OK(ctx, CLB_ERROR_ARGUMENT, "clb_replay: a graph has other numbers of nodes or edges",
+         clb_replay(r));
+  OK(ctx, clb_graph_update(s.graph, NODES, NODES, EDGES, CLB_I32, all, all));
+  OK(ctx, clb_replay(r));
   clb_buffer_destroy(&on.b[X]); /* a recording that uses it is never replayed, not even if another
                                    object has its address by now */
   OK(ctx, clb_buffer_create(ctx, s.bytes[X], &on.b[X]));

@@ -49,23 +49,28 @@ clb_status clb_convolution_create_sized(clb_context *ctx, const clb_convolution_
   return s;
 }
 
+/* Work is submitted for these numbers of nodes and edges. */
+static clb_status run(clb_op *op, clb_pass pass, clb_graph *graph, const clb_rows *rows,
+                      clb_buffer *workspace) {
+  const clb_status s = clb_convolution_run(op, pass, graph, rows, workspace);
+  return s ? s : clb_recording_watch(graph->ctx, &graph->counts);
+}
+
 clb_status clb_convolution_forward(clb_op *op, clb_graph *graph, clb_rows x, clb_rows y, clb_rows w,
                                    clb_rows z, clb_buffer *workspace) {
-  return clb_convolution_run(op, CLB_FORWARD, graph, (const clb_rows[]){x, y, w, z}, workspace);
+  return run(op, CLB_FORWARD, graph, (const clb_rows[]){x, y, w, z}, workspace);
 }
 
 clb_status clb_convolution_backward(clb_op *op, clb_graph *graph, clb_rows x, clb_rows y,
                                     clb_rows w, clb_rows g, clb_rows g_x, clb_rows g_y,
                                     clb_rows g_w, clb_buffer *workspace) {
-  return clb_convolution_run(op, CLB_BACKWARD, graph, (const clb_rows[]){x, y, w, g, g_x, g_y, g_w},
-                             workspace);
+  return run(op, CLB_BACKWARD, graph, (const clb_rows[]){x, y, w, g, g_x, g_y, g_w}, workspace);
 }
 
 clb_status clb_convolution_double_backward(clb_op *op, clb_graph *graph, clb_rows x, clb_rows y,
                                            clb_rows w, clb_rows g, clb_rows a, clb_rows b,
                                            clb_rows c, clb_rows d_x, clb_rows d_y, clb_rows d_w,
                                            clb_rows d_g, clb_buffer *workspace) {
-  return clb_convolution_run(op, CLB_DOUBLE_BACKWARD, graph,
-                             (const clb_rows[]){x, y, w, g, a, b, c, d_x, d_y, d_w, d_g},
-                             workspace);
+  return run(op, CLB_DOUBLE_BACKWARD, graph,
+             (const clb_rows[]){x, y, w, g, a, b, c, d_x, d_y, d_w, d_g}, workspace);
 }

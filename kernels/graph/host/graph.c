@@ -2,6 +2,8 @@
    that sort the edges. */
 #include "kernels/graph/host/graph.h"
 
+#include "src/base/hash.h"
+
 #include <inttypes.h>
 #include <stdlib.h>
 
@@ -110,6 +112,7 @@ void clb_graph_destroy(clb_graph **graph) {
   if (!graph || !*graph) return;
   clb_graph *g = *graph;
   clb_context *ctx = g->ctx;
+  clb_recording_forget(ctx, &g->counts);
   for (int i = 0; i < CLB_GRAPH_BUFFERS; i++)
     if (g->buffer[i].owned) clb_memory_free(ctx, &g->buffer[i].memory);
   free(g);
@@ -368,6 +371,8 @@ static void set_counts(clb_graph *g, int64_t n_receivers, int64_t n_senders, int
   g->n_rows[CLB_BY_RECEIVER] = n_receivers;
   g->n_rows[CLB_BY_SENDER] = n_senders;
   g->n_edges = n_edges;
+  const int64_t counts[] = {n_receivers, n_senders, n_edges};
+  g->counts = clb_hash_bytes(0, counts, sizeof counts);
   g->short_rows = false;
   g->split = g->whole ? INT32_MAX : g->least_split;
   while (g->split < CLB_GRAPH_SPLIT && n_edges / g->split > CLB_GRAPH_FILL) g->split *= 2;

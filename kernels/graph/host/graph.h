@@ -31,6 +31,7 @@ struct clb_graph {
   clb_buffer buffer[CLB_GRAPH_BUFFERS];
   int64_t nodes, edges;       /* capacities */
   int64_t n_rows[2], n_edges; /* by direction: n_receivers, n_senders */
+  uint64_t counts;            /* a hash of those numbers, for recordings */
   int64_t groups;             /* maximum number of groups that share a list */
   int64_t split;              /* P of sort.h; in a whole graph all edges */
   int64_t least_split;        /* the least P of this device */
