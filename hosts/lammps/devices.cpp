@@ -1,7 +1,9 @@
-/* devices.cpp - which device each process of the pair style takes. */
+/* devices.cpp - which device each process of the pair style takes, and the model on it. */
 #include "pair_clebsch.h"
 
 #include "comm.h"
+#include "error.h"
+#include "utils.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -63,4 +65,24 @@ std::string PairClebsch::devices_of_all(const std::string &own) const
     if (n > 1) all += " (" + std::to_string(n) + " processes)";
   }
   return all;
+}
+
+void PairClebsch::check(clb_status s) const
+{
+  if (s) fail(clb_error(ctx));
+}
+
+void PairClebsch::open(const char *path)
+{
+  clb_model_destroy(&model);
+  clb_context_destroy(&ctx);
+  const std::string name = choose_device();
+  check(clb_context_create(name.c_str(), &ctx));
+  check(clb_model_open(ctx, path, &options, &model));
+  check(clb_model_describe(model, &info));
+  const std::string all = devices_of_all(name);
+  const char *note = clb_context_note(ctx);
+  if (note && comm->me == 0) error->warning(FLERR, "Pair style clebsch: {}", note);
+  if (comm->me == 0)
+    utils::logmesg(lmp, "Clebsch {}: {} model {} on {}\n", clb_version(), info.architecture, path, all);
 }

@@ -22,7 +22,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <cstring>
 #include <unistd.h>
 
@@ -58,11 +57,6 @@ void PairClebsch::fail(const std::string &why) const
     if (comm->nprocs > 1) usleep(200000);
     throw;
   }
-}
-
-void PairClebsch::check(clb_status s) const
-{
-  if (s) fail(clb_error(ctx));
 }
 
 /* ---- input ---- */
@@ -108,22 +102,6 @@ void PairClebsch::settings(int narg, char **arg)
     i++;
   }
   if (devices.size() == 1 && devices[0] == "auto") devices.clear();
-}
-
-void PairClebsch::open(const char *path)
-{
-  clb_model_destroy(&model);
-  clb_context_destroy(&ctx);
-  const std::string name = choose_device();
-  const clb_status s = clb_context_create(name.c_str(), &ctx);
-  if (s) fail(clb_error(ctx));
-  check(clb_model_open(ctx, path, &options, &model));
-  check(clb_model_describe(model, &info));
-  const std::string all = devices_of_all(name);
-  const char *note = clb_context_note(ctx);
-  if (note && comm->me == 0) error->warning(FLERR, "Pair style clebsch: {}", note);
-  if (comm->me == 0)
-    utils::logmesg(lmp, "Clebsch {}: {} model {} on {}\n", clb_version(), info.architecture, path, all);
 }
 
 void PairClebsch::coeff(int narg, char **arg)

@@ -306,9 +306,8 @@ enum {
   CLB_REGISTER_SUMS = 2, /* sums over paths, edges or rows of a species, a receiver's row of g and
                             a species' weights, and rows of norms are kept in registers; else in
                             memory */
-  CLB_SPLIT_ROWS = 4     /* rows of a graph with more than 256 edges, and sums over all rows, are
-                            split among several work-groups, and a norm's long rows among several
-                            sub-groups */
+  CLB_SPLIT_ROWS = 4     /* long rows of a graph, and sums over all rows, are split among several
+                            work-groups, and a norm's long rows among several sub-groups */
 };
 CLB_API clb_status clb_context_disable(clb_context *ctx, unsigned optimisations);
 
