@@ -657,8 +657,9 @@ typedef struct {
   double first_knot, last_knot; /* the two ends of the grid, in the unit of r.  Knots are closer
                                    where r is small: knot i is at first_knot + (last_knot -
                                    first_knot) x / (3 - 2 x), x = i / (knots - 1), so that
-                                   intervals grow from 1/3 to 3 times their mean. Beyond the ends
-                                   weights are those there and their derivatives 0 */
+                                   intervals grow from 1/3 to 3 times their mean. W is a cubic
+                                   spline in x, not in r: between knots the two differ. Beyond the
+                                   ends weights are those there and their derivatives 0 */
   double break_at; /* 0, or a length between the two ends at which second derivatives of W may jump
                       (XPLOR's cutoff): knots are moved so that one lies there, as
                       clb_convolution_knots tells, and two splines meet. Ignored where fewer than 3

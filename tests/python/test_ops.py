@@ -249,6 +249,10 @@ class Ops(unittest.TestCase):
         v /= 1.03
         self.near(lengths.forward(graph, x, harmonics.forward(v), lengths.knots()[2:7, None]),
                   given.forward(graph, x, harmonics.forward(v), table[2:7]))
+        at, ones = np.linspace(0.1, 0.9, 5)[:, None], np.ones((1, lengths.weights))
+        lengths.set_table((np.arange(9) / 8)[:, None]**3 * ones)  # splines are cubic in a knot's number
+        self.near(lengths.forward(graph, x, harmonics.forward(v), 0.5 + 3.5 * at / (3 - 2 * at)),
+                  given.forward(graph, x, harmonics.forward(v), at**3 * ones))
         with self.assertRaisesRegex(ValueError, r"values: an array of shape \(9, 1\); it must be \(9, "):
             lengths.set_table(table[:, :1])
         with self.assertRaisesRegex(ValueError, "made without knots"):
