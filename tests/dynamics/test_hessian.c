@@ -89,6 +89,8 @@ static void minds_its_arguments(void **state) {
       {"-m model -s near.xyz -o h.npy -D 0.1", 1, "near.xyz: clb_model_compute_many: structure "},
   };
   (void)state;
+  put_text("one.xyz", "2\n\nO 0 0 0\nH 0 0 0\n"); /* no displaced structure has them in one place */
+  expect_clebsch("hessian -m model -s one.xyz -o o.npy", 1, "are one place");
   put_text("near.xyz", "2\n\nO 0 0 0\nO 0.1 0 0\n"); /* displaced, one is on the other */
   expect_refusals("hessian ", wrong, sizeof wrong / sizeof *wrong);
 }

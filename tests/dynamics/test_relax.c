@@ -152,6 +152,8 @@ static void says_what_is_left(void **state) {
   expect_clebsch("relax -m model -s atoms.xyz --out left.xyz --steps 1", 1,
                  "atoms.xyz: not relaxed after 1 steps: the largest force is ");
   assert_int_equal(frame_of("left.xyz").n, 6);
+  expect_clebsch("relax -m model -s atoms.xyz --out left.xyz --steps 0 --cell all --max-force 1000",
+                 1, " eV/A, the stress that is left ");
   char *out = printed_by("relax -m model -s atoms.xyz --out left.xyz --max-force 1000");
   assert_true(strstr(out, "step 0: ") && !strstr(out, "step 1: ") &&
               strstr(out, "left.xyz: 0 steps"));

@@ -169,7 +169,8 @@ int hessian_main(int argc, char **argv) {
                               {"the structure (--structure)", a.choice.structure, FILE_INPUT},
                               {"the second derivatives (--out)", a.out, FILE_WHOLE}};
   bool good = outputs_ready(files, sizeof files / sizeof *files) &&
-              md_system_start(&y, &a.choice) && compute(&y, a.displacement, &h);
+              md_system_start(&y, &a.choice) && md_system_compute(&y, NULL) && /* may refuse them */
+              compute(&y, a.displacement, &h);
   if (good) finish(&h);
   good = good && file_replace(a.out, write_npy, &h);
   if (good) print(&y, &a, &h);

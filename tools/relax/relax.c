@@ -260,9 +260,14 @@ static bool relax(relaxation *r) {
   md_system_print_device(&r->system, "device       %s: %s");
   printf("written      %s: %lld steps, %.3g s\n", r->a->out, (long long)step, seconds);
   if (is_relaxed(r)) return true;
-  warn("%s: not relaxed after %lld steps: the largest force is %.3g eV/A; %s has the atoms as they "
+  char stress[64] = "";
+  if (r->a->cell)
+    snprintf(stress, sizeof stress, ", the stress that is left %.3g GPa",
+             r->stress * gpa_per_ev_a3);
+  warn("%s: not relaxed after %lld steps: the largest force is %.3g eV/A%s; %s has the atoms as "
+       "they "
        "are, and more --steps may help",
-       r->system.from, (long long)step, r->force, r->a->out);
+       r->system.from, (long long)step, r->force, stress, r->a->out);
   return false;
 }
 
