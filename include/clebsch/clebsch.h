@@ -693,7 +693,8 @@ CLB_API clb_status clb_convolution_set_table(clb_op *op, const double *values);
    (of shared weights, and on a GPU some shares of those of y) are kept for all edges at once; with
    less, down to min_bytes, for a block of edges at a time. Where T is not channel-wise the two are
    equal: messages of up to 65536 edges, 16384 on a CPU, and at most 64 MiB of them, plus a row for
-   every 256 edges (and for each node, where storage and arithmetic differ). Both include what
+   every 256 edges, on a GPU for every 16 of up to 16384 (and for each node, where storage and
+   arithmetic differ). Fewer edges never need more. Both include what
    `vectors` needs: at most three rows of y, or one of 60 (l <= 3), 104 (l <= 4), 172 (l <= 5) ...
    numbers, and three numbers per edge. */
 CLB_API clb_status clb_convolution_workspace(clb_op *op, clb_pass pass, clb_graph *graph,

@@ -340,6 +340,25 @@ static void finds_splits(void **state) {
   clb_graph_destroy(&g);
 }
 
+/* More edges never need fewer rows for splits, though rows are then split into longer pieces. */
+static void split_rows(void **state) {
+  static const int64_t sizes[] = {0, 17, 300, 16000, 16400, 17000, 33000};
+  clb_context *ctx = context(state);
+  clb_graph *g;
+  int64_t before = 0;
+  OK(ctx, clb_graph_create(ctx, 0, 0, &g));
+  for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+    edges e = random_edges(50, 60, sizes[i], false, i + 3);
+    OK(ctx, update(ctx, g, &e, &plain));
+    assert_true(clb_graph_split_rows(g) >= before &&
+                clb_graph_split_rows(g) >= clb_graph_splits(g));
+    before = clb_graph_split_rows(g);
+    free_edges(&e);
+  }
+  assert_true(before >= 32999 / CLB_GRAPH_SPLIT);
+  clb_graph_destroy(&g);
+}
+
 static void empty_graphs(void **state) {
   clb_context *ctx = context(state);
   clb_graph *g;
@@ -605,11 +624,12 @@ static void compiles(void **state) {
 
 int main(void) {
   static void (*const tests[])(void **) = {
-      random_graphs, ways_to_give, hubs,     finds_splits, empty_graphs,
+      random_graphs, ways_to_give, hubs,     finds_splits, split_rows,      empty_graphs,
       capacity,      bad_indices,  mistakes, no_memory,    failing_launches};
-  static const char *const names[] = {
-      "random_graphs", "ways_to_give", "hubs",     "finds_splits", "empty_graphs",
-      "capacity",      "bad_indices",  "mistakes", "no_memory",    "failing_launches"};
+  static const char *const names[] = {"random_graphs", "ways_to_give",    "hubs",
+                                      "finds_splits",  "split_rows",      "empty_graphs",
+                                      "capacity",      "bad_indices",     "mistakes",
+                                      "no_memory",     "failing_launches"};
   enum { TESTS = sizeof tests / sizeof *tests };
   static struct CMUnitTest all[MAX_DEVICES * TESTS];
   static char labels[MAX_DEVICES * TESTS][96];

@@ -135,7 +135,7 @@ static places places_of(const clb_op *op, clb_pass pass, const clb_graph *g) {
     int64_t row = message(op, pass, like[i]) * arithmetic;
     at.message[i] = at.end;
     at.partial[i] = clb_align_256(at.message[i] + rows * row);
-    at.sum[i] = clb_align_256(at.partial[i] + clb_graph_splits(g) * row);
+    at.sum[i] = clb_align_256(at.partial[i] + clb_graph_split_rows(g) * row);
     at.end = converts(op) ? clb_align_256(at.sum[i] + g->n_rows[direction[i]] * row) : at.sum[i];
   }
   at.weights = at.end;

@@ -16,7 +16,7 @@ enum { MIN_EDGES = 8192 }; /* the fewest that are worth a launch */
 
 static clb_convolution_needs measure(const clb_op *op, clb_pass pass, const clb_graph *g) {
   const clb_tensor_product_problem *tp = &op->problem.tensor_product;
-  int64_t splits = clb_graph_splits(g), bytes = clb_dtype_bytes(op->problem.storage);
+  int64_t splits = clb_graph_split_rows(g), bytes = clb_dtype_bytes(op->problem.storage);
   clb_convolution_needs n = {0};
   if (parts_of(op)->messages) return n;
   if (pass == CLB_FORWARD || (pass == CLB_DOUBLE_BACKWARD && parts_of(op)->results))

@@ -68,5 +68,10 @@ static inline int64_t clb_graph_most_splits(int64_t n_edges) {
   const int64_t many = n_edges / CLB_GRAPH_SPLIT, few = n_edges / CLB_GRAPH_LEAST_SPLIT;
   return few < CLB_GRAPH_FILL ? few : many > CLB_GRAPH_FILL ? many : CLB_GRAPH_FILL;
 }
+/* Rows of a workspace for splits: as many or more, and no fewer than with fewer edges. */
+static inline int64_t clb_graph_split_rows(const clb_graph *g) {
+  const int64_t n = clb_graph_splits(g);
+  return n && g->least_split < CLB_GRAPH_SPLIT ? clb_graph_most_splits(g->n_edges) : n;
+}
 
 #endif

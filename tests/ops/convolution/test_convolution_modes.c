@@ -39,7 +39,7 @@ static convolution_problem problem(int i, bool shared) {
 
 static void products(void **state) {
   place *at = *state;
-  for (int i = 0; i < many(at, 1, SANITIZED ? FIRST_WIDE : 3, at->gpu < 0 ? LIST : FIRST_WIDE); i++)
+  for (int i = 0; i < many(at, 1, SANITIZED ? FIRST_WIDE : 1, at->gpu < 0 ? LIST : FIRST_WIDE); i++)
     for (int shared = 0; shared < many(at, 1, 2, 2); shared++) {
       const bool few = few_cases() || list[i].product == LONG_Y || list[i].product == WALKED;
       convolution_graph e = random_edges(11, 13, few ? 5 : i == 2 ? 40 : 14, 1);
@@ -69,7 +69,7 @@ static void types(void **state) {
   static const clb_dtype storages[] = {CLB_F32, CLB_F16, CLB_BF16, CLB_F32},
                          arithmetics[] = {CLB_F32, CLB_F32, CLB_F32, CLB_F64};
   convolution_graph hub = hub_edges(20, 30, 700, 500, 4);
-  for (int i = 0; i < many(*state, 2, SANITIZED ? 2 : 4, 4); i++)
+  for (int i = 0; i < many(*state, 1, 2, 4); i++)
     for (int how = 0; how < 4; how++) {
       if (!many(*state, !how, how == (i + 3) % 4, 1)) continue;
       convolution_problem p = problem(0, how >> 1);

@@ -101,7 +101,7 @@ static void subsets(void **state) {
                         incoming[] = {0, CLB_OPERAND_Y, CLB_OPERAND_X | CLB_OPERAND_W,
                                       CLB_OPERAND_W, CLB_OPERAND_X | CLB_OPERAND_Y};
   convolution_graph some = edges_of(SQUARE), hub = hub_edges(20, 30, 700, 500, 4);
-  for (int i = 0; i < many(*state, 1, 4, 30); i++) {
+  for (int i = 0; i < many(*state, 1, 2, 30); i++) {
     convolution_problem p = convolution_by(BY_LENGTHS,
                                            i == 2       ? BARE
                                            : i % 6 == 1 ? UNEVEN
