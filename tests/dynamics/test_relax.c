@@ -29,12 +29,12 @@ static frame frame_of(const char *path) {
     numbers_after(text, "stress=\"", 9, r.stress);
   }
   numbers_after(text, "energy=", 1, &r.energy);
-  for (int i = -1; i < r.n; i++) {
-    line = strchr(line, '\n') + 1;
+  line = strchr(line, '\n') + 1; /* the second line */
+  for (int i = 0; i < r.n; i++) {
     double *x = r.x[i], *f = r.f[i];
-    if (i >= 0)
-      assert_int_equal(
-          sscanf(line, "%*s %lf %lf %lf %lf %lf %lf", x, x + 1, x + 2, f, f + 1, f + 2), 6);
+    line = strchr(line, '\n') + 1;
+    assert_int_equal(sscanf(line, "%*s %lf %lf %lf %lf %lf %lf", x, x + 1, x + 2, f, f + 1, f + 2),
+                     6);
   }
   free(text);
   return r;

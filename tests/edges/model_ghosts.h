@@ -46,7 +46,7 @@ static inline clb_status move(void *user, int backward, int64_t columns, clb_dty
   ghost_set *g = user;
   (void)backward;
   g->calls++;
-  memcpy(to, from, (size_t)(g->n_total - g->n) * (size_t)columns * (type == CLB_F64 ? 8 : 4));
+  memcpy(to, from, (size_t)g->exchange.n_send * (size_t)columns * (type == CLB_F64 ? 8 : 4));
   return CLB_OK;
 }
 
