@@ -111,8 +111,9 @@ static bool start_anew(md_run *r) {
     warn("%s: %lld atoms are called D or T, and move with the mass of H", a->choice.structure,
          (long long)r->system.atoms.isotopes);
   md_state_make(&r->state, r->system.atoms.n);
-  memcpy(r->state.listed, r->system.atoms.positions,
-         (size_t)r->system.atoms.n * 3 * sizeof(double));
+  if (r->system.atoms.n)
+    memcpy(r->state.listed, r->system.atoms.positions,
+           (size_t)r->system.atoms.n * 3 * sizeof(double));
   r->state.seed = a->seed;
   md_draw_velocities(&r->system, &r->state, a->motion.temperature);
   return true;

@@ -88,7 +88,7 @@ static bool compute(md_system *y, const energy_arguments *a, energy_times *t) {
   t->first = seconds_now() - start;
   double *seconds = allocate((size_t)a->repeats, sizeof *seconds),
          *positions = allocate((size_t)y->atoms.n + 1, 3 * sizeof *positions);
-  memcpy(positions, y->atoms.positions, (size_t)y->atoms.n * 3 * sizeof *positions);
+  if (y->atoms.n) memcpy(positions, y->atoms.positions, (size_t)y->atoms.n * 3 * sizeof *positions);
   bool good = true;
   for (int i = 0; i < a->repeats + 1 && good; i++) {
     const double *at = moved(y, positions, i, a->repeats + 1), before = seconds_now();
