@@ -73,28 +73,28 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
 
 /* ---- computing ---- */
 
-/* The atoms' positions, one of them moved so little that only the neighbours notice: they are found
-   anew, as in a step of dynamics.  The last computation is of the atoms as they are. */
-static const double *moved(const md_system *y, double *positions, int i, int n) {
+/* Computes with the first atom moved so little that only the neighbours notice: they are found
+   anew, as in a step of dynamics. The last computation is of the atoms as they are. */
+static bool compute_moved(md_system *y, double *positions, int i, int last) {
   static const double little[] = {1e-9, 2e-9};
-  if (!y->atoms.n || i == n - 1) return NULL;
+  if (!y->atoms.n || i == last) return md_system_compute(y, NULL);
   positions[0] = y->atoms.positions[0] + little[i % 2];
-  return positions;
+  return md_system_compute(y, positions);
 }
 
 static bool compute(md_system *y, const energy_arguments *a, energy_times *t) {
   const double start = seconds_now();
-  if (!md_system_start(y, &a->choice) || !md_system_compute(y, NULL)) return false;
-  t->first = seconds_now() - start;
+  if (!md_system_start(y, &a->choice)) return false;
   double *seconds = allocate((size_t)a->repeats, sizeof *seconds),
          *positions = allocate((size_t)y->atoms.n + 1, 3 * sizeof *positions);
-  if (y->atoms.n) memcpy(positions, y->atoms.positions, (size_t)y->atoms.n * 3 * sizeof *positions);
-  bool good = true;
-  for (int i = 0; i < a->repeats + 1 && good; i++) {
-    const double *at = moved(y, positions, i, a->repeats + 1), before = seconds_now();
-    if (i < a->repeats) progress("%s: %d of %d", y->device.name, i + 1, a->repeats);
-    good = md_system_compute(y, at);
-    if (i < a->repeats) seconds[i] = seconds_now() - before;
+  for (int64_t i = 0; i < 3 * y->atoms.n; i++) positions[i] = y->atoms.positions[i];
+  bool good = compute_moved(y, positions, 0, a->repeats);
+  t->first = seconds_now() - start;
+  for (int i = 1; i <= a->repeats && good; i++) {
+    const double before = seconds_now();
+    progress("%s: %d of %d", y->device.name, i, a->repeats);
+    good = compute_moved(y, positions, i, a->repeats);
+    seconds[i - 1] = seconds_now() - before;
   }
   progress(NULL);
   t->median = median(seconds, a->repeats);

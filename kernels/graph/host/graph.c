@@ -399,7 +399,9 @@ clb_status clb_graph_find_splits(clb_graph *g) {
   int32_t *start = NULL, longest = 0;
   clb_status s = CLB_OK;
   if (g->listed || !clb_graph_splits(g)) return s;
-  for (int direction = 0; direction < 2 && !s; direction++) {
+  for (int direction = 0; direction < 2; direction++)
+    if (g->n_edges > g->split * g->n_rows[direction]) return s; /* some row must be longer */
+  for (int direction = 0; direction < 2 && !s && longest <= g->split; direction++) {
     const int64_t n = g->n_rows[direction];
     const size_t bytes = ((size_t)n + 1) * sizeof *start;
     free(start);
