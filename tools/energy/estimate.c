@@ -59,15 +59,14 @@ static void add_fitting(json_t *o, const char *key, const estimate *e, int way) 
 
 static void print_json(const estimate *e) {
   json_t *o = json_object();
-  json_add(o, "atoms", json_count(e->atoms));
-  json_add(o, "edges", json_count(e->edges));
-  json_add(o, "bytes_per_atom", json_count((int64_t)e->per_atom[WHOLE]));
-  json_add(o, "bytes_per_edge", json_count((int64_t)e->per_edge[WHOLE]));
-  json_add(o, "bytes", json_number(e->bytes[WHOLE]));
+  JSON_ADD(o, {"atoms", json_count(e->atoms)}, {"edges", json_count(e->edges)},
+           {"bytes_per_atom", json_count((int64_t)e->per_atom[WHOLE])},
+           {"bytes_per_edge", json_count((int64_t)e->per_edge[WHOLE])},
+           {"bytes", json_number(e->bytes[WHOLE])});
   add_fitting(o, "atoms_that_fit", e, WHOLE);
-  json_add(o, "block_bytes_per_atom", json_count((int64_t)e->per_atom[BLOCKS]));
-  json_add(o, "block_bytes_per_edge", json_count((int64_t)e->per_edge[BLOCKS]));
-  json_add(o, "block_bytes", json_number(e->bytes[BLOCKS]));
+  JSON_ADD(o, {"block_bytes_per_atom", json_count((int64_t)e->per_atom[BLOCKS])},
+           {"block_bytes_per_edge", json_count((int64_t)e->per_edge[BLOCKS])},
+           {"block_bytes", json_number(e->bytes[BLOCKS])});
   add_fitting(o, "atoms_that_fit_in_blocks", e, BLOCKS);
   json_print(o);
 }

@@ -6,7 +6,7 @@
 
 #include "tools/cli/tool.h"
 
-static double dot(int64_t n, const double *a, const double *b) {
+double lbfgs_dot(int64_t n, const double *a, const double *b) {
   double sum = 0;
   for (int64_t i = 0; i < n; i++) sum += a[i] * b[i];
   return sum;
@@ -26,7 +26,7 @@ static double *front_of(double *array[LBFGS_STEPS], int64_t n) {
 
 void lbfgs_learn(lbfgs *l, const double *step, const double *change) {
   const size_t bytes = (size_t)l->n * sizeof *step;
-  if (!(dot(l->n, step, change) > 0)) {
+  if (!(lbfgs_dot(l->n, step, change) > 0)) {
     l->known = 0;
     return;
   }
@@ -39,13 +39,15 @@ void lbfgs_direction(const lbfgs *l, double first, const double *gradient, doubl
   double part[LBFGS_STEPS];
   for (int64_t i = 0; i < l->n; i++) direction[i] = -gradient[i];
   for (int k = 0; k < l->known; k++) {
-    part[k] = dot(l->n, l->step[k], direction) / dot(l->n, l->step[k], l->change[k]);
+    part[k] = lbfgs_dot(l->n, l->step[k], direction) / lbfgs_dot(l->n, l->step[k], l->change[k]);
     add(l->n, -part[k], l->change[k], direction);
   }
-  if (l->known) first = dot(l->n, l->step[0], l->change[0]) / dot(l->n, l->change[0], l->change[0]);
+  if (l->known)
+    first = lbfgs_dot(l->n, l->step[0], l->change[0]) / lbfgs_dot(l->n, l->change[0], l->change[0]);
   for (int64_t i = 0; i < l->n; i++) direction[i] *= first;
   for (int k = l->known; k-- > 0;) {
-    const double now = dot(l->n, l->change[k], direction) / dot(l->n, l->step[k], l->change[k]);
+    const double now =
+        lbfgs_dot(l->n, l->change[k], direction) / lbfgs_dot(l->n, l->step[k], l->change[k]);
     add(l->n, part[k] - now, l->step[k], direction);
   }
 }

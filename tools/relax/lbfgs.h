@@ -21,4 +21,6 @@ void lbfgs_learn(lbfgs *l, const double *step, const double *change);
 void lbfgs_direction(const lbfgs *l, double first, const double *gradient, double *direction);
 void lbfgs_free(lbfgs *l);
 
+double lbfgs_dot(int64_t n, const double *a, const double *b); /* the sum of a[i] b[i] */
+
 #endif

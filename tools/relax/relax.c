@@ -168,16 +168,11 @@ static bool is_relaxed(const relaxation *r) {
 
 /* ---- the search ---- */
 
-static double dot(int64_t n, const double *a, const double *b) {
-  double sum = 0;
-  for (int64_t i = 0; i < n; i++) sum += a[i] * b[i];
-  return sum;
-}
-
 /* No row moves by more than the longest move. */
 static void shorten(const relaxation *r, double *direction) {
   double most = 0;
-  for (int64_t i = 0; i < r->n; i += 3) most = fmax(most, dot(3, direction + i, direction + i));
+  for (int64_t i = 0; i < r->n; i += 3)
+    most = fmax(most, lbfgs_dot(3, direction + i, direction + i));
   for (int64_t i = 0; i < r->n && most > longest_move * longest_move; i++)
     direction[i] *= longest_move / sqrt(most);
 }
@@ -195,12 +190,12 @@ static void tell(const relaxation *r, int64_t step) {
 /* Goes to x + direction; where the slope there is steep and uphill, back to where a straight line
    between the slopes is 0. Only forces are compared: energies have fewer digits. */
 static bool step_to(relaxation *r, double *direction, double *x, double *gradient) {
-  const double slope = dot(r->n, r->gradient, direction);
+  const double slope = lbfgs_dot(r->n, r->gradient, direction);
   double part = 1, end = slope;
   for (int tries = 0; tries < 4; tries++) {
     for (int64_t i = 0; i < r->n; i++) x[i] = r->x[i] + part * direction[i];
     if (!evaluate(r, x, gradient)) return false;
-    end = dot(r->n, gradient, direction);
+    end = lbfgs_dot(r->n, gradient, direction);
     if (end <= -0.9 * slope) return true;
     part *= slope / (slope - end);
   }
@@ -244,7 +239,7 @@ static bool start(relaxation *r) {
   r->x = allocate((size_t)r->n, sizeof *r->x);
   r->gradient = allocate((size_t)r->n, sizeof *r->gradient);
   memcpy(r->first_cell, s->cell, sizeof s->cell);
-  memcpy(r->x, s->positions, (size_t)s->n * 3 * sizeof *r->x);
+  for (int64_t i = 0; i < 3 * s->n; i++) r->x[i] = s->positions[i];
   for (int k = 0; k < 3; k++) r->x[3 * s->n + 4 * k] = r->scale;
   return true;
 }
@@ -265,8 +260,7 @@ static bool relax(relaxation *r) {
     snprintf(stress, sizeof stress, ", the stress that is left %.3g GPa",
              r->stress * gpa_per_ev_a3);
   warn("%s: not relaxed after %lld steps: the largest force is %.3g eV/A%s; %s has the atoms as "
-       "they "
-       "are, and more --steps may help",
+       "they are, and more --steps may help",
        r->system.from, (long long)step, r->force, stress, r->a->out);
   return false;
 }
