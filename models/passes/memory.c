@@ -209,14 +209,14 @@ static clb_status assign(clb_network *n, usage *least) {
     return clb_network_no_memory(n);
   }
   find_spans(n);
-  const int count = collect(n, all);
-  for (int i = 0; i < (n->blocked ? CHOICES : 1); i++) {
+  const int count = collect(n, all), choices = n->blocked ? CHOICES : 1;
+  for (int i = 0; i < choices; i++) {
     const usage u = fill_by_choice(n, all, count, i, busy);
     if (i && u.atom >= least->atom) continue;
     *least = u;
     best = i;
   }
-  fill_by_choice(n, all, count, best, busy);
+  if (best != choices - 1) fill_by_choice(n, all, count, best, busy);
   free(all);
   free(busy);
   return CLB_OK;

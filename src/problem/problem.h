@@ -130,7 +130,6 @@ typedef struct {
 
 typedef struct {
   int32_t step; /* clb_graph_step */
-  int32_t unused;
 } clb_graph_problem;
 
 typedef struct {
