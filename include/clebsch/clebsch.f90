@@ -39,6 +39,7 @@ module clebsch
   integer(c_int), parameter :: CLB_RMS_PLAIN = 0, CLB_RMS_NEQUIX = 1, CLB_RMS_DEGREE = 2, &
        CLB_RMS_DEGREE_NORM = 3, CLB_RMS_BALANCED = 4
   integer(c_int), parameter :: CLB_NO_KNOTS = -1, CLB_AUTO_SKIN = -1
+  integer(c_int), parameter :: CLB_LOSS_MSE = 0, CLB_LOSS_MAE = 1, CLB_LOSS_HUBER = 2
   ! To be added up for `passes`.
   integer(c_int), parameter :: CLB_PASS_FORWARD = 1, CLB_PASS_BACKWARD = 2, &
        CLB_PASS_DOUBLE_BACKWARD = 4, CLB_PASS_TRIPLE_BACKWARD = 8, CLB_MEASURE = 1073741824
@@ -298,6 +299,18 @@ module clebsch
     type(c_ptr) :: energy = c_null_ptr, e_atom = c_null_ptr, d_vectors = c_null_ptr, &
          d_vectors_buffer = c_null_ptr, forces = c_null_ptr, forces_buffer = c_null_ptr, &
          v_atom = c_null_ptr, virial = c_null_ptr, seconds = c_null_ptr
+  end type
+
+  type, bind(c) :: clb_labels
+    type(c_ptr) :: energy = c_null_ptr, forces = c_null_ptr, stress = c_null_ptr, &
+         weight = c_null_ptr
+  end type
+
+  type, bind(c) :: clb_loss
+    integer(c_int) :: function = CLB_LOSS_MSE
+    real(c_double) :: delta = 0, energy = 0, forces = 0, stress = 0
+    integer(c_int) :: force_norm = 0
+    real(c_double) :: stress_unit = 0
   end type
 
 

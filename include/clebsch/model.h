@@ -230,6 +230,34 @@ typedef struct {
 CLB_SIZED clb_status clb_model_compute_edges(clb_model *model, const clb_model_edges *edges,
                                              const clb_model_edge_results *results);
 
+/* ---- training ---- */
+
+/* What is known of a structure. NULL, or NaN among the numbers: not known, and drops out of its
+   term. */
+typedef struct {
+  const double *energy; /* [1]: eV */
+  const double *forces; /* [n][3]: eV / Angstrom */
+  const double *stress; /* [3][3]: eV / Angstrom^3, symmetric, as in clb_model_results */
+  const double *weight; /* [1]: its factor in all terms; NULL: 1 */
+} clb_labels;
+
+typedef enum { CLB_LOSS_MSE, CLB_LOSS_MAE, CLB_LOSS_HUBER } clb_loss_function;
+
+/* Of B structures g of N_g atoms, N in all, with weights w_g:
+     energy   (1/B)  sum_g w_g f((E_g - E_g*) / N_g)
+     forces   (1/3N) sum_i,x w_g f(F_ix - F_ix*), or `force_norm`: (1/N) sum_i w_g |F_i - F_i*|
+     stress   (1/9B) sum_g,ab w_g f(k (s_ab - s_ab*))
+   f(d): MSE d^2; MAE |d|; Huber d^2 / 2 up to |d| = delta, from there delta (|d| - delta / 2).
+   Structures without a label count in B and N, too, and those without atoms in B. Where |d| or
+   |F_i - F_i*| is 0 its derivative is 0. */
+typedef struct {
+  clb_loss_function function;
+  double delta;                  /* of Huber: above 0 */
+  double energy, forces, stress; /* factors of the terms in the loss */
+  int force_norm;
+  double stress_unit; /* k: 1602.1766208 for differences in kbar; 0: 1 */
+} clb_loss;
+
 /* ---- the sizes of structs ---- */
 
 /* What the functions with CLB_SIZED call, with the sizes that this header gives their structs. */

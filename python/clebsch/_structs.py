@@ -86,6 +86,9 @@ RMS_DEGREE_NORM = 3
 RMS_BALANCED = 4
 NO_KNOTS = -1
 AUTO_SKIN = -1
+LOSS_MSE = 0
+LOSS_MAE = 1
+LOSS_HUBER = 2
 
 
 class device_info(c.Structure):
@@ -323,3 +326,14 @@ class model_edge_results(c.Structure):
                 ("d_vectors_buffer", c.c_void_p), ("forces", c.c_void_p),
                 ("forces_buffer", c.c_void_p), ("v_atom", c.c_void_p), ("virial", c.c_void_p),
                 ("seconds", c.c_void_p)]
+
+
+class labels(c.Structure):
+    _fields_ = [("energy", c.c_void_p), ("forces", c.c_void_p), ("stress", c.c_void_p),
+                ("weight", c.c_void_p)]
+
+
+class loss(c.Structure):
+    _fields_ = [("function", c.c_int), ("delta", c.c_double), ("energy", c.c_double),
+                ("forces", c.c_double), ("stress", c.c_double), ("force_norm", c.c_int),
+                ("stress_unit", c.c_double)]
