@@ -1,9 +1,12 @@
 /* kernels/layers/scale.c - rows times a number each; lanes are columns, a sub-group does a row.
 
-   y = s x, s = t, or 1 / (1 + t).  g_x = s g_y, g_t (+)= ds/dt sum g_y x, ds/dt = 1 or -s^2. */
+   y = s x, s = t, or 1 / (1 + t).  g_x = s g_y, g_t (+)= ds/dt sum g_y x, ds/dt = 1 or -s^2.
+   Along a_x, a_t: y' = s a_x + ds/dt a_t x; of sum g y + h y' the gradients are
+     d_x += s g + ds/dt a_t h,  d_t += ds/dt sum (g x + h a_x) + d2s/dt2 a_t sum h x,
+   d2s/dt2 = 0 or 2 s^3. */
 #include "kernels/layers/layer.h"
 
-enum { FORWARD, BACKWARD, PASSES };
+enum { FORWARD, BACKWARD, ALONG, REVERSE, PASSES };
 
 typedef struct {
   clb_row_kernel l;
@@ -13,8 +16,10 @@ typedef struct {
 } builder;
 
 static void schedule(const clb_problem *p, const clb_limits *limits, clb_schedule *s) {
-  clb_layer_schedule(limits, p->arithmetic, p->pass == BACKWARD, s);
+  clb_layer_schedule(limits, p->arithmetic, p->pass == BACKWARD || p->pass == REVERSE, s);
 }
+
+/* ---- forward and backward ---- */
 
 static void scale(void *user, ir_val column, ir_val mask) {
   builder *b = user;
@@ -28,7 +33,7 @@ static void scale(void *user, ir_val column, ir_val mask) {
   clb_layer_store(&b->l, &b->out, b->out_row, column, mask, ir_mul(k, b->scale, from));
 }
 
-static void lower(const clb_problem *p, const clb_schedule *s, ir_kernel *k) {
+static void values(const clb_problem *p, const clb_schedule *s, ir_kernel *k) {
   const bool reciprocal = p->row_scale.reciprocal;
   builder b = {.backward = p->pass == BACKWARD};
   clb_row_array g_t;
@@ -61,6 +66,90 @@ static void lower(const clb_problem *p, const clb_schedule *s, ir_kernel *k) {
                     ir_reduce_add(k, ir_fma(k, slope, ir_get(k, b.products), before)));
   }
   clb_layer_finish(&b.l);
+}
+
+/* ---- along tangents, and the gradients of that ---- */
+
+typedef struct {
+  clb_row_array a;
+  ir_val row; /* its start */
+} array;
+
+typedef struct {
+  clb_row_kernel l;
+  array x, t, a_x, a_t, g, h, out, d_t; /* g, h, d_t: REVERSE only */
+  ir_val scale, slope, turn;            /* slope: ds/dt, turn: slope a_t */
+  ir_val products, bends;               /* VARs: g x + h a_x, h x; IR_NONE: not needed */
+} tangents;
+
+static ir_val load(tangents *b, const array *a, ir_val column, ir_val mask) {
+  return clb_layer_load(&b->l, &a->a, a->row, column, mask);
+}
+
+static void along(void *user, ir_val column, ir_val mask) {
+  tangents *b = user;
+  ir_kernel *k = b->l.k;
+  ir_val x = load(b, &b->x, column, mask), a = load(b, &b->a_x, column, mask);
+  clb_layer_store(&b->l, &b->out.a, b->out.row, column, mask,
+                  ir_fma(k, b->scale, a, ir_mul(k, b->turn, x)));
+}
+
+static void reverse(void *user, ir_val column, ir_val mask) {
+  tangents *b = user;
+  ir_kernel *k = b->l.k;
+  ir_val x = load(b, &b->x, column, mask), a = load(b, &b->a_x, column, mask),
+         g = load(b, &b->g, column, mask), h = load(b, &b->h, column, mask),
+         there = load(b, &b->out, column, mask);
+  ir_set(k, b->products, ir_fma(k, g, x, ir_fma(k, h, a, ir_get(k, b->products))));
+  if (b->bends != IR_NONE) ir_set(k, b->bends, ir_fma(k, h, x, ir_get(k, b->bends)));
+  clb_layer_store(&b->l, &b->out.a, b->out.row, column, mask,
+                  ir_fma(k, b->scale, g, ir_fma(k, b->turn, h, there)));
+}
+
+static void scales(tangents *b, bool reciprocal) {
+  ir_kernel *k = b->l.k;
+  ir_val zero = clb_i64(k, 0), one = ir_real(k, b->l.t, 1), t = load(b, &b->t, zero, IR_NONE);
+  b->scale = reciprocal ? ir_2(k, IR_DIV, one, ir_add(k, one, t)) : t;
+  b->slope = reciprocal ? ir_1(k, IR_NEG, ir_mul(k, b->scale, b->scale)) : one;
+  b->turn = ir_mul(k, b->slope, load(b, &b->a_t, zero, IR_NONE));
+}
+
+/* d_t += slope products + a_t bend bends, bend = -2 s slope */
+static void reverse_number(tangents *b) {
+  ir_kernel *k = b->l.k;
+  ir_val zero = clb_i64(k, 0), first = clb_first_lane(k), sum = load(b, &b->d_t, zero, first);
+  sum = ir_fma(k, b->slope, ir_get(k, b->products), sum);
+  if (b->bends != IR_NONE) {
+    ir_val bend = ir_mul(k, ir_mul(k, ir_real(k, b->l.t, -2), b->scale), b->turn);
+    sum = ir_fma(k, bend, ir_get(k, b->bends), sum);
+  }
+  clb_layer_store(&b->l, &b->d_t.a, b->d_t.row, zero, first, ir_reduce_add(k, sum));
+}
+
+static void derivatives(const clb_problem *p, const clb_schedule *s, ir_kernel *k) {
+  const bool back = p->pass == REVERSE;
+  tangents b;
+  array *const list[] = {&b.x, &b.t, &b.a_x, &b.a_t, &b.g, &b.h, &b.out, &b.d_t};
+  enum { FIRST_BACK = 4, OUT = 6, ARRAYS = 8 };
+  clb_layer_begin(&b.l, k, back ? "row_scale_reverse" : "row_scale_along", s, p->arithmetic);
+  for (int i = 0; i < ARRAYS; i++)
+    if (back || i < FIRST_BACK || i == OUT)
+      list[i]->a = clb_layer_array(&b.l, p->storage, i >= OUT);
+  clb_layer_start(&b.l);
+  for (int i = 0; i < ARRAYS; i++)
+    if (back || i < FIRST_BACK || i == OUT)
+      list[i]->row = clb_layer_row(&b.l, &list[i]->a, b.l.unit);
+  scales(&b, p->row_scale.reciprocal);
+  b.products = b.bends = IR_NONE;
+  if (back) b.products = ir_var(k, ir_real(k, b.l.t, 0), false);
+  if (back && p->row_scale.reciprocal) b.bends = ir_var(k, ir_real(k, b.l.t, 0), false);
+  clb_layer_channels(&b.l, p->row_scale.columns, back ? reverse : along, &b);
+  if (back) reverse_number(&b);
+  clb_layer_finish(&b.l);
+}
+
+static void lower(const clb_problem *p, const clb_schedule *s, ir_kernel *k) {
+  (p->pass < ALONG ? values : derivatives)(p, s, k);
 }
 
 static void print(const clb_problem *p, clb_text *out) {

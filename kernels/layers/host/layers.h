@@ -22,6 +22,14 @@
    has it, else CLB_F32. */
 clb_dtype clb_sum_type(const clb_context *ctx);
 
+/* Passes of training, which an op has once this has compiled them: a radial basis of pairs,
+   densities, rows times numbers, repulsion.
+
+   `along`: derivatives of outputs along tangents of the inputs: q of vectors, a_x of x.  `reverse`:
+   for G = sum g_y y + h_y y_along its gradients by inputs (d_x) and by parameters, with y_along as
+   `along` has it. */
+clb_status clb_layer_add_training(clb_op *op);
+
 /* ---- pointwise ---- */
 
 /* out[i][columns] = table[table.index[i]][columns]: the index is a buffer of at least n int32 row
@@ -145,6 +153,12 @@ clb_status clb_row_scale_create(clb_context *ctx, clb_dtype type, int64_t column
 clb_status clb_row_scale_forward(clb_op *op, int64_t n, clb_rows x, clb_rows t, clb_rows y);
 clb_status clb_row_scale_backward(clb_op *op, int64_t n, clb_rows x, clb_rows t, clb_rows g_y,
                                   clb_rows g_x, clb_rows g_t, bool add);
+/* Of training: y_along[n][columns]; d_x[n][columns] and d_t[n][1] are added to. */
+clb_status clb_row_scale_along(clb_op *op, int64_t n, clb_rows x, clb_rows t, clb_rows a_x,
+                               clb_rows a_t, clb_rows y_along);
+clb_status clb_row_scale_reverse(clb_op *op, int64_t n, clb_rows x, clb_rows t, clb_rows a_x,
+                                 clb_rows a_t, clb_rows g_y, clb_rows h_y, clb_rows d_x,
+                                 clb_rows d_t);
 
 /* ---- tables by pairs of species ---- */
 

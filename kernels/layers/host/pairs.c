@@ -7,7 +7,7 @@
 #include "src/problem/activation.h"
 #include "kernels/layers/host/layers.h"
 
-enum { FORWARD, BACKWARD };
+enum { FORWARD, BACKWARD, ALONG, REVERSE };
 
 /* Rows of the graph's receivers, among arguments of its edges, or the other way round. */
 static void call_others(clb_call *c, const char *name, int64_t n, int64_t columns, clb_rows rows,
@@ -103,6 +103,43 @@ clb_status clb_row_scale_backward(clb_op *op, int64_t n, clb_rows x, clb_rows t,
   clb_call_rows(&c, "g_t", type, 1, g_t, CLB_OUT);
   clb_call_i32(&c, add);
   return clb_call_run(&c, BACKWARD);
+}
+
+/* What both derivatives read. */
+static clb_call scale_call(clb_op *op, int64_t n, clb_rows x, clb_rows t, clb_rows a_x,
+                           clb_rows a_t) {
+  clb_call c = clb_call_begin(op, CLB_ROW_SCALE, n, n);
+  if (c.status) return c;
+  const clb_dtype type = (clb_dtype)op->problem.storage;
+  const int64_t columns = op->problem.row_scale.columns;
+  clb_call_rows(&c, "x", type, columns, x, CLB_IN);
+  clb_call_rows(&c, "t", type, 1, t, CLB_IN);
+  clb_call_rows(&c, "a_x", type, columns, a_x, CLB_IN);
+  clb_call_rows(&c, "a_t", type, 1, a_t, CLB_IN);
+  return c;
+}
+
+clb_status clb_row_scale_along(clb_op *op, int64_t n, clb_rows x, clb_rows t, clb_rows a_x,
+                               clb_rows a_t, clb_rows y_along) {
+  clb_call c = scale_call(op, n, x, t, a_x, a_t);
+  if (c.status) return c.status;
+  clb_call_rows(&c, "y_along", (clb_dtype)op->problem.storage, op->problem.row_scale.columns,
+                y_along, CLB_OUT);
+  return clb_call_run(&c, ALONG);
+}
+
+clb_status clb_row_scale_reverse(clb_op *op, int64_t n, clb_rows x, clb_rows t, clb_rows a_x,
+                                 clb_rows a_t, clb_rows g_y, clb_rows h_y, clb_rows d_x,
+                                 clb_rows d_t) {
+  clb_call c = scale_call(op, n, x, t, a_x, a_t);
+  if (c.status) return c.status;
+  const clb_dtype type = (clb_dtype)op->problem.storage;
+  const int64_t columns = op->problem.row_scale.columns;
+  clb_call_rows(&c, "g_y", type, columns, g_y, CLB_IN);
+  clb_call_rows(&c, "h_y", type, columns, h_y, CLB_IN);
+  clb_call_rows(&c, "d_x", type, columns, d_x, CLB_OUT);
+  clb_call_rows(&c, "d_t", type, 1, d_t, CLB_OUT);
+  return clb_call_run(&c, REVERSE);
 }
 
 /* ---- repulsion ---- */

@@ -1,7 +1,7 @@
 /* tests/ops/layers/test_layer_densities.c - densities of atoms, and rows times numbers, against
    plain loops and central differences, on every device that runs here, and on the interpreter with
    a GPU's limits. */
-#include "tests/ops/layers/layer_pairs.h"
+#include "tests/ops/layers/layer_functions.h"
 
 /* ---- densities ---- */
 
@@ -82,18 +82,6 @@ static void densities(void **state) {
 }
 
 /* ---- rows times numbers ---- */
-
-typedef struct {
-  int64_t columns;
-  bool reciprocal;
-} scale_case;
-
-/* Of a row: its columns, then t. */
-static void scale_row(const void *user, const double *x, double *out) {
-  const scale_case *c = user;
-  const double t = x[c->columns], s = c->reciprocal ? 1 / (1 + t) : t;
-  for (int64_t i = 0; i < c->columns; i++) out[i] = s * x[i];
-}
 
 static void scales_once(clb_context *ctx, clb_dtype type, clb_op *op, const scale_case *c,
                         int64_t n, int turn) {

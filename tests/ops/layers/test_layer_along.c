@@ -1,0 +1,181 @@
+/* tests/ops/layers/test_layer_along.c - what training needs of small layers: derivatives along
+   tangents of inputs, and the gradients of sums of values and of such derivatives, against plain
+   loops and central differences, on every device that runs here, and on the interpreter with a
+   GPU's limits. */
+#include "tests/ops/layers/layer_functions.h"
+
+/* The derivative of f along a, as good as `differences`. */
+static void slope_along(row_function f, const void *user, const double *x, const double *a,
+                        int64_t columns, int64_t columns_out, double *slope) {
+  static const double steps[] = {-4e-4, -2e-4, 2e-4, 4e-4}, weights[] = {1, -8, 8, -1};
+  double *moved = malloc(sizeof *moved * (size_t)(columns + 1)),
+         *out = malloc(sizeof *out * (size_t)(columns_out + 1));
+  memset(slope, 0, sizeof *slope * (size_t)columns_out);
+  for (int s = 0; s < 4; s++) {
+    for (int64_t i = 0; i < columns; i++) moved[i] = x[i] + steps[s] * a[i];
+    f(user, moved, out);
+    for (int64_t j = 0; j < columns_out; j++) slope[j] += weights[s] * out[j] / (12 * 2e-4);
+  }
+  free(moved);
+  free(out);
+}
+
+/* The sum of the products of rows as they are on the device; *size: of their sizes. */
+static double product_of(clb_context *ctx, const table *a, const table *b, double *size) {
+  void *x = download(ctx, &a->a), *y = download(ctx, &b->a);
+  double sum = 0;
+  for (int64_t i = 0; i < a->n * a->columns; i++) {
+    const int64_t row = i / a->columns, column = i % a->columns;
+    const double product = at(a, x, row, column) * at(b, y, row, column);
+    sum += product;
+    *size += fabs(product);
+  }
+  free(x);
+  free(y);
+  return sum;
+}
+
+/* sum h . along = sum of the gradients from h times the tangents, to rounding. */
+static void expect_adjoint(clb_context *ctx, const char *name, const table *const along[][2],
+                           int n_along, const table *const back[][2], int n_back) {
+  double size = 0, left = 0, right = 0;
+  for (int i = 0; i < n_along; i++) left += product_of(ctx, along[i][0], along[i][1], &size);
+  for (int i = 0; i < n_back; i++) right += product_of(ctx, back[i][0], back[i][1], &size);
+  const double error = along[0][0]->a.type == CLB_F64 ? 1e-14 : 1e-6;
+  if (!(fabs(left - right) <= error * size))
+    fail_msg("%s: %.17g along tangents, %.17g by gradients", name, left, right);
+}
+
+static void drop_tables(table *const *tables, int n) {
+  for (int i = 0; i < n; i++) drop(&tables[i]->a);
+}
+
+/* ---- rows times numbers ---- */
+
+typedef struct {
+  const scale_case *c;
+  const double *a; /* a_x, then a_t */
+} scale_tangent;
+
+/* y, then y along a. */
+static void scale_both(const void *user, const double *x, double *out) {
+  const scale_tangent *s = user;
+  const int64_t columns = s->c->columns;
+  const double t = x[columns], scale = s->c->reciprocal ? 1 / (1 + t) : t,
+               slope = s->c->reciprocal ? -1 / ((1 + t) * (1 + t)) : 1;
+  scale_row(s->c, x, out);
+  for (int64_t i = 0; i < columns; i++)
+    out[columns + i] = scale * s->a[i] + slope * s->a[columns] * x[i];
+}
+
+static void scales_once(clb_context *ctx, clb_dtype type, clb_op *op, const scale_case *c,
+                        int64_t n, int turn) {
+  uint64_t seed = 43;
+  const bool dense = turn % 2;
+  const int64_t width = c->columns + 1;
+  table x = random_table(ctx, type, n, c->columns, dense, 1, &seed),
+        t = random_table(ctx, type, n, 1, !dense, 0.75, &seed),
+        a_x = random_table(ctx, type, n, c->columns, !dense, 1, &seed),
+        a_t = random_table(ctx, type, n, 1, dense, 1, &seed),
+        g = random_table(ctx, type, n, c->columns, dense, 1, &seed),
+        h = random_table(ctx, type, n, c->columns, !dense, 1, &seed), along[2], d_x[2], d_t[2],
+        g_x = result_table(ctx, type, n, c->columns, dense, false, &seed),
+        g_t = result_table(ctx, type, n, 1, dense, false, &seed);
+  double *all = joined(&x, &t), *a = joined(&a_x, &a_t), *by_y = plain(&g), *by_along = plain(&h),
+         *must = calloc((size_t)(n * c->columns + 1), sizeof *must),
+         *slope = calloc((size_t)(n * width + 1), sizeof *slope),
+         *both = calloc((size_t)(2 * c->columns), sizeof *both);
+  for (int64_t i = 0; i < n; i++) {
+    const scale_tangent one = {c, a + i * width};
+    slope_along(scale_row, c, all + i * width, one.a, width, c->columns, must + i * c->columns);
+    memcpy(both, by_y + i * c->columns, (size_t)c->columns * sizeof *both);
+    memcpy(both + c->columns, by_along + i * c->columns, (size_t)c->columns * sizeof *both);
+    double *d = differences(scale_both, &one, all + i * width, both, 1, width, 2 * c->columns);
+    memcpy(slope + i * width, d, (size_t)width * sizeof *d);
+    free(d);
+  }
+  for (int k = 0; k < 2; k++) {
+    seed = 47;
+    along[k] = result_table(ctx, type, n, c->columns, dense, false, &seed);
+    d_x[k] = result_table(ctx, type, n, c->columns, !dense, true, &seed);
+    d_t[k] = result_table(ctx, type, n, 1, dense, true, &seed);
+    OK(ctx, clb_row_scale_along(op, n, rows_of(&x), rows_of(&t), rows_of(&a_x), rows_of(&a_t),
+                                rows_of(&along[k])));
+    OK(ctx, clb_row_scale_reverse(op, n, rows_of(&x), rows_of(&t), rows_of(&a_x), rows_of(&a_t),
+                                  rows_of(&g), rows_of(&h), rows_of(&d_x[k]), rows_of(&d_t[k])));
+  }
+  double *x_slope = columns_of(slope, n, width, 0, c->columns),
+         *t_slope = columns_of(slope, n, width, c->columns, 1);
+  expect_rows(ctx, "row_scale along", &along[0], false, must, slope_error_of(type));
+  expect_rows(ctx, "row_scale reverse", &d_x[0], true, x_slope, slope_error_of(type));
+  expect_rows(ctx, "row_scale reverse by t", &d_t[0], true, t_slope, slope_error_of(type));
+  OK(ctx, clb_row_scale_backward(op, n, rows_of(&x), rows_of(&t), rows_of(&h), rows_of(&g_x),
+                                 rows_of(&g_t), false));
+  expect_adjoint(ctx, "row_scale", (const table *const[][2]){{&h, &along[0]}}, 1,
+                 (const table *const[][2]){{&g_x, &a_x}, {&g_t, &a_t}}, 2);
+  expect_same(ctx, &along[0], &along[1]);
+  expect_same(ctx, &d_x[0], &d_x[1]);
+  expect_same(ctx, &d_t[0], &d_t[1]);
+  drop_tables((table *[]){&x, &t, &a_x, &a_t, &g, &h, along, d_x, d_t, &g_x, &g_t}, 11);
+  double *numbers[] = {all, a, by_y, by_along, must, slope, both, x_slope, t_slope};
+  for (int k = 0; k < 9; k++) free(numbers[k]);
+}
+
+static void scales(void **state) {
+  clb_context *ctx = context(state);
+  static const int64_t columns[] = {1, 7, 89, 300}, rows[] = {0, 1, 5, 33};
+  EACH_TYPE((struct device *)*state, type)
+  for (int k = 0; k < 8; k++) {
+    const scale_case c = {columns[k / 2], k % 2};
+    clb_op *op;
+    OK(ctx, clb_row_scale_create(ctx, type, c.columns, c.reciprocal, &op));
+    OK(ctx, clb_layer_add_training(op));
+    for (int i = 0; i < 4; i++) scales_once(ctx, type, op, &c, rows[i], i + k);
+    clb_op_destroy(&op);
+  }
+}
+
+/* ---- mistakes, and targets ---- */
+
+static void refuses(void **state) {
+  clb_context *ctx = context(state);
+  clb_op *op;
+  uint64_t seed = 1;
+  table x = random_table(ctx, CLB_F32, 20, 4, true, 1, &seed);
+  const clb_rows rows = rows_of(&x), none = {0};
+  OK(ctx, clb_row_scale_create(ctx, CLB_F32, 4, false, &op));
+  NOT_OK(ctx, CLB_ERROR_ARGUMENT, "created without this",
+         clb_row_scale_along(op, 4, rows, rows, rows, rows, rows));
+  OK(ctx, clb_layer_add_training(op));
+  NOT_OK(ctx, CLB_ERROR_ARGUMENT, "buffer of a_t is NULL",
+         clb_row_scale_along(op, 4, rows, rows, rows, none, rows));
+  NOT_OK(ctx, CLB_ERROR_ARGUMENT, "buffer of d_t is NULL",
+         clb_row_scale_reverse(op, 4, rows, rows, rows, rows, rows, rows, rows, none));
+  clb_op_destroy(&op);
+  OK(ctx, clb_gather_create(ctx, CLB_F32, &op));
+  NOT_OK(ctx, CLB_ERROR_ARGUMENT, "pointwise has no passes of training",
+         clb_layer_add_training(op));
+  clb_op_destroy(&op);
+  assert_int_equal(clb_layer_add_training(NULL), CLB_ERROR_ARGUMENT);
+  drop(&x.a);
+}
+
+static void compiles(void **state) {
+  struct device *d = *state;
+  skip_where_sanitized(d->name);
+  clb_context *ctx = context(state);
+  EACH_TYPE(d, type) {
+    clb_op *op[1];
+    OK(ctx, clb_row_scale_create(ctx, type, 89, true, &op[0]));
+    for (int i = 0; i < 1; i++) {
+      OK(ctx, clb_layer_add_training(op[i]));
+      for (int pass = 0; pass < 4; pass++) assert_true(op[i]->kernel[pass]->binary.n > 0);
+      clb_op_destroy(&op[i]);
+    }
+  }
+}
+
+int main(void) {
+  static const named_test tests[] = {{"scales", scales, false}, {"refuses", refuses, false}};
+  return run_on_all("layer_along", tests, sizeof tests / sizeof *tests, compiles);
+}
