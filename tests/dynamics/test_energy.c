@@ -193,12 +193,12 @@ static void labels_all_or_none(void **state) {
   static const refusal wrong[] = {
       {"sodium.xyz", 1, "sodium.xyz, frame 2: atom 1 is Na, but model knows only H C O"},
       {"twice.xyz", 1, "twice.xyz, frame 3: "},
-      {"cut.xyz", 1, "cut.xyz, line 6: the file ends here, before atom 2 of 2"},
+      {"cut.xyz", 1, "cut.xyz, frame 2, line 6: the file ends here, before atom 2 of 2"},
       {"more.xyz", 1,
-       "more.xyz, line 4: the first line of a frame is the number of atoms, not 'H "},
-      {"thin.xyz", 1, "thin.xyz, line 5: the cell is only 0.4 Angstrom high"},
+       "more.xyz, frame 2, line 4: the first line of a frame is the number of atoms, not 'H "},
+      {"thin.xyz", 1, "thin.xyz, frame 2, line 5: the cell is only 0.4 Angstrom high"},
       {"box.gro", 1, "box.gro: only files of extended XYZ (.xyz, .extxyz) are read frame by frame"},
-      {"none.xyz", 1, "none.xyz: the file ends here, before the number of atoms"},
+      {"none.xyz", 1, "none.xyz, frame 1: the file ends here, before the number of atoms"},
       {"nowhere.xyz", 1, "nowhere.xyz: No such file"},
   };
   put_text("sodium.xyz", "1\n\nO 0 0 0\n1\n\nNa 0 0 0\n");

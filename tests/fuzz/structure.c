@@ -18,7 +18,7 @@ static bool read(void *user) {
   input *in = user;
   char error[1024];
   if (structure_read(in->path, &in->options, &in->s, error, sizeof error)) return true;
-  FUZZ_CHECK(!in->s.n && !in->s.positions && !in->s.numbers);
+  FUZZ_CHECK(!in->s.n && !in->s.positions && !in->s.numbers && !in->s.labels);
   warn("%s", error);
   return false;
 }
@@ -31,7 +31,17 @@ static void check(const structure *s) {
   for (int k = 0; k < 9; k++) FUZZ_CHECK(isfinite(s->cell[k / 3][k % 3]));
 }
 
-/* As `clebsch energy --frames all` does. */
+static void check_labels(const structure *s) {
+  const structure_labels *l = s->labels;
+  FUZZ_CHECK(!isinf(l->energy) && l->weight >= 0 && isfinite(l->weight));
+  for (int k = 0; k < 9; k++) {
+    const double x = l->stress[k], y = l->stress[k % 3 * 3 + k / 3];
+    FUZZ_CHECK(!isinf(x) && (isnan(x) ? isnan(y) : x == y));
+  }
+  for (int64_t i = 0; l->forces && i < 3 * s->n; i++) FUZZ_CHECK(!isinf(l->forces[i]));
+}
+
+/* As `clebsch energy --frames all` does, and `clebsch evaluate` with the labels. */
 static bool read_frames(void *user) {
   input *in = user;
   char error[1024] = "";
@@ -39,6 +49,7 @@ static bool read_frames(void *user) {
   structure_frames *f = structure_frames_open(in->path, &in->options, error, sizeof error);
   while (f && (found = structure_frames_next(f, &in->s)) == 1) {
     check(&in->s);
+    if (in->options.labels) check_labels(&in->s);
     structure_free(&in->s);
   }
   structure_frames_close(f);
@@ -94,6 +105,8 @@ static bool list(void *user) {
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
   static const fuzz_bounds reading = {1 << 20, 64}, listing_bounds = {64 << 20, 4096};
   input in = {.path = fuzz_file(data, n, FUZZ_ENDING), .options = {.atoms_only = n % 2}};
+  fuzz_run(&reading, n, read_frames, &in);
+  in.options.labels = n % 4 > 1;
   fuzz_run(&reading, n, read_frames, &in);
   if (!fuzz_run(&reading, n, read, &in)) return fuzz_done();
   check(&in.s);

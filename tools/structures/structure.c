@@ -5,7 +5,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "tools/structures/structure_reader.h"
+#include "tools/structures/structure_labels.h"
 
 typedef structure_reader reader;
 
@@ -86,14 +86,23 @@ static void close_reader(reader *r) {
   free(r);
 }
 
+/* An empty structure, to be filled. */
+static bool begin(reader *r, structure *s) {
+  *s = (structure){.labels = r->options->labels ? structure_labels_new() : NULL};
+  r->s = s;
+  r->capacity = r->force_capacity = 0;
+  r->unit = 1;
+  r->virial = NULL;
+  return s->labels || !r->options->labels || structure_fail(r, "out of memory");
+}
+
 bool structure_read(const char *path, const structure_options *options, structure *s, char *error,
                     size_t size) {
   bool (*read)(reader *) = format_of(path);
   *s = (structure){0};
   reader *r = open_reader(path, read, options, error, size);
   if (!r) return false;
-  r->s = s;
-  const bool good = read(r) && check_cell(r);
+  const bool good = begin(r, s) && read(r) && check_cell(r);
   close_reader(r);
   if (!good) structure_free(s);
   return good;
@@ -116,11 +125,8 @@ structure_frames *structure_frames_open(const char *path, const structure_option
 
 int structure_frames_next(structure_frames *f, structure *s) {
   reader *r = &f->r;
-  *s = (structure){0};
-  r->s = s;
-  r->capacity = 0;
-  r->unit = 1;
-  int found = structure_read_frame(r);
+  r->frame++;
+  int found = begin(r, s) ? structure_read_frame(r) : -1;
   const int64_t last = r->line_number;
   if (found == 1 && !check_cell(r)) found = -1;
   r->line_number = last;
@@ -135,5 +141,6 @@ void structure_frames_close(structure_frames *f) {
 void structure_free(structure *s) {
   free(s->positions);
   free(s->numbers);
+  structure_labels_free(s->labels);
   *s = (structure){0};
 }

@@ -10,6 +10,15 @@
 
 #include "models/atoms/elements.h"
 
+/* What a frame of extended XYZ says of its atoms (docs/training.md). NaN: not known. */
+typedef struct {
+  double energy;    /* eV */
+  double *forces;   /* [n][3], eV / Angstrom; NULL: none are known */
+  double stress[9]; /* eV / Angstrom^3, symmetric: dE/dstrain / volume */
+  double weight;    /* 0 or more; 1 where none is given */
+  char *type;       /* config_type; NULL where none is given */
+} structure_labels;
+
 typedef struct {
   int64_t n;
   double *positions; /* [n][3], Angstrom */
@@ -19,11 +28,13 @@ typedef struct {
   int64_t alternates; /* PDB: number of atoms skipped because they belong to an alternate location
                          of a residue */
   int64_t isotopes;   /* number of atoms called D or T, which are H in `numbers` */
+  structure_labels *labels; /* NULL unless the options want them */
 } structure;
 
 typedef struct {
   bool atoms_only;      /* of a PDB file ATOM records only, no HETATM */
   bool any_element;     /* an atom whose element is not known is not an error */
+  bool labels;          /* labels are read, and it is an error where they are wrong */
   const char *elements; /* "NAME=El,...": elements of atoms by name, or RESIDUE:NAME; NULL: none */
 } structure_options;
 

@@ -5,6 +5,7 @@
 #include <strings.h>
 
 #include "tools/structures/structure_ipi.h"
+#include "tools/structures/structure_labels.h"
 
 /* ---- entries ---- */
 
@@ -75,8 +76,7 @@ static int comment_next(structure_reader *r, char **at, comment_entry *e) {
 
 /* ---- values ---- */
 
-/* Numbers or flags: blanks, commas and brackets only separate them. */
-static void separate(char *value) {
+void comment_separate(char *value) {
   for (; *value; value++)
     if (strchr(",[](){}", *value)) *value = ' ';
 }
@@ -85,7 +85,7 @@ static bool read_flags(char *value, bool flags[3]) {
   const char *at = value;
   char field[STRUCTURE_FIELD];
   int n = 0;
-  separate(value);
+  comment_separate(value);
   for (const char *w; (w = structure_word(&at, field)); n++) {
     const bool yes = !strcasecmp(w, "T") || !strcasecmp(w, "true") || !strcmp(w, "1");
     if (n == 3 ||
@@ -104,6 +104,7 @@ typedef struct {
   char *value[KEYS];
   structure_ipi ipi;
   comment_hints hints;
+  comment_labels labels;
 } comment;
 
 static bool take_entry(structure_reader *r, comment *c, const comment_entry *e) {
@@ -112,7 +113,10 @@ static bool take_entry(structure_reader *r, comment *c, const comment_entry *e) 
   if (!e->value && (key == LATTICE || key == PROPERTIES))
     return structure_fail(r, "'%s' stands here without = and a value", e->key);
   if (!e->value) return structure_ipi_word(r, &c->ipi, e->key);
-  if (key == KEYS) return comment_look_at_units(e, c->hints.unit), true;
+  if (key == KEYS) {
+    comment_look_at_units(e, c->hints.unit);
+    return !r->s->labels || structure_label_take(r, &c->labels, e);
+  }
   if (c->value[key]) return structure_fail(r, "%s is there twice", keys[key]);
   c->value[key] = e->value;
   return true;
@@ -151,7 +155,7 @@ static bool read_lattice(structure_reader *r, comment *c) {
   char *value = c->value[LATTICE];
   if (!value) return true;
   if (c->ipi.form) return structure_fail(r, "there are two cells, Lattice and CELL");
-  separate(value);
+  comment_separate(value);
   if (structure_numbers(value, 9, r->s->cell[0]) != 9)
     return structure_fail(r, "Lattice is nine numbers in quotes, not '%.200s'", value);
   for (int d = 0; d < 3; d++) r->s->periodic[d] = true;
@@ -176,5 +180,5 @@ bool structure_comment(structure_reader *r, const char **properties) {
     return *c.hints.cell ? another_cell(r, &c.hints)
                          : structure_fail(r, "pbc says periodic, but there is no Lattice");
   *properties = c.value[PROPERTIES];
-  return true;
+  return !s->labels || structure_labels_read(r, &c.labels);
 }

@@ -10,6 +10,9 @@ typedef struct {
   char *key, *value;
 } comment_entry;
 
+/* Blanks instead of commas and brackets, which only separate numbers or flags. */
+void comment_separate(char *value);
+
 /* The quote or bracket that closes one; 0: it opens nothing. */
 char comment_closing(char open);
 

@@ -9,8 +9,10 @@
 #include <string.h>
 
 bool structure_fail(structure_reader *r, const char *format, ...) {
-  int n = snprintf(r->error, r->size, r->line_number ? "%s, line %lld: " : "%s: ", r->path,
-                   (long long)r->line_number);
+  char frame[40] = "", line[40] = "";
+  if (r->frame) snprintf(frame, sizeof frame, ", frame %lld", (long long)r->frame);
+  if (r->line_number) snprintf(line, sizeof line, ", line %lld", (long long)r->line_number);
+  const int n = snprintf(r->error, r->size, "%s%s%s: ", r->path, frame, line);
   va_list args;
   va_start(args, format);
   if (n >= 0 && (size_t)n < r->size) vsnprintf(r->error + n, r->size - (size_t)n, format, args);

@@ -14,8 +14,10 @@ typedef struct {
   FILE *file;
   const char *path;
   const structure_options *options;
-  int64_t line_number, capacity; /* capacity: in atoms */
-  int64_t cell_line;             /* that messages on the cell name; 0: none, there is one cell */
+  int64_t frame, line_number;       /* from 1; frame 0: only the first is read */
+  int64_t capacity, force_capacity; /* in atoms: of positions, of the labels' forces */
+  const char *virial;               /* the key of the labels' stress, if it is a virial yet */
+  int64_t cell_line;                /* that messages on the cell name; 0: none, there is one cell */
   structure *s;
   double unit; /* of the positions in the file, Angstrom */
   char *line;  /* the current line */
@@ -25,7 +27,7 @@ typedef struct {
   size_t size;
 } structure_reader;
 
-/* Sets the message, with the file and the line; returns false. */
+/* Sets the message, with the file, the frame and the line; returns false. */
 bool structure_fail(structure_reader *r, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 

@@ -4,12 +4,14 @@
 
 #include "tools/structures/structure_comment.h"
 #include "tools/structures/structure_elements.h"
+#include "tools/structures/structure_labels.h"
 
-enum { SPECIES, NUMBER, POS, USED };
+enum { SPECIES, NUMBER, POS, FORCES, REF_FORCES, USED };
 
 /* Columns of an atom's line, from 0; -1: it is not there. */
 typedef struct {
   int at[USED], all;
+  int force;  /* the first of the columns of forces; -1: there are none, or no labels are wanted */
   bool plain; /* without Properties: more columns may follow, and atomic numbers are symbols */
 } xyz_columns;
 
@@ -19,7 +21,11 @@ static const struct {
   const char *name;
   char type;
   int n;
-} used[USED] = {{"species", 'S', 1}, {"Z", 'I', 1}, {"pos", 'R', 3}};
+} used[USED] = {{"species", 'S', 1},
+                {"Z", 'I', 1},
+                {"pos", 'R', 3},
+                {"forces", 'R', 3}, /* and what follows only where labels are wanted */
+                {"REF_forces", 'R', 3}};
 
 /* "NAME:TYPE:COUNT", which *text passes; false: it is something else. */
 static bool next_property(const char **text, size_t *name, char *type, int *n) {
@@ -38,7 +44,8 @@ static bool next_property(const char **text, size_t *name, char *type, int *n) {
 
 /* "species:S:1:pos:R:3:...": names, types and widths. */
 static bool read_properties(structure_reader *r, const char *text, xyz_columns *c) {
-  *c = (xyz_columns){.at = {-1, -1, -1}};
+  const int names = r->s->labels ? USED : FORCES;
+  *c = (xyz_columns){.at = {-1, -1, -1, -1, -1}};
   while (*text) {
     const char *name = text;
     size_t bytes;
@@ -47,16 +54,17 @@ static bool read_properties(structure_reader *r, const char *text, xyz_columns *
     if (!next_property(&text, &bytes, &type, &n) || c->all > 1 << 24)
       return structure_fail(r, "Properties are name:type:count:..., type S, R, I or L, not '%.60s'",
                             name);
-    while (i < USED && (strlen(used[i].name) != bytes || strncasecmp(used[i].name, name, bytes)))
+    while (i < names && (strlen(used[i].name) != bytes || strncasecmp(used[i].name, name, bytes)))
       i++;
-    if (i < USED && (used[i].type != type || used[i].n != n))
+    if (i < names && (used[i].type != type || used[i].n != n))
       return structure_fail(r, "Properties say %s:%c:%d, which must be %s:%c:%d", used[i].name,
                             type, n, used[i].name, used[i].type, used[i].n);
-    if (i < USED && c->at[i] >= 0)
+    if (i < names && c->at[i] >= 0)
       return structure_fail(r, "Properties have %s twice", used[i].name);
-    if (i < USED) c->at[i] = c->all;
+    if (i < names) c->at[i] = c->all;
     c->all += n;
   }
+  c->force = c->at[REF_FORCES] >= 0 ? c->at[REF_FORCES] : c->at[FORCES];
   return ((c->at[SPECIES] >= 0 || c->at[NUMBER] >= 0) && c->at[POS] >= 0) ||
          structure_fail(r, "Properties lack species:S:1 (or Z:I:1) or pos:R:3");
 }
@@ -68,7 +76,7 @@ static bool read_comment(structure_reader *r, int64_t n, xyz_columns *c) {
   const bool types = !strncmp(r->line, "Atoms", 5);
   if (!structure_comment(r, &properties)) return false;
   if (properties && n) return read_properties(r, properties, c);
-  *c = (xyz_columns){{0, -1, 1}, 4, !types};
+  *c = (xyz_columns){{0, -1, 1, -1, -1}, 4, -1, !types};
   return true;
 }
 
@@ -93,28 +101,33 @@ static bool read_symbol(structure_reader *r, const xyz_columns *c, const char *w
   return true;
 }
 
+/* Whether k is one of three columns. */
+static bool one_of_three(int k, int first) { return first >= 0 && k >= first && k < first + 3; }
+
 static bool read_atom(structure_reader *r, const xyz_columns *c, const char *what) {
   char field[STRUCTURE_FIELD];
   const char *at = r->line;
   int32_t element = 0;
-  double x[3];
+  double x[3], force[3];
   for (int k = 0; k < c->all; k++) {
-    const bool coordinate = k >= c->at[POS] && k < c->at[POS] + 3,
+    const bool coordinate = one_of_three(k, c->at[POS]), of_force = one_of_three(k, c->force),
                symbol = k == c->at[SPECIES] || k == c->at[NUMBER];
     const char *word = at + strspn(at, " \t");
     if (!structure_skip_word(&at))
       return structure_fail(r, "%s has %d of %d columns", what, k, c->all);
-    if (!coordinate && !symbol) continue;
+    if (!coordinate && !of_force && !symbol) continue;
     if (!structure_word(&word, field))
       return structure_fail(r, "'%.60s...' is neither a number nor a symbol", word);
     if (symbol && !read_symbol(r, c, field, k == c->at[SPECIES] ? SPECIES : NUMBER, &element))
       return false;
     if (coordinate && !structure_number(field, &x[k - c->at[POS]]))
       return structure_fail(r, "'%s' is not a finite number", field);
+    if (of_force && !structure_label_number(field, &force[k - c->force]))
+      return structure_fail(r, "the force '%s' is neither a finite number nor nan", field);
   }
   if (!c->plain && at[strspn(at, " \t")])
     return structure_fail(r, "%s has more than %d columns", what, c->all);
-  return structure_add(r, element, x);
+  return structure_add(r, element, x) && (c->force < 0 || structure_label_force(r, force));
 }
 
 /* Behind the atoms ASE may write the periodic vectors as more of them: "VEC1 5 0 0". */
@@ -148,7 +161,7 @@ static bool read_frame(structure_reader *r, int64_t *n) {
     snprintf(what, sizeof what, "atom %lld of %lld", (long long)i + 1, (long long)*n);
     if (!structure_want_line(r, what) || !read_atom(r, &c, what)) return false;
   }
-  return read_vectors(r);
+  return read_vectors(r) && (!r->s->labels || structure_labels_end(r));
 }
 
 /* After the atoms there must be the next frame's number of atoms, or only blank lines. */
