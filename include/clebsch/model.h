@@ -185,9 +185,10 @@ typedef struct {
   const double *vectors;
   clb_buffer *vectors_buffer;
   /* Instead of vectors: positions of all atoms, [n_total][3], in host memory or in a buffer of
-     doubles. The list may then include pairs beyond r_max (a skin), which cost little: in every
-     call the host goes once through the pairs, and only those nearer than r_max are edges on the
-     device; if they are not those of the last call, they are sorted again. */
+     doubles. The list may then include pairs beyond r_max (a skin), which cost little: it stays on
+     the device, which finds in every call those nearer than r_max, and these are the edges. A
+     device without f64, or atoms that it cannot handle (two nearer than 0.001 Angstrom, more than
+     4096 neighbours), leave that to the host. */
   const double *positions;
   clb_buffer *positions_buffer;
   /* With positions: [n_total - n_local], the local atom of which a ghost is a periodic image: then

@@ -3,6 +3,9 @@
 
 #include "kernels/layers/layer.h"
 
+/* Of a distance that the device takes. */
+#define NEAREST_SQUARED 1e-6
+
 static ir_val real(ir_kernel *k, double x) { return ir_real(k, IR_F64, x); }
 static ir_val wide(ir_kernel *k, ir_val a) { return ir_cast(k, IR_I64, a); }
 static ir_val less(ir_kernel *k, ir_val a, ir_val b) { return ir_2(k, IR_LT, a, b); }
@@ -163,7 +166,7 @@ static void lower_sorted(ir_kernel *k, const clb_problem *p, const clb_schedule 
 
 typedef struct {
   finder w;
-  bool fills, ghosts;
+  bool fills, ghosts, pairs;                       /* ghosts: senders have rows */
   ir_val atoms, x, wrap, starts;                   /* in both steps */
   ir_val counts;                                   /* COUNT */
   ir_val before, base, senders, receivers, shifts; /* FILL */
@@ -172,6 +175,18 @@ typedef struct {
   spot at;                                         /* of the receiver */
   ir_val found, refused, looked, next;             /* variables; found, refused: by lane */
 } search;
+
+/* A listed pair's distance, squared. */
+static ir_val distance_of_pair(search *f, ir_val place, ir_val mask) {
+  ir_kernel *k = f->w.k;
+  const ir_val row = ir_mul(k, wide(k, ir_load(k, f->atoms, place, mask)), clb_i64(k, 3));
+  ir_val v[3];
+  for (int d = 0; d < 3; d++) {
+    const ir_val x = ir_load(k, f->w.positions, ir_add(k, row, clb_i64(k, d)), mask);
+    v[d] = ir_sub(k, x, f->at.x[d]);
+  }
+  return dot(k, v, v);
+}
 
 /* The distance from the receiver of the atom in a place, squared, as the host rounds it. */
 static ir_val distance(search *f, ir_val place, ir_val mask, const ir_val *by) {
@@ -206,6 +221,14 @@ static ir_val row_of(search *f, ir_val place, ir_val mask) {
   ir_kernel *k = f->w.k;
   return f->ghosts ? ir_load(k, f->rows, wide(k, ir_load(k, f->atoms, place, mask)), mask)
                    : IR_NONE;
+}
+
+/* Remembers what the lanes found; bad: the host must see to it. */
+static void count_edges(search *f, ir_val near, ir_val bad) {
+  ir_kernel *k = f->w.k;
+  const ir_val one = clb_i32(k, 1);
+  ir_set(k, f->found, ir_add(k, ir_get(k, f->found), ir_select(k, near, one, clb_i32(k, 0))));
+  ir_set(k, f->refused, ir_select(k, bad, one, ir_get(k, f->refused)));
 }
 
 /* Writes the edges of the lanes that found one, in the lanes' order. */
@@ -254,11 +277,38 @@ static void look_at(search *f, ir_val first, ir_val end, const ir_val *image) {
   const ir_val shift = shift_of(f, at, inside, image, &fits);
   if (f->fills) write_edges(f, at, near, shift, row);
   else {
-    const ir_val one = clb_i32(k, 1);
-    ir_val bad = ir_2(k, IR_OR, not(k, fits), less(k, square, real(k, 1e-6)));
+    ir_val bad = ir_2(k, IR_OR, not(k, fits), less(k, square, real(k, NEAREST_SQUARED)));
     if (f->ghosts) bad = ir_2(k, IR_OR, bad, same(k, row, clb_i32(k, CLB_CELL_NO_ROW)));
-    ir_set(k, f->found, ir_add(k, ir_get(k, f->found), ir_select(k, near, one, zero)));
-    ir_set(k, f->refused, ir_select(k, both(k, near, bad), one, ir_get(k, f->refused)));
+    count_edges(f, near, both(k, near, bad));
+  }
+  ir_end(k);
+}
+
+/* The last place that the receiver looks at; it refuses to look at more than it may. */
+static ir_val end_of(search *f, ir_val first, ir_val end) {
+  ir_kernel *k = f->w.k;
+  const ir_val looked = ir_add(k, ir_get(k, f->looked), ir_sub(k, end, first)),
+               most = clb_i32(k, CLB_CELL_LOOKED_AT), few = ir_2(k, IR_LE, looked, most);
+  ir_set(k, f->looked, ir_select(k, few, looked, ir_add(k, most, clb_i32(k, 1))));
+  return ir_select(k, few, end, first);
+}
+
+/* Goes through the pairs that are listed for the receiver. */
+static void look_at_pairs(search *f) {
+  ir_kernel *k = f->w.k;
+  const int32_t home = CLB_EDGE_SHIFTS / 2 * (1 + CLB_EDGE_SHIFTS * (1 + CLB_EDGE_SHIFTS));
+  const ir_val first = ir_load(k, f->starts, f->w.b.unit, IR_NONE),
+               next = ir_load(k, f->starts, ir_add(k, f->w.b.unit, clb_i64(k, 1)), IR_NONE),
+               end = f->fills ? next : end_of(f, first, next),
+               lot = ir_loop(k, first, end, clb_i32(k, f->w.b.s->lanes)),
+               place = ir_add(k, lot, f->lane), inside = less(k, place, end), at = wide(k, place);
+  const ir_val square = distance_of_pair(f, at, inside),
+               near = both(k, inside, less(k, square, f->squared));
+  if (f->fills) write_edges(f, at, near, clb_i32(k, home), row_of(f, at, near));
+  else {
+    const ir_val far = less(k, square, real(k, 1e300)),
+                 good = both(k, far, ir_2(k, IR_LE, real(k, NEAREST_SQUARED), square));
+    count_edges(f, near, both(k, inside, not(k, good)));
   }
   ir_end(k);
 }
@@ -279,13 +329,7 @@ static void look_along(search *f, ir_val slot, ir_val *image) {
   image[2] = image_of(w, 2, turn);
   const ir_val first = ir_load(k, f->starts, ir_add(k, row, a), IR_NONE);
   ir_val end = ir_load(k, f->starts, ir_add(k, row, b), IR_NONE);
-  if (!f->fills) {
-    const ir_val looked = ir_add(k, ir_get(k, f->looked), ir_sub(k, end, first)),
-                 most = clb_i32(k, CLB_CELL_LOOKED_AT);
-    const ir_val few = ir_2(k, IR_LE, looked, most);
-    ir_set(k, f->looked, ir_select(k, few, looked, ir_add(k, most, clb_i32(k, 1))));
-    end = ir_select(k, few, end, first);
-  }
+  if (!f->fills) end = end_of(f, first, end);
   look_at(f, first, end, image);
   ir_end(k);
 }
@@ -313,9 +357,10 @@ static void store_count(search *f) {
   ir_val sum = ir_add(k, ir_get(k, f->found), ir_mul(k, ir_get(k, f->refused), many));
   for (int d = f->w.b.s->lanes / 2; d; d /= 2) sum = ir_add(k, sum, ir_shuffle_xor(k, sum, d));
   const ir_val few = ir_2(k, IR_LE, ir_get(k, f->looked), clb_i32(k, CLB_CELL_LOOKED_AT)),
-               good = both(k, both(k, few, f->at.good),
-                           ir_2(k, IR_LE, sum, clb_i32(k, CLB_CELL_MAX_NEIGHBOURS)));
-  ir_store(k, f->counts, ir_add(k, wide(k, f->receiver), wide(k, f->lane)),
+               fit = both(k, few, ir_2(k, IR_LE, sum, clb_i32(k, CLB_CELL_MAX_NEIGHBOURS))),
+               good = f->pairs ? fit : both(k, fit, f->at.good),
+               to = f->pairs ? f->w.b.unit : wide(k, f->receiver);
+  ir_store(k, f->counts, ir_add(k, to, wide(k, f->lane)),
            less(k, f->lane, ir_add(k, zero, clb_i32(k, 1))),
            ir_select(k, good, sum, clb_i32(k, CLB_CELL_REFUSED)));
 }
@@ -327,34 +372,55 @@ static ir_val receives(search *f) {
   return both(k, less(k, wide(k, f->receiver), f->n_local), ir_2(k, IR_LE, clb_i32(k, 0), row));
 }
 
+static void take_buffers(search *f) {
+  ir_kernel *k = f->w.k;
+  f->atoms = ir_buffer(k, IR_I32, false);
+  if (!f->pairs) {
+    f->x = ir_buffer(k, IR_F64, false);
+    f->wrap = ir_buffer(k, IR_I32, false);
+  }
+  f->starts = ir_buffer(k, IR_I32, false);
+  if (f->fills) {
+    f->before = ir_buffer(k, IR_I32, false);
+    f->base = ir_buffer(k, IR_I32, false);
+    f->senders = ir_buffer(k, IR_I32, true);
+    f->receivers = ir_buffer(k, IR_I32, true);
+    f->shifts = ir_buffer(k, IR_I32, true);
+  } else f->counts = ir_buffer(k, IR_I32, true);
+  if (f->ghosts && (f->fills || !f->pairs)) f->rows = ir_buffer(k, IR_I32, false);
+  if (f->ghosts && !f->pairs) f->n_local = ir_scalar(k, IR_I64);
+  if (f->ghosts && f->fills) f->senders_as_atoms = ir_buffer(k, IR_I32, true);
+}
+
+/* The receiver, and where it is. Counts beyond the last atom's are those of no pairs of it. */
+static void find_receiver(search *f) {
+  ir_kernel *k = f->w.k;
+  if (!f->pairs) {
+    f->receiver = ir_load(k, f->atoms, f->w.b.unit, IR_NONE);
+    load_grid(&f->w, wide(k, f->receiver), IR_NONE);
+    f->at = locate(&f->w, f->receiver, IR_NONE);
+    f->squared = number(&f->w, CLB_CELL_SQUARED, 0);
+    return;
+  }
+  const ir_val atom = ir_2(k, IR_MIN, f->w.b.unit, ir_sub(k, f->w.n, clb_i64(k, 1))),
+               row = ir_mul(k, atom, clb_i64(k, 3));
+  f->receiver = ir_cast(k, IR_I32, atom);
+  for (int d = 0; d < 3; d++)
+    f->at.x[d] = ir_load(k, f->w.positions, ir_add(k, row, clb_i64(k, d)), IR_NONE);
+  f->squared = ir_load(k, f->w.grids, clb_i64(k, CLB_CELL_SQUARED), IR_NONE);
+}
+
 static void lower_search(ir_kernel *k, const clb_problem *p, const clb_schedule *s) {
   const bool fills = p->cell_list.step == CLB_CELL_FILL,
-             ghosts = p->cell_list.atoms == CLB_CELL_GHOSTS;
-  search f = {.fills = fills, .ghosts = ghosts};
+             pairs = p->cell_list.atoms == CLB_CELL_PAIRS,
+             ghosts = pairs || p->cell_list.atoms == CLB_CELL_GHOSTS;
+  search f = {.fills = fills, .ghosts = ghosts, .pairs = pairs};
   begin(&f.w, k, fills ? "cell_fill" : "cell_count", p, s);
-  f.atoms = ir_buffer(k, IR_I32, false);
-  f.x = ir_buffer(k, IR_F64, false);
-  f.wrap = ir_buffer(k, IR_I32, false);
-  f.starts = ir_buffer(k, IR_I32, false);
-  if (fills) {
-    f.before = ir_buffer(k, IR_I32, false);
-    f.base = ir_buffer(k, IR_I32, false);
-    f.senders = ir_buffer(k, IR_I32, true);
-    f.receivers = ir_buffer(k, IR_I32, true);
-    f.shifts = ir_buffer(k, IR_I32, true);
-  } else f.counts = ir_buffer(k, IR_I32, true);
-  if (ghosts) {
-    f.rows = ir_buffer(k, IR_I32, false);
-    f.n_local = ir_scalar(k, IR_I64);
-    if (fills) f.senders_as_atoms = ir_buffer(k, IR_I32, true);
-  }
+  take_buffers(&f);
   clb_layer_start(&f.w.b);
   f.lane = s->lanes > 1 ? ir_lane(k) : clb_i32(k, 0);
   f.own = ir_cast(k, IR_I32, f.w.b.unit);
-  f.receiver = ir_load(k, f.atoms, f.w.b.unit, IR_NONE);
-  load_grid(&f.w, wide(k, f.receiver), IR_NONE);
-  f.at = locate(&f.w, f.receiver, IR_NONE);
-  f.squared = number(&f.w, CLB_CELL_SQUARED, 0);
+  find_receiver(&f);
   if (fills) {
     const ir_val row = ir_2(k, IR_DIV, f.receiver, clb_i32(k, CLB_CELL_ROW));
     f.next = ir_var(k,
@@ -366,9 +432,12 @@ static void lower_search(ir_kernel *k, const clb_problem *p, const clb_schedule 
     f.refused = ir_var(k, clb_i32(k, 0), false);
     f.looked = ir_var(k, clb_i32(k, 0), true);
   }
-  if (ghosts) ir_if(k, receives(&f));
-  look_around(&f);
-  if (ghosts) ir_end(k);
+  if (pairs) look_at_pairs(&f);
+  else {
+    if (ghosts) ir_if(k, receives(&f));
+    look_around(&f);
+    if (ghosts) ir_end(k);
+  }
   if (!fills) store_count(&f);
   clb_layer_finish(&f.w.b);
 }
@@ -376,7 +445,8 @@ static void lower_search(ir_kernel *k, const clb_problem *p, const clb_schedule 
 /* ---- the kind ---- */
 
 static clb_status check(const clb_problem *p, const clb_limits *limits, clb_error_sink *error) {
-  if (p->cell_list.step < 0 || p->cell_list.step >= CLB_CELL_STEPS)
+  const int first = p->cell_list.atoms == CLB_CELL_PAIRS ? CLB_CELL_COUNT : CLB_CELL_SLOTS;
+  if (p->cell_list.step < first || p->cell_list.step >= CLB_CELL_STEPS)
     return clb_fail(error, CLB_ERROR_INTERNAL, "cell_list: there is no step %d",
                     (int)p->cell_list.step);
   return limits->f64 ? CLB_OK
@@ -400,7 +470,7 @@ static void lower(const clb_problem *p, const clb_schedule *s, ir_kernel *k) {
 
 static void print(const clb_problem *p, clb_text *out) {
   static const char *const names[] = {"slots", "sorted", "count", "fill"};
-  static const char *const of[] = {"", " of many", " with ghosts"};
+  static const char *const of[] = {"", " of many", " with ghosts", " of pairs"};
   clb_text_add(out, "%s%s", names[p->cell_list.step], of[p->cell_list.atoms]);
 }
 

@@ -25,7 +25,11 @@
    With ghosts, atoms that are only senders, these end with the row of each atom's features (or
    CLB_CELL_ABSENT, CLB_CELL_NO_ROW), the number of local atoms (i64), and in FILL, whose senders
    are rows then, with out the senders as atoms.
-   Buffers hold int32 unless said otherwise. Units are chunks of lanes, in COUNT and FILL places. */
+   Of listed pairs there are COUNT and FILL alone, on places of receivers: sender in each place,
+   first place of each receiver (also of counts that there are beyond the last one, without any),
+   then out counts; or edges before each atom and row, out senders, receivers and shifts, rows, out
+   senders as atoms. Buffers hold int32 unless said otherwise. Units are chunks of lanes, in COUNT
+   and FILL places. */
 typedef enum {
   CLB_CELL_SLOTS,
   CLB_CELL_SORTED,
@@ -35,8 +39,8 @@ typedef enum {
 } clb_cell_list_step;
 
 /* One system of atoms; many, each with a grid of its own; one of which the last atoms are ghosts,
-   which are only senders. */
-typedef enum { CLB_CELL_ONE, CLB_CELL_MANY, CLB_CELL_GHOSTS } clb_cell_atoms;
+   which are only senders; the same, where pairs to look at are listed and there is no grid. */
+typedef enum { CLB_CELL_ONE, CLB_CELL_MANY, CLB_CELL_GHOSTS, CLB_CELL_PAIRS } clb_cell_atoms;
 
 /* What the host makes of a grid: cell [3][3], reciprocal [3][3], low, per_unit, bins, reach, slots,
    folds (1 where there are none), whether periodic, turns and images (multiples of slots and folds

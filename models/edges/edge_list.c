@@ -53,10 +53,7 @@ clb_status clb_edges_of_caller(clb_edge_list *l, const clb_model_edges *e, clb_m
   clb_neighbours_forget(&l->between);
   given(l, e);
   if (e->search) return clb_edges_of_locals(l, e, found);
-  if (clb_edges_are_pairs(e)) {
-    l->source = CLB_EDGES_PAIRS;
-    return clb_edges_among_pairs(l, e, found);
-  }
+  if (clb_edges_are_pairs(e)) return clb_edges_among_pairs(l, e, found);
   l->source = CLB_EDGES_GIVEN;
   l->same = e->same_graph;
   *found = *e;

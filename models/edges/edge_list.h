@@ -19,9 +19,10 @@ typedef enum {
   CLB_EDGES_DEVICE, /* between atoms: found on the device, which has shifts and makes vectors */
   CLB_EDGES_MANY,   /* between atoms of many systems, found on the device: the same */
   CLB_EDGES_GIVEN,  /* a caller's, with their vectors */
-  CLB_EDGES_PAIRS,  /* a caller's pairs of positions, or pairs found on the host among its atoms, of
-                       which those within the cutoff are edges */
-  CLB_EDGES_LOCAL   /* of a caller's local atoms: found on the device, which makes vectors */
+  CLB_EDGES_PAIRS,  /* of a caller's local atoms: the pairs within the cutoff, of its list or found
+                       on the host, which makes vectors */
+  CLB_EDGES_LOCAL   /* of a caller's local atoms: found on the device, also among listed pairs; it
+                       makes vectors */
 } clb_edge_source;
 
 /* What a caller's local atoms and ghosts are, until they change. */
@@ -30,21 +31,24 @@ typedef struct {
   int64_t row_capacity;
   clb_neighbours around; /* on the host, without a skin */
   clb_cell_grid grid;
-  clb_cell_list *search; /* on the device; NULL: not needed yet */
+  /* On the device; NULL: not needed yet. Of those found in a grid, and those among listed pairs. */
+  clb_cell_list *search, *filter;
   clb_buffer *rows;      /* row, on the device */
   clb_buffer *senders;   /* of each edge, as atoms */
   clb_buffer *positions; /* f64 [n_total][3]: the caller's, or those of the list */
 } clb_caller_atoms;
 
-/* Pairs of a caller's list, whose atoms are there, and those within the cutoff. */
+/* Pairs of a caller's list, whose atoms are there, by receiver, and those within the cutoff, which
+   the host finds where the device does not. */
 typedef struct {
   int64_t n;
-  int32_t *sender, *receiver, *row; /* [n]; row: of the sender's features */
+  int32_t *start, *sender;      /* where those of a receiver begin, as in cell_list.h; [n] */
+  clb_buffer *starts, *senders; /* the same, on the device */
   int64_t n_kept;
   int32_t *kept[2];  /* [n_kept]: rows and receivers of the edges */
   double *vectors;   /* [n_kept][3] */
   double *positions; /* [n_total][3], if they come from a buffer */
-  int64_t capacity, atom_capacity;
+  int64_t start_capacity, sender_capacity, kept_capacity[2], vector_capacity, position_capacity;
 } clb_caller_pairs;
 
 typedef struct {
@@ -121,16 +125,27 @@ clb_status clb_edges_among_pairs(clb_edge_list *l, const clb_model_edges *e,
 clb_status clb_edges_of_locals(clb_edge_list *l, const clb_model_edges *e, clb_model_edges *found);
 clb_status clb_edges_write_local(clb_edge_list *l, const clb_model_edges *found, clb_graph *graph);
 void clb_caller_atoms_free(clb_caller_atoms *a);
+void clb_caller_pairs_free(clb_caller_pairs *p);
 /* Where the features of a caller's atoms are; checks species and images. */
 clb_status clb_edges_set_rows(clb_edge_list *l, const clb_model_edges *e);
-/* Those of n pairs of a caller's atoms that are there, and then those of them within the cutoff. */
+/* The same on the device, if it has local atoms to find edges of. */
+clb_status clb_edges_put_rows(clb_edge_list *l, const clb_model_edges *e);
+/* Edges on the device, of CLB_EDGES_LOCAL: their number, -1 if it leaves them to the host; of a
+   list that was given its rows, grid NULL or atoms to look at. */
+clb_status clb_edges_count_local(clb_edge_list *l, const clb_model_edges *e, clb_cell_list *list,
+                                 const clb_cell_grid *grid, int64_t n, int64_t *n_edges);
+void clb_edges_found_local(clb_edge_list *l, const clb_model_edges *e, int64_t n_edges,
+                           clb_model_edges *found);
+/* Those of n pairs of a caller's atoms that are there, by receiver; and those of them within the
+   cutoff, on the host. */
 clb_status clb_edges_take_pairs(clb_edge_list *l, const clb_model_edges *e, int64_t n,
                                 const int32_t *senders, const int32_t *receivers);
 clb_status clb_edges_near_pairs(clb_edge_list *l, const clb_model_edges *e, const double *positions,
                                 clb_model_edges *found);
-/* Room for pairs and positions; old contents are lost. */
-clb_status clb_edges_reserve_pairs(clb_edge_list *l, int64_t pairs, int64_t atoms);
-void clb_caller_pairs_free(clb_caller_pairs *p);
+/* Room for n pairs in `kept`; old contents are lost. */
+clb_status clb_edges_reserve_kept(clb_edge_list *l, int64_t n);
+/* A caller's positions on the host; NULL: there are no atoms. */
+clb_status clb_edges_read_positions(clb_edge_list *l, const clb_model_edges *e, const double **x);
 /* At least n rows of these bytes, after waiting for work that may use the buffer. */
 clb_status clb_edges_reserve(clb_context *ctx, clb_buffer **buffer, int64_t n, uint64_t bytes);
 

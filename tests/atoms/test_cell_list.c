@@ -284,6 +284,114 @@ static void leaves(void **state) {
   clb_cell_list_destroy(&list);
 }
 
+/* ---- listed pairs ---- */
+
+enum { MAX_LISTED = 60000 };
+typedef struct {
+  int64_t n_local, n_total, n_pairs;
+  double x[3 * 2048];
+  int32_t row[2048], starts[4096], senders[MAX_LISTED];
+} pair_list;
+
+/* Each local atom's own number of pairs, of any atoms but itself, some of them twice. */
+static void random_pairs(uint64_t *seed, pair_list *p) {
+  p->n_pairs = 0;
+  for (int64_t i = 0; i < 3 * p->n_total; i++) p->x[i] = between(seed, 0, 9);
+  for (int64_t i = 0; i < p->n_total; i++) p->row[i] = (int32_t)(7 * i % 4099);
+  for (int64_t r = 0; r < clb_cell_list_starts(p->n_local); r++) {
+    p->starts[r] = (int32_t)p->n_pairs;
+    const int64_t n = r < p->n_local && p->n_total > 1 ? (int64_t)between(seed, 0, 60) : 0;
+    for (int64_t i = 0; i < n && r % 5 != 3; i++) {
+      const int32_t s = (int32_t)between(seed, 0, (double)p->n_total - 1e-6);
+      if (s != r) p->senders[p->n_pairs++] = s;
+    }
+  }
+}
+
+static int64_t count_pairs(clb_context *ctx, clb_cell_list *list, const pair_list *p, double cutoff,
+                           clb_buffer **b) {
+  const void *from[] = {p->row, p->starts, p->senders, p->x};
+  const int64_t bytes[] = {4 * p->n_total, 4 * clb_cell_list_starts(p->n_local), 4 * p->n_pairs,
+                           24 * p->n_total};
+  int64_t n = -2;
+  for (int i = 0; i < 4; i++) {
+    OK(ctx, clb_buffer_create(ctx, (uint64_t)bytes[i] + 1, &b[i]));
+    if (bytes[i]) OK(ctx, clb_buffer_write(b[i], 0, from[i], (uint64_t)bytes[i]));
+  }
+  clb_cell_list_set_pairs(list, b[0], b[1], b[2]);
+  OK(ctx, clb_cell_list_count(list, NULL, cutoff, p->n_local, b[3], &n));
+  return n;
+}
+
+static void check_pairs(clb_context *ctx, clb_cell_list *list, const pair_list *p, double cutoff) {
+  static int32_t must[4][MAX_LISTED];
+  static const char *const names[] = {"rows", "receivers", "shifts", "senders"};
+  const int32_t home[3] = {0, 0, 0};
+  clb_buffer *b[4], *out[4];
+  clb_memory memory[4];
+  int64_t n = 0;
+  for (int64_t r = 0; r < p->n_local; r++)
+    for (int32_t i = p->starts[r]; i < p->starts[r + 1]; i++) {
+      double square = 0;
+      for (int k = 0; k < 3; k++) {
+        const double v = p->x[3 * p->senders[i] + k] - p->x[3 * r + k];
+        square += v * v;
+      }
+      if (square >= cutoff * cutoff) continue;
+      must[0][n] = p->row[p->senders[i]], must[1][n] = (int32_t)r;
+      must[2][n] = clb_edge_shift(home), must[3][n++] = p->senders[i];
+    }
+  assert_int_equal(count_pairs(ctx, list, p, cutoff, b), n);
+  for (int i = 0; i < 4; i++) memory[i] = guarded(ctx, n, &out[i]);
+  OK(ctx, clb_cell_list_fill(list, &memory[0], &memory[1], &memory[2], &memory[3]));
+  for (int i = 0; i < 4; i++) {
+    expect_list(ctx, out[i], n, must[i], names[i]);
+    clb_buffer_destroy(&out[i]);
+    clb_buffer_destroy(&b[i]);
+  }
+}
+
+static void leaves_pairs(clb_context *ctx, clb_cell_list *list, const pair_list *p) {
+  clb_buffer *b[4];
+  assert_int_equal(count_pairs(ctx, list, p, 3, b), -1);
+  for (int i = 0; i < 4; i++) clb_buffer_destroy(&b[i]);
+}
+
+/* Those within the cutoff of a list, in its order: more than a row of counts, an atom, no pairs;
+   and what is left to the host. */
+static void pairs(void **state) {
+  static const int64_t sizes[][2] = {{1, 1}, {1, 2}, {13, 40}, {256, 256}, {257, 300}, {801, 1203}};
+  static pair_list p;
+  clb_context *ctx = context(state);
+  clb_cell_list *list;
+  uint64_t seed = 19;
+  OK(ctx, clb_cell_list_create(ctx, CLB_CELL_PAIRS, &list));
+  for (int i = 0; i < (interprets(state) ? 5 : 6); i++) {
+    p.n_local = sizes[i][0], p.n_total = sizes[i][1];
+    random_pairs(&seed, &p);
+    check_pairs(ctx, list, &p, between(&seed, 1, 8));
+  }
+  p.n_local = 13, p.n_total = 40;
+  random_pairs(&seed, &p);
+  assert_true(p.n_pairs > 100);
+  const double x = p.x[3 * p.senders[0]], *near = p.x + 3 * (p.starts[1] ? 0 : 1);
+  p.x[3 * p.senders[0]] = NAN;
+  leaves_pairs(ctx, list, &p);
+  p.x[3 * p.senders[0]] = x;
+  check_pairs(ctx, list, &p, 3);
+  for (int k = 0; k < 3; k++) p.x[3 * p.senders[0] + k] = near[k] + 4e-4;
+  leaves_pairs(ctx, list, &p);
+  p.n_local = 1, p.n_total = 2, p.n_pairs = CLB_CELL_MAX_NEIGHBOURS + 1;
+  for (int k = 0; k < 6; k++) p.x[k] = k;
+  for (int64_t i = 0; i < p.n_pairs; i++) p.senders[i] = 1;
+  for (int64_t r = 0; r < clb_cell_list_starts(1); r++) p.starts[r] = r ? (int32_t)p.n_pairs : 0;
+  for (int k = 0; k < 3; k++) p.x[3 + k] = p.x[k] + 1;
+  leaves_pairs(ctx, list, &p);
+  for (int64_t r = 1; r < clb_cell_list_starts(1); r++) p.starts[r]--;
+  check_pairs(ctx, list, &p, 3);
+  clb_cell_list_destroy(&list);
+}
+
 static void compiles(void **state) {
   const struct device *d = *state;
   if (SANITIZED && !strncmp(d->name, "level_zero", 10))
@@ -357,6 +465,7 @@ int main(int argc, char **argv) {
                                      {"shapes", shapes, false},
                                      {"many_systems", many_systems, false},
                                      {"many", many, false},
-                                     {"leaves", leaves, false}};
+                                     {"leaves", leaves, false},
+                                     {"pairs", pairs, false}};
   return run_on_all("cell_list", tests, sizeof tests / sizeof *tests, compiles);
 }

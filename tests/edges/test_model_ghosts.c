@@ -4,10 +4,11 @@
 
 /* ---- all kinds of models, both ways, moved atoms ---- */
 
-/* In blocks of so many atoms, if it is not 0. */
-static void same_as_atoms(const char *device, int which, clb_dtype precision, int64_t block) {
-  opened o = open_made(
-             device, which,
+/* In blocks of so many atoms, if it is not 0. Limits: not NULL: in place of the device's. */
+static void same_as_atoms_with(const char *device, const clb_limits *limits, int which,
+                               clb_dtype precision, int64_t block) {
+  opened o = open_made_as(
+             device, limits, which,
              &(clb_model_options){.dtype = precision, .knots = CLB_NO_KNOTS, .block_atoms = block}),
          other = open_made(device, which,
                            &(clb_model_options){.dtype = precision, .knots = CLB_NO_KNOTS});
@@ -15,6 +16,7 @@ static void same_as_atoms(const char *device, int which, clb_dtype precision, in
   clb_model_info info;
   assert_int_equal(clb_model_describe(o.model, &info), CLB_OK);
   const atom_set before = a;
+  const clb_edge_source source = o.ctx->device->limits.f64 ? CLB_EDGES_LOCAL : CLB_EDGES_PAIRS;
   for (int images = 0; images < 2; images++) {
     a = before;
     ghost_set *g = ghosts_of(&a, info.r_max + 0.6);
@@ -26,6 +28,7 @@ static void same_as_atoms(const char *device, int which, clb_dtype precision, in
       place(g, &a);
       ghost_result *r = compute(&o, &call);
       assert_true(o.model->net.n_edges < g->n_pairs);
+      assert_int_equal(o.model->edges.source, source);
       if (step == 1) assert_int_equal(o.model->net.n_edges, edges);
       const computed c = of_atoms(g, r, a.cell);
       for (int64_t i = 3 * g->n; images && i < 3 * g->n_total; i++) assert_true(r->forces[i] == 0);
@@ -41,6 +44,20 @@ static void same_as_atoms(const char *device, int which, clb_dtype precision, in
   }
   close_model(&other);
   close_model(&o);
+}
+
+static void same_as_atoms(const char *device, int which, clb_dtype precision, int64_t block) {
+  same_as_atoms_with(device, NULL, which, precision, block);
+}
+
+/* A device without double precision leaves all pairs to the host. */
+static void without_f64(void **state) {
+  (void)state;
+  opened o = open_made("cpu:interpreter", 0, NULL);
+  clb_limits limits = o.ctx->device->limits;
+  limits.f64 = false;
+  close_model(&o);
+  same_as_atoms_with("cpu:interpreter", &limits, 0, CLB_F32, 0);
 }
 
 static void on_device(const clb_device_info *info, void *user) {
@@ -100,6 +117,60 @@ static void buffers(void **state) {
   free(g);
   free(wanted);
   free(r);
+  close_model(&o);
+}
+
+/* Pairs that are too near for the device are the host's, and again the device's in the next step:
+   results are those of a model that knows nothing of the steps before. */
+static void close_atoms(void **state) {
+  (void)state;
+  opened o = open_made("cpu:threads=2", 0, &f64);
+  atom_set a = random_atoms(6, 3, true, 24);
+  for (int k = 0; k < 3; k++) a.positions[3 + k] = a.positions[k];
+  a.positions[3] += 8e-4;
+  ghost_set *g = ghosts_of(&a, 4.2);
+  clb_model_edges call = call_of(g, true);
+  const clb_model_edges anew = call;
+  for (int step = 0; step < 5; step++, call.same_graph = 1) {
+    place(g, &a);
+    opened other = open_made("cpu:threads=2", 0, &f64);
+    ghost_result *r = compute(&o, &call), *must = compute(&other, &anew);
+    assert_int_equal(o.model->edges.source, step % 2 ? CLB_EDGES_LOCAL : CLB_EDGES_PAIRS);
+    assert_int_equal(o.model->net.n_edges, other.model->net.n_edges);
+    close_to("energy", 1, &r->energy, &must->energy, 1e-11 * (1 + fabs(must->energy)));
+    close_to("forces", 3 * g->n_total, r->forces, must->forces,
+             1e-11 * (1 + largest(3 * g->n, must->forces)));
+    a.positions[3] += step % 2 ? -0.5 : 0.5;
+    free(r);
+    free(must);
+    close_model(&other);
+  }
+  free(g);
+  close_model(&o);
+}
+
+/* The list in any order: that of a receiver's pairs is the order of its sum. */
+static void shuffled(void **state) {
+  (void)state;
+  opened o = open_made("cpu:interpreter", 1, &f64);
+  const atom_set a = random_atoms(6, made_models[1].n_species, true, 31);
+  ghost_set *g = ghosts_of(&a, 3.6);
+  const clb_model_edges call = call_of(g, true);
+  ghost_result *must = compute(&o, &call);
+  uint64_t seed = 5;
+  for (int64_t i = g->n_pairs - 1; i > 0; i--) {
+    const int64_t j = (int64_t)((test_random(&seed) + 1) / 2 * (double)i);
+    const int32_t s = g->senders[i], r = g->receivers[i];
+    g->senders[i] = g->senders[j], g->receivers[i] = g->receivers[j];
+    g->senders[j] = s, g->receivers[j] = r;
+  }
+  ghost_result *r = compute(&o, &call);
+  close_to("energy", 1, &r->energy, &must->energy, 1e-11 * (1 + fabs(must->energy)));
+  close_to("forces", 3 * g->n_total, r->forces, must->forces,
+           1e-11 * (1 + largest(3 * g->n, must->forces)));
+  free(r);
+  free(must);
+  free(g);
   close_model(&o);
 }
 
@@ -245,9 +316,10 @@ static void refused(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(positions), cmocka_unit_test(every_device),
-                                     cmocka_unit_test(buffers),   cmocka_unit_test(counted),
-                                     cmocka_unit_test(absent),    cmocka_unit_test(nothing),
-                                     cmocka_unit_test(refused)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(positions),   cmocka_unit_test(every_device),
+                                     cmocka_unit_test(without_f64), cmocka_unit_test(close_atoms),
+                                     cmocka_unit_test(shuffled),    cmocka_unit_test(buffers),
+                                     cmocka_unit_test(counted),     cmocka_unit_test(absent),
+                                     cmocka_unit_test(nothing),     cmocka_unit_test(refused)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

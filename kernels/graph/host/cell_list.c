@@ -18,6 +18,7 @@ struct clb_cell_list {
   const clb_buffer *positions; /* of them */
   const clb_buffer *rows;      /* with ghosts, and n_local */
   int64_t n_local;
+  const clb_buffer *starts, *senders; /* of pairs */
 };
 
 static clb_status no_memory(clb_context *ctx) {
@@ -30,7 +31,8 @@ static clb_status compile(clb_cell_list *l) {
   const clb_kernel_kind *kind = clb_kernel_kinds[CLB_CELL_LIST];
   clb_problem *p = calloc(1, sizeof *p);
   clb_status s = p ? CLB_OK : no_memory(l->ctx);
-  for (int step = 0; step < CLB_CELL_STEPS && !s; step++) {
+  for (int step = l->kind == CLB_CELL_PAIRS ? CLB_CELL_COUNT : 0; step < CLB_CELL_STEPS && !s;
+       step++) {
     clb_schedule schedule;
     ir_kernel k;
     p->kind = CLB_CELL_LIST;
@@ -99,9 +101,9 @@ static clb_status grow_grids(clb_cell_list *l, int64_t n) {
 
 static clb_status grow(clb_cell_list *l, int64_t n) {
   if (n <= l->capacity) return CLB_OK;
-  const int64_t all = n + n / 8, rows = rows_of(all);
-  const uint64_t bytes[BUFFERS] = {[PLACES] = (uint64_t)all * 24,
-                                   [WRAPS] = (uint64_t)all * 12,
+  const int64_t all = n + n / 8, rows = rows_of(all), places = l->kind == CLB_CELL_PAIRS ? 0 : all;
+  const uint64_t bytes[BUFFERS] = {[PLACES] = (uint64_t)places * 24,
+                                   [WRAPS] = (uint64_t)places * 12,
                                    [COUNTS] = (uint64_t)rows * CLB_CELL_ROW * 4,
                                    [SUMS] = (uint64_t)rows * 4,
                                    [SYSTEMS] = l->kind == CLB_CELL_MANY ? (uint64_t)all * 4 : 0};
@@ -120,7 +122,7 @@ static clb_status grow(clb_cell_list *l, int64_t n) {
 }
 
 /* The kernels' form of a grid; false: numbers beyond int32. */
-static bool describe(const clb_cell_grid *g, double radius, double *to) {
+static bool describe(const clb_cell_grid *g, double *to) {
   const int64_t most = INT32_MAX / 2;
   for (int d = 0; d < 3; d++) {
     const int64_t folds = g->folds[d] ? g->folds[d] : 1,
@@ -143,7 +145,6 @@ static bool describe(const clb_cell_grid *g, double radius, double *to) {
     to[CLB_CELL_TURNS + d] = (double)turns;
     to[CLB_CELL_IMAGES + d] = (double)images;
   }
-  to[CLB_CELL_SQUARED] = radius * radius;
   return clb_cell_grid_slots(g) < INT32_MAX;
 }
 
@@ -177,8 +178,23 @@ void clb_cell_list_set_rows(clb_cell_list *l, const clb_buffer *rows, int64_t n_
   l->rows = rows, l->n_local = n_local;
 }
 
+int64_t clb_cell_list_starts(int64_t n_local) { return rows_of(n_local) * CLB_CELL_ROW + 1; }
+
+void clb_cell_list_set_pairs(clb_cell_list *l, const clb_buffer *rows, const clb_buffer *starts,
+                             const clb_buffer *senders) {
+  l->rows = rows, l->starts = starts, l->senders = senders;
+}
+
+static clb_status count_pairs(clb_cell_list *l) {
+  clb_memory_discard(&l->memory[COUNTS]);
+  clb_memory_discard(&l->memory[SUMS]);
+  return launch(l, CLB_CELL_COUNT, rows_of(l->n) * CLB_CELL_ROW,
+                (const clb_memory *[]){&l->senders->memory, &l->starts->memory, &l->memory[COUNTS]},
+                3, 0);
+}
+
 /* The atoms in the order of their slots, and how many neighbours each has. */
-static clb_status count(clb_cell_list *l, int64_t n_slots) {
+static clb_status count_around(clb_cell_list *l, int64_t n_slots) {
   const clb_buffer *b = l->atoms->buffer;
   const int64_t counts = rows_of(l->n) * CLB_CELL_ROW;
   const clb_memory *slots[] = {&b[CLB_GRAPH_RECEIVERS].memory}, *order = &b[CLB_GRAPH_EDGE].memory,
@@ -191,12 +207,18 @@ static clb_status count(clb_cell_list *l, int64_t n_slots) {
   if (!s)
     s = launch(l, CLB_CELL_SORTED, chunks(l, CLB_CELL_SORTED, counts),
                (const clb_memory *[]){order, places, wraps, NULL, numbers}, 5, counts);
-  if (!s)
-    s = launch(l, CLB_CELL_COUNT, l->n,
-               (const clb_memory *[]){order, places, wraps, starts, numbers, rows_memory(l), NULL},
-               l->kind == CLB_CELL_GHOSTS ? 7 : 5, l->n_local);
+  return s ? s
+           : launch(l, CLB_CELL_COUNT, l->n,
+                    (const clb_memory *[]){order, places, wraps, starts, numbers, rows_memory(l),
+                                           NULL},
+                    l->kind == CLB_CELL_GHOSTS ? 7 : 5, l->n_local);
+}
+
+/* How many neighbours each atom has, and then how many edges are before its own. */
+static clb_status count(clb_cell_list *l, int64_t n_slots) {
+  const clb_status s = l->kind == CLB_CELL_PAIRS ? count_pairs(l) : count_around(l, n_slots);
   clb_call c = clb_call_start(l->ctx);
-  clb_call_memory(&c, numbers);
+  clb_call_memory(&c, &l->memory[COUNTS]);
   clb_call_i64(&c, CLB_CELL_ROW);
   clb_call_memory(&c, &l->memory[SUMS]);
   return s ? s : clb_call_launch(&c, l->atoms->kernel[CLB_GRAPH_SCAN], rows_of(l->n));
@@ -213,9 +235,10 @@ static clb_status write_grids(clb_cell_list *l, int64_t n_systems, const clb_cel
   for (int64_t i = 0; i < n_systems && slots >= 0; i++) {
     double *to = numbers + i * CLB_CELL_NUMBERS;
     for (int k = 0; k < CLB_CELL_NUMBERS; k++) to[k] = 1; /* of a system without atoms */
-    if (!clb_cell_grid_slots(&grids[i])) continue;
+    to[CLB_CELL_SQUARED] = radius * radius;
+    if (!grids || !clb_cell_grid_slots(&grids[i])) continue;
     to[CLB_CELL_FIRST_SLOT] = (double)slots;
-    slots = describe(&grids[i], radius, to) ? slots + clb_cell_grid_slots(&grids[i]) : -1;
+    slots = describe(&grids[i], to) ? slots + clb_cell_grid_slots(&grids[i]) : -1;
     if (slots >= INT32_MAX) slots = -1;
   }
   *n_slots = slots;
@@ -273,6 +296,12 @@ clb_status clb_cell_list_fill(clb_cell_list *l, const clb_memory *senders,
                               const clb_memory *receivers, const clb_memory *shifts,
                               const clb_memory *atoms) {
   const clb_buffer *b = l->atoms->buffer;
+  if (l->kind == CLB_CELL_PAIRS)
+    return launch(l, CLB_CELL_FILL, l->n,
+                  (const clb_memory *[]){&l->senders->memory, &l->starts->memory,
+                                         &l->memory[COUNTS], &l->memory[SUMS], senders, receivers,
+                                         shifts, &l->rows->memory, atoms},
+                  9, 0);
   return launch(l, CLB_CELL_FILL, l->n,
                 (const clb_memory *[]){&b[CLB_GRAPH_EDGE].memory, &l->memory[PLACES],
                                        &l->memory[WRAPS], &b[CLB_GRAPH_ROW_START].memory,

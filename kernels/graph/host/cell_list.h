@@ -15,12 +15,12 @@ void clb_cell_list_destroy(clb_cell_list **list); /* NULL is fine */
 
 /* Counts the directed edges of atoms closer than the radius, and waits for their number. -1: the
    device leaves them to the host, because an atom has over CLB_CELL_MAX_NEIGHBOURS neighbours or
-   over CLB_CELL_LOOKED_AT atoms in the slots around it, two are at one place, an image is over 511
-   cells away, a position is not finite, a ghost with an edge has no row, or the grid or the number
-   of edges is beyond int32. positions: f64 [n][3] from the buffer's start; they must stay until
-   `fill` is done, which was submitted for the same atoms.  n >= 1; the grid has slots. Memory grows
-   with some headroom. Of many systems: a grid for each, which has slots if the system has atoms;
-   system: int32 [n] of the atoms, one system after the other. */
+   over CLB_CELL_LOOKED_AT atoms in the slots around it or pairs, two are at one place, an image is
+   over 511 cells away, a position is not finite, a ghost with an edge has no row, or the grid or
+   the number of edges is beyond int32. positions: f64 [n][3] from the buffer's start; they must
+   stay until `fill` is done, which was submitted for the same atoms.  n >= 1; the grid has slots.
+   Memory grows with some headroom. Of many systems: a grid for each, which has slots if the system
+   has atoms; system: int32 [n] of the atoms, one system after the other. */
 clb_status clb_cell_list_count(clb_cell_list *list, const clb_cell_grid *grid, double radius,
                                int64_t n, const clb_buffer *positions, int64_t *n_edges);
 clb_status clb_cell_list_count_many(clb_cell_list *list, int64_t n_systems,
@@ -35,6 +35,14 @@ const clb_memory *clb_cell_list_systems(const clb_cell_list *list);
 /* Before a count, of a list with ghosts: the first n_local atoms receive edges. rows: of each
    atom's features, as in cell_search.h; the buffer must stay. */
 void clb_cell_list_set_rows(clb_cell_list *list, const clb_buffer *rows, int64_t n_local);
+
+/* Before a count, of listed pairs, whose n is n_local, and whose grid is NULL. senders: int32,
+   those of each receiver together; starts: int32, where those of each begin, up to
+   clb_cell_list_starts numbers, of which those from n_local on are the number of pairs. The buffers
+   must stay. */
+void clb_cell_list_set_pairs(clb_cell_list *list, const clb_buffer *rows, const clb_buffer *starts,
+                             const clb_buffer *senders);
+int64_t clb_cell_list_starts(int64_t n_local);
 
 /* Submits the writing of the edges that were counted: int32 senders, receivers (ascending) and
    clb_edge_shift. With ghosts senders are rows; atoms: which atoms they are; else NULL. Equal atoms
