@@ -144,6 +144,13 @@ clb_status clb_density_forward(clb_op *op, const clb_graph *graph, clb_rows basi
                                clb_rows rho);
 clb_status clb_density_backward(clb_op *op, const clb_graph *graph, clb_rows basis, clb_rows factor,
                                 clb_rows g_rho, clb_rows g_basis, clb_rows g_factor, bool add);
+/* Of training: rho_along[i][1]; d_basis[n][n_basis] and d_factor[n][1] are added to.
+   g_D[n][n_basis]: each edge's part of the gradient by D; clb_column_sum sums them. */
+clb_status clb_density_along(clb_op *op, const clb_graph *graph, clb_rows basis, clb_rows factor,
+                             clb_rows a_basis, clb_rows a_factor, clb_rows rho_along);
+clb_status clb_density_reverse(clb_op *op, const clb_graph *graph, clb_rows basis, clb_rows factor,
+                               clb_rows a_basis, clb_rows a_factor, clb_rows g_rho, clb_rows h_rho,
+                               clb_rows d_basis, clb_rows d_factor, clb_rows g_D);
 
 /* y[n][columns] = x[n][columns] s, s = t[n][1], or, `reciprocal`, 1 / (1 + t); y may be x (but
    backward needs x).  backward: g_x[n][columns] from g_y, which it may be, and g_t[n][1] (= or

@@ -67,6 +67,46 @@ clb_status clb_density_backward(clb_op *op, const clb_graph *graph, clb_rows bas
   return clb_call_run(&c, BACKWARD);
 }
 
+/* Rows of edges, and a number of each if they have factors. */
+static void call_edges(clb_call *c, const char *basis_name, clb_rows basis, const char *factor_name,
+                       clb_rows factor, clb_role role) {
+  const clb_problem *p = &c->op->problem;
+  clb_call_rows(c, basis_name, (clb_dtype)p->storage, p->density.n_basis, basis, role);
+  if (p->density.weighted) clb_call_rows(c, factor_name, (clb_dtype)p->storage, 1, factor, role);
+}
+
+clb_status clb_density_along(clb_op *op, const clb_graph *graph, clb_rows basis, clb_rows factor,
+                             clb_rows a_basis, clb_rows a_factor, clb_rows rho_along) {
+  if (!op || !graph) return CLB_ERROR_ARGUMENT;
+  clb_call c = clb_call_begin(op, CLB_DENSITY, graph->n_edges, graph->n_rows[CLB_BY_RECEIVER]);
+  if (c.status) return c.status;
+  clb_call_received(&c, graph);
+  call_edges(&c, "basis", basis, "factor", factor, CLB_IN);
+  call_edges(&c, "a_basis", a_basis, "a_factor", a_factor, CLB_IN);
+  clb_call_memory(&c, &op->reals);
+  call_others(&c, "rho_along", graph->n_rows[CLB_BY_RECEIVER], 1, rho_along, CLB_OUT);
+  return clb_call_run(&c, ALONG);
+}
+
+clb_status clb_density_reverse(clb_op *op, const clb_graph *graph, clb_rows basis, clb_rows factor,
+                               clb_rows a_basis, clb_rows a_factor, clb_rows g_rho, clb_rows h_rho,
+                               clb_rows d_basis, clb_rows d_factor, clb_rows g_weights) {
+  if (!op || !graph) return CLB_ERROR_ARGUMENT;
+  clb_call c = clb_call_begin(op, CLB_DENSITY, graph->n_edges, graph->n_edges);
+  if (c.status) return c.status;
+  const int64_t receivers = graph->n_edges ? graph->n_rows[CLB_BY_RECEIVER] : 0;
+  call_edges(&c, "basis", basis, "factor", factor, CLB_IN);
+  call_edges(&c, "a_basis", a_basis, "a_factor", a_factor, CLB_IN);
+  clb_call_memory(&c, &graph->buffer[CLB_GRAPH_RECEIVERS].memory);
+  clb_call_memory(&c, &op->reals);
+  call_others(&c, "g_rho", receivers, 1, g_rho, CLB_IN);
+  call_others(&c, "h_rho", receivers, 1, h_rho, CLB_IN);
+  call_edges(&c, "d_basis", d_basis, "d_factor", d_factor, CLB_OUT);
+  clb_call_rows(&c, "g_D", (clb_dtype)op->problem.storage, op->problem.density.n_basis, g_weights,
+                CLB_OUT);
+  return clb_call_run(&c, REVERSE);
+}
+
 /* ---- rows times numbers ---- */
 
 clb_status clb_row_scale_create(clb_context *ctx, clb_dtype type, int64_t columns, bool reciprocal,

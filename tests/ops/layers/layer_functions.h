@@ -4,6 +4,22 @@
 
 #include "tests/ops/layers/layer_pairs.h"
 
+/* ---- densities ---- */
+
+typedef struct {
+  int n_basis;
+  double weights[CLB_MAX_BASIS];
+  bool weighted;
+} density_case;
+
+/* Of one edge: b_1 ... b_n, and its factor. */
+static inline void density_row(const void *user, const double *b, double *out) {
+  const density_case *c = user;
+  double q = 0;
+  for (int k = 0; k < c->n_basis; k++) q += b[k] * c->weights[k];
+  *out = tanh(q * q) * (c->weighted ? b[c->n_basis] : 1);
+}
+
 /* ---- rows times numbers ---- */
 
 typedef struct {

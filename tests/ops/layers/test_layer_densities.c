@@ -5,20 +5,6 @@
 
 /* ---- densities ---- */
 
-typedef struct {
-  int n_basis;
-  double weights[CLB_MAX_BASIS];
-  bool weighted;
-} density_case;
-
-/* Of one edge: b_1 ... b_n, and its factor. */
-static void density_row(const void *user, const double *b, double *out) {
-  const density_case *c = user;
-  double q = 0;
-  for (int k = 0; k < c->n_basis; k++) q += b[k] * c->weights[k];
-  *out = tanh(q * q) * (c->weighted ? b[c->n_basis] : 1);
-}
-
 static void densities_once(clb_context *ctx, clb_dtype type, clb_op *op, const density_case *c,
                            int i) {
   uint64_t seed = 23;
