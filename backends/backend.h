@@ -39,6 +39,13 @@ typedef struct {
                              and not checked */
 } clb_memory;
 
+/* Memory of the host for copies to and from a device. */
+typedef struct {
+  void *at; /* NULL: none */
+  uint64_t bytes;
+  void *pinned; /* the driver's handle of page-locked memory; NULL: it is pageable */
+} clb_host_memory;
+
 /* `bytes` of a launch argument that stands for all memory from its address on: elsewhere there are
    buffers, too, that the kernel knows places in. */
 #define CLB_UNBOUNDED ((uint64_t)INT64_MAX)
@@ -107,6 +114,12 @@ struct clb_backend {
   clb_status (*read)(clb_device *device, const clb_memory *from, uint64_t offset, void *to,
                      uint64_t bytes);
 
+  /* Page-locked memory of the host, which the driver copies without a copy of its own; both NULL:
+     there is none. pin: bytes >= 1; sets `at` and `pinned`; false: there is none left, of which no
+     message tells. */
+  bool (*pin)(clb_device *device, uint64_t bytes, clb_host_memory *memory);
+  void (*unpin)(clb_device *device, clb_host_memory *memory);
+
   /* Compiles the text (SPIR-V: the words) that clb_codegen made of k, which has passed
      ir_verify; `binary` goes into the cache. On failure the error contains the compiler's whole
      log. */
@@ -161,6 +174,10 @@ extern const clb_backend *const clb_backends[]; /* in the order in which the dev
 /* The backend's alloc; if it fails for lack of memory, the message also says how much the device
    has. */
 clb_status clb_device_alloc(clb_device *device, uint64_t bytes, clb_memory *memory);
+/* Room for so many bytes on the host, whose old contents are lost: page-locked where copies gain
+   from it, else (or if the driver has none left) pageable. false: no memory. */
+bool clb_device_stage(clb_device *device, uint64_t bytes, clb_host_memory *memory);
+void clb_device_unstage(clb_device *device, clb_host_memory *memory);
 /* The first byte that nothing has written, of `bytes` from an offset on; -1: none is known. */
 int64_t clb_memory_unwritten(const clb_memory *memory, uint64_t offset, uint64_t bytes);
 /* Somebody has written there (or may have: a caller who knows the address). */

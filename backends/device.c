@@ -1,6 +1,7 @@
 /* backends/device.c - functions common to all backends: a device's memory. */
 #include "backends/backend.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 uint64_t clb_device_free_bytes(clb_device *d) {
@@ -16,6 +17,23 @@ clb_status clb_device_alloc(clb_device *d, uint64_t bytes, clb_memory *memory) {
     return clb_fail_more(d->error, s, "; of the %.1f MiB of %s %.1f MiB are free",
                          (double)all / MiB, d->info.name, (double)left / MiB);
   return all ? clb_fail_more(d->error, s, "; %s has %.1f MiB", d->info.name, (double)all / MiB) : s;
+}
+
+bool clb_device_stage(clb_device *d, uint64_t bytes, clb_host_memory *m) {
+  const bool gains = d->backend->pin && !d->limits.simd; /* a CPU copies from memory to memory */
+  if (bytes <= m->bytes) return true;
+  clb_device_unstage(d, m);
+  const uint64_t all = bytes + bytes / 4;
+  if (!gains || !d->backend->pin(d, all, m))
+    *m = (clb_host_memory){.at = all <= SIZE_MAX ? malloc((size_t)all) : NULL};
+  m->bytes = m->at ? all : 0;
+  return m->at;
+}
+
+void clb_device_unstage(clb_device *d, clb_host_memory *m) {
+  if (m->pinned) d->backend->unpin(d, m);
+  else free(m->at);
+  *m = (clb_host_memory){0};
 }
 
 int64_t clb_memory_unwritten(const clb_memory *m, uint64_t offset, uint64_t bytes) {

@@ -96,7 +96,7 @@ static clb_status find_starts(clb_model *m, const clb_model_edges *e, int64_t *s
   clb_status s = CLB_OK;
   for (int64_t i = 0; i < e->n_edges && !s; i += AT_ONCE) {
     const int64_t n = e->n_edges - i < AT_ONCE ? e->n_edges - i : AT_ONCE;
-    int32_t *read = host ? NULL : clb_network_staging(&m->net, (size_t)n * sizeof *read);
+    int32_t *read = host ? NULL : clb_staging(m->ctx, (size_t)n * sizeof *read);
     if (!host && !read) return clb_network_no_memory(&m->net);
     if (!host)
       s = d->backend->read(d, &list->memory, (uint64_t)i * sizeof *read, read,

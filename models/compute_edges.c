@@ -89,7 +89,7 @@ static clb_status clear_forces(clb_model *m, const clb_model_edges *e,
                 bytes = clb_dtype_bytes((int32_t)m->sum_type);
   for (int64_t i = 0; r->forces && i < n; i++) r->forces[first + i] = 0;
   if (!r->forces_buffer || n <= 0) return CLB_OK;
-  void *zeros = clb_network_staging(&m->net, (size_t)(n * bytes));
+  void *zeros = clb_staging(m->ctx, (size_t)(n * bytes));
   if (!zeros) return FAIL(m, CLB_ERROR_MEMORY, "clb_model_compute_edges: no memory");
   memset(zeros, 0, (size_t)(n * bytes));
   return clb_buffer_write(r->forces_buffer, (uint64_t)(first * bytes), zeros,

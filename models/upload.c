@@ -15,8 +15,8 @@ static clb_status no_memory(clb_model *m) {
 clb_status clb_model_upload(clb_model *m, clb_buffer *to, clb_dtype type, int64_t n,
                             const double *from) {
   if (type == CLB_F64 || !n)
-    return n ? clb_buffer_write(to, 0, from, (uint64_t)n * sizeof *from) : CLB_OK;
-  float *x = clb_network_staging(&m->net, (size_t)n * sizeof *x);
+    return n ? clb_staged_write(to, 0, from, (uint64_t)n * sizeof *from) : CLB_OK;
+  float *x = clb_staging(m->ctx, (size_t)n * sizeof *x);
   if (!x) return no_memory(m);
   for (int64_t i = 0; i < n; i++) x[i] = (float)from[i];
   return clb_buffer_write(to, 0, x, (uint64_t)n * sizeof *x);
@@ -32,8 +32,8 @@ static void widen(clb_dtype type, int64_t n, const void *from, double *to) {
 clb_status clb_model_download(clb_model *m, clb_buffer *from, clb_dtype type, int64_t n,
                               double *to) {
   if (type == CLB_F64 || !n)
-    return n ? clb_buffer_read(from, 0, to, (uint64_t)n * sizeof *to) : CLB_OK;
-  float *x = clb_network_staging(&m->net, (size_t)n * sizeof *x);
+    return n ? clb_staged_read(from, 0, to, (uint64_t)n * sizeof *to) : CLB_OK;
+  float *x = clb_staging(m->ctx, (size_t)n * sizeof *x);
   clb_status s = x ? clb_buffer_read(from, 0, x, (uint64_t)n * sizeof *x) : no_memory(m);
   if (!s) widen(type, n, x, to);
   return s;
@@ -67,7 +67,7 @@ clb_status clb_model_read_results(clb_model *m, double *energy, double *virial, 
   clb_status s = begin >= end || m->timed ? clb_wait(m->ctx) : CLB_OK;
   if (s || begin >= end) return s;
   const double start = clb_seconds_now();
-  char *host = clb_network_staging(&m->net, (size_t)((end - begin) * bytes));
+  char *host = clb_staging(m->ctx, (size_t)((end - begin) * bytes));
   s = host ? clb_buffer_read(m->results, (uint64_t)(begin * bytes), host,
                              (uint64_t)((end - begin) * bytes))
            : no_memory(m);
@@ -231,7 +231,7 @@ static clb_status set_species(clb_model *m, const clb_model_edges *e) {
   if (!n) return CLB_OK;
   if (!e->species)
     return clb_fail(&m->ctx->error, CLB_ERROR_ARGUMENT, "clb_model: species is NULL");
-  int32_t *both = clb_network_staging(&m->net, bytes);
+  int32_t *both = clb_staging(m->ctx, bytes);
   clb_status s = both ? species_of(m, e, both, both + n) : no_memory(m);
   if (s || (m->n_species == n && !memcmp(both, m->species, bytes))) return s;
   m->n_species = 0;

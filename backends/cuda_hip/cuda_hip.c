@@ -15,14 +15,14 @@
 #define HIP_MAYBE(field, args, cuda, hip) {hip, FIELD(field), true},
 #define FIELD(field) offsetof(clb_gpu_driver, field)
 static const clb_symbol cuda_symbols[] = {
-    CLB_GPU_CALLS(CUDA)
-        CLB_GPU_GRAPH_CALLS(CUDA_MAYBE){"cuGraphExecUpdate_v2", FIELD(cuda_update), true},
+    CLB_GPU_CALLS(CUDA) CLB_GPU_GRAPH_CALLS(CUDA_MAYBE)
+        CLB_GPU_PIN_CALLS(CUDA_MAYBE){"cuGraphExecUpdate_v2", FIELD(cuda_update), true},
     {"cuMemGetInfo_v2", FIELD(memory_info), true},
     CLB_CUDA_CALLS(CUDA){"cuGetErrorName", FIELD(cuda_error_name), false},
     {"cuGetErrorString", FIELD(cuda_error_text), false}};
 static const clb_symbol hip_symbols[] = {
-    CLB_GPU_CALLS(HIP)
-        CLB_GPU_GRAPH_CALLS(HIP_MAYBE){"hipGraphExecUpdate", FIELD(hip_update), true},
+    CLB_GPU_CALLS(HIP) CLB_GPU_GRAPH_CALLS(HIP_MAYBE)
+        CLB_GPU_PIN_CALLS(HIP_MAYBE){"hipGraphExecUpdate", FIELD(hip_update), true},
     {"hipMemGetInfo", FIELD(memory_info), true},
     CLB_HIP_CALLS(HIP){"hipGetErrorName", FIELD(hip_error_name), false},
     {"hipGetErrorString", FIELD(hip_error_text), false},
@@ -397,9 +397,10 @@ static void list_hip(void (*each)(const clb_device_info *info, void *user), void
 #define COMMON                                                                                     \
   .close = close_device, .alloc = clb_gpu_alloc, .free_bytes = clb_gpu_free_bytes,                 \
   .free = clb_gpu_free, .wrap = clb_gpu_wrap, .write = clb_gpu_write, .read = clb_gpu_read,        \
-  .build = clb_gpu_build, .load = clb_gpu_load, .unload = clb_gpu_unload,                          \
-  .launch = clb_gpu_launch, .wait = clb_gpu_wait, .open_blas = clb_gpu_open_blas,                  \
-  .gemm = clb_gpu_gemm, .can_gemm = clb_gpu_can_gemm, .record = clb_gpu_record,                    \
-  .replay = clb_gpu_replay, .forget = clb_gpu_forget, .report = clb_gpu_report
+  .pin = clb_gpu_pin, .unpin = clb_gpu_unpin, .build = clb_gpu_build, .load = clb_gpu_load,        \
+  .unload = clb_gpu_unload, .launch = clb_gpu_launch, .wait = clb_gpu_wait,                        \
+  .open_blas = clb_gpu_open_blas, .gemm = clb_gpu_gemm, .can_gemm = clb_gpu_can_gemm,              \
+  .record = clb_gpu_record, .replay = clb_gpu_replay, .forget = clb_gpu_forget,                    \
+  .report = clb_gpu_report
 const clb_backend clb_backend_cuda = {.name = "cuda", .list = list_cuda, .open = open_cuda, COMMON};
 const clb_backend clb_backend_hip = {.name = "hip", .list = list_hip, .open = open_hip, COMMON};

@@ -43,6 +43,10 @@
   X(graph_launch, (void *runnable, void *stream), "cuGraphLaunch", "hipGraphLaunch")               \
   X(graph_destroy, (void *graph), "cuGraphDestroy", "hipGraphDestroy")                             \
   X(runnable_destroy, (void *runnable), "cuGraphExecDestroy", "hipGraphExecDestroy")
+/* Page-locked memory; there is none if the driver lacks one of these. */
+#define CLB_GPU_PIN_CALLS(X)                                                                       \
+  X(pin, (void **memory, size_t bytes, unsigned flags), "cuMemHostAlloc", "hipHostMalloc")         \
+  X(unpin, (void *memory), "cuMemFreeHost", "hipHostFree")
 /* CUDA has contexts, HIP a current device. */
 #define CLB_CUDA_CALLS(X)                                                                          \
   X(retain, (void **context, int device), "cuDevicePrimaryCtxRetain", )                            \
@@ -100,6 +104,7 @@ enum { CLB_GPU_COMPILER_CALLS(CLB_CALL) CLB_GPU_N_COMPILER_CALLS };
 typedef struct {
   CLB_GPU_CALLS(CLB_CALL)
   CLB_GPU_GRAPH_CALLS(CLB_CALL)
+  CLB_GPU_PIN_CALLS(CLB_CALL)
   CLB_CUDA_CALLS(CLB_CALL)
   CLB_HIP_CALLS(CLB_CALL)
   int (*memory_info)(size_t *free, size_t *all); /* may be NULL */
@@ -187,6 +192,8 @@ clb_status clb_gpu_write(clb_device *device, const clb_memory *to, uint64_t offs
                          const void *from, uint64_t bytes);
 clb_status clb_gpu_read(clb_device *device, const clb_memory *from, uint64_t offset, void *to,
                         uint64_t bytes);
+bool clb_gpu_pin(clb_device *device, uint64_t bytes, clb_host_memory *memory);
+void clb_gpu_unpin(clb_device *device, clb_host_memory *memory);
 clb_status clb_gpu_build(clb_device *device, const ir_kernel *k, const clb_text *text,
                          clb_text *binary);
 clb_status clb_gpu_load(clb_device *device, const ir_kernel *k, const void *binary, size_t bytes,

@@ -24,20 +24,43 @@ clb_status clb_gpu_alloc(clb_device *device, uint64_t bytes, clb_memory *memory)
   return s;
 }
 
-/* Called after a failure, whose message is kept. */
+/* For calls that may fail unseen: the message that is there is kept. */
+static bool enter_unseen(clb_gpu *g, clb_gpu_guard *t) {
+  clb_error_sink own = {0}, *const kept = g->head.error;
+  g->head.error = &own;
+  const bool entered = !clb_gpu_enter(g, t);
+  g->head.error = kept;
+  clb_text_free(&own.text);
+  return entered;
+}
+
 uint64_t clb_gpu_free_bytes(clb_device *device) {
   clb_gpu *g = (clb_gpu *)device;
-  clb_error_sink own = {0}, *const kept = device->error;
   clb_gpu_guard t;
   size_t left = 0, all = 0;
-  device->error = &own;
-  if (g->driver.memory_info && !clb_gpu_enter(g, &t)) {
-    if (g->driver.memory_info(&left, &all)) left = 0;
-    clb_gpu_leave(g, &t);
-  }
-  device->error = kept;
-  clb_text_free(&own.text);
+  if (!g->driver.memory_info || !enter_unseen(g, &t)) return 0;
+  if (g->driver.memory_info(&left, &all)) left = 0;
+  clb_gpu_leave(g, &t);
   return left;
+}
+
+bool clb_gpu_pin(clb_device *device, uint64_t bytes, clb_host_memory *memory) {
+  clb_gpu *g = (clb_gpu *)device;
+  clb_gpu_guard t;
+  void *at = NULL;
+  if (!g->driver.pin || !g->driver.unpin || bytes > SIZE_MAX || !enter_unseen(g, &t)) return false;
+  if (g->driver.pin(&at, (size_t)bytes, 0)) at = NULL;
+  clb_gpu_leave(g, &t);
+  memory->at = memory->pinned = at;
+  return at;
+}
+
+void clb_gpu_unpin(clb_device *device, clb_host_memory *memory) {
+  clb_gpu *g = (clb_gpu *)device;
+  clb_gpu_guard t;
+  clb_gpu_enter(g, &t); /* failures cannot be reported here */
+  g->driver.unpin(memory->pinned);
+  clb_gpu_leave(g, &t);
 }
 
 void clb_gpu_free(clb_device *device, clb_memory *memory) {

@@ -35,6 +35,7 @@
   X(EventHostSynchronize)                                                                          \
   X(EventHostReset)                                                                                \
   X(MemAllocDevice)                                                                                \
+  X(MemAllocHost)                                                                                  \
   X(MemFree)                                                                                       \
   X(MemGetAllocProperties)                                                                         \
   X(MemGetAddressRange)                                                                            \
@@ -108,6 +109,8 @@ clb_status clb_lz_write(clb_device *device, const clb_memory *to, uint64_t offse
                         uint64_t bytes);
 clb_status clb_lz_read(clb_device *device, const clb_memory *from, uint64_t offset, void *to,
                        uint64_t bytes);
+bool clb_lz_pin(clb_device *device, uint64_t bytes, clb_host_memory *memory);
+void clb_lz_unpin(clb_device *device, clb_host_memory *memory);
 clb_status clb_lz_wait(clb_device *device);
 /* Waits before something the device may be using is freed. A failed wait is retried once, so that
    one failing call leaves no work in flight. */

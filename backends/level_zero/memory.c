@@ -120,6 +120,23 @@ void clb_lz_free(clb_device *device, clb_memory *memory) {
   memory->handle = NULL;
 }
 
+bool clb_lz_pin(clb_device *device, uint64_t bytes, clb_host_memory *memory) {
+  lz_device *d = (lz_device *)device;
+  const ze_host_mem_alloc_desc_t desc = {.stype = ZE_STRUCTURE_TYPE_HOST_MEM_ALLOC_DESC};
+  void *at = NULL;
+  if (d->compiles_only || bytes > SIZE_MAX ||
+      d->ze.MemAllocHost(d->context, &desc, (size_t)bytes, 64, &at))
+    return false;
+  memory->at = memory->pinned = at;
+  return true;
+}
+
+void clb_lz_unpin(clb_device *device, clb_host_memory *memory) {
+  lz_device *d = (lz_device *)device;
+  clb_lz_drain(d);
+  d->ze.MemFree(d->context, memory->pinned);
+}
+
 clb_status clb_lz_wrap(clb_device *device, clb_memory *memory) {
   lz_device *d = (lz_device *)device;
   ze_memory_allocation_properties_t p = {.stype = ZE_STRUCTURE_TYPE_MEMORY_ALLOCATION_PROPERTIES};

@@ -28,6 +28,28 @@ void clb_opencl_free(clb_device *device, clb_memory *memory) {
   *memory = (clb_memory){0};
 }
 
+/* A buffer that lies on the host, mapped as long as it lives. */
+bool clb_opencl_pin(clb_device *device, uint64_t bytes, clb_host_memory *memory) {
+  clb_opencl *o = (clb_opencl *)device;
+  const cl_map_flags flags = CL_MAP_READ | CL_MAP_WRITE;
+  cl_int code = 0;
+  if (bytes > SIZE_MAX) return false;
+  cl_mem m = o->cl.clCreateBuffer(o->context, CL_MEM_READ_WRITE | CL_MEM_ALLOC_HOST_PTR,
+                                  (size_t)bytes, NULL, &code);
+  if (!m || code) return false;
+  void *at =
+      o->cl.clEnqueueMapBuffer(o->queue, m, CL_TRUE, flags, 0, (size_t)bytes, 0, NULL, NULL, &code);
+  if (!at || code) o->cl.clReleaseMemObject(m);
+  else memory->at = at, memory->pinned = m;
+  return memory->pinned == m;
+}
+
+void clb_opencl_unpin(clb_device *device, clb_host_memory *memory) {
+  clb_opencl *o = (clb_opencl *)device;
+  o->cl.clEnqueueUnmapMemObject(o->queue, memory->pinned, memory->at, 0, NULL, NULL);
+  o->cl.clReleaseMemObject(memory->pinned); /* after what is queued */
+}
+
 static clb_status wrap_cl_mem(clb_opencl *o, const clb_memory *memory) {
   clb_error_sink *e = o->head.error;
   cl_mem_object_type type = 0;

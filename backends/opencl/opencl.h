@@ -26,6 +26,8 @@
   X(clGetMemObjectInfo)                                                                            \
   X(clEnqueueReadBuffer)                                                                           \
   X(clEnqueueWriteBuffer)                                                                          \
+  X(clEnqueueMapBuffer)                                                                            \
+  X(clEnqueueUnmapMemObject)                                                                       \
   X(clCreateProgramWithSource)                                                                     \
   X(clCreateProgramWithBinary)                                                                     \
   X(clBuildProgram)                                                                                \
@@ -133,6 +135,8 @@ clb_status clb_opencl_write(clb_device *device, const clb_memory *to, uint64_t o
                             const void *from, uint64_t bytes);
 clb_status clb_opencl_read(clb_device *device, const clb_memory *from, uint64_t offset, void *to,
                            uint64_t bytes);
+bool clb_opencl_pin(clb_device *device, uint64_t bytes, clb_host_memory *memory);
+void clb_opencl_unpin(clb_device *device, clb_host_memory *memory);
 
 clb_status clb_opencl_build(clb_device *device, const ir_kernel *k, const clb_text *text,
                             clb_text *binary);

@@ -25,7 +25,7 @@ static clb_status move_rows(clb_network *n, int64_t columns, bool backward) {
     clb_memory_mark(&in->memory, 0, inward);
     return x->move(x->user, backward, columns, n->type, out->memory.handle, in->memory.handle);
   }
-  char *host = clb_network_staging(n, outward + inward + 1);
+  char *host = clb_staging(n->ctx, outward + inward + 1);
   if (!host) return clb_fail(n->error, CLB_ERROR_MEMORY, "clb_model: no memory");
   clb_status s = clb_buffer_read(out, 0, host, outward);
   if (!s) s = x->move(x->user, backward, columns, n->type, host, host + outward);

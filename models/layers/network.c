@@ -48,7 +48,6 @@ void clb_network_free(clb_network *n) {
   free(n->layer);
   free(n->step);
   free(n->slot);
-  free(n->staging);
   *n = (clb_network){0};
 }
 
@@ -197,13 +196,4 @@ clb_status clb_network_multiply(clb_network *n, const clb_gemm_step *p) {
                                                    .stride_c = p->columns,
                                                    .transpose_b = p->transposed,
                                                    .add = p->add});
-}
-
-void *clb_network_staging(clb_network *n, size_t bytes) {
-  if (bytes > n->staging_bytes) {
-    free(n->staging);
-    n->staging_bytes = bytes + bytes / 4;
-    if (!(n->staging = malloc(n->staging_bytes))) n->staging_bytes = 0;
-  }
-  return n->staging;
 }

@@ -196,9 +196,7 @@ struct clb_network {
   clb_buffer *vectors, *g_vectors; /* NULL: in their slots */
   const clb_model_edges *edges;    /* whose exchange moves rows */
   clb_ghosts ghosts;
-  clb_rows e_atom, totals; /* where energies go */
-  void *staging;           /* on the host */
-  size_t staging_bytes;
+  clb_rows e_atom, totals;    /* where energies go */
   double exchanging, copying; /* seconds of the call */
 };
 
@@ -266,9 +264,6 @@ typedef struct {
   clb_rows a, c;
 } clb_gemm_step;
 clb_status clb_network_multiply(clb_network *n, const clb_gemm_step *p);
-
-/* At least `bytes` of host memory, valid until the next call; NULL: out of memory. */
-void *clb_network_staging(clb_network *n, size_t bytes);
 
 clb_status clb_network_no_memory(const clb_network *n);
 

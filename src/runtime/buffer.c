@@ -2,6 +2,7 @@
 #include "src/runtime/context.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 clb_status clb_wait(clb_context *ctx) {
   clb_status s = clb_context_check(ctx, __func__);
@@ -106,4 +107,30 @@ clb_status clb_buffer_read(clb_buffer *b, uint64_t offset, void *to, uint64_t by
                     (unsigned long long)offset, (unsigned long long)(offset + bytes - 1),
                     (unsigned long long)b->memory.bytes, (long long)hole);
   return b->ctx->device->backend->read(b->ctx->device, &b->memory, offset, to, bytes);
+}
+
+/* ---- staging ---- */
+
+void *clb_staging(clb_context *ctx, uint64_t bytes) {
+  return clb_device_stage(ctx->device, bytes ? bytes : 1, &ctx->staging) ? ctx->staging.at : NULL;
+}
+
+/* NULL: copies gain nothing from it. */
+static void *pinned(clb_context *ctx, uint64_t bytes) {
+  if (!ctx->device->backend->pin || ctx->device->limits.simd) return NULL;
+  void *at = clb_staging(ctx, bytes);
+  return ctx->staging.pinned ? at : NULL;
+}
+
+clb_status clb_staged_write(clb_buffer *b, uint64_t offset, const void *from, uint64_t bytes) {
+  void *at = from && bytes ? pinned(b->ctx, bytes) : NULL;
+  if (at) memcpy(at, from, (size_t)bytes);
+  return clb_buffer_write(b, offset, at ? at : from, bytes);
+}
+
+clb_status clb_staged_read(clb_buffer *b, uint64_t offset, void *to, uint64_t bytes) {
+  void *at = to && bytes ? pinned(b->ctx, bytes) : NULL;
+  const clb_status s = clb_buffer_read(b, offset, at ? at : to, bytes);
+  if (at && !s) memcpy(to, at, (size_t)bytes);
+  return s;
 }

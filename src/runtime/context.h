@@ -33,6 +33,7 @@ struct clb_context {
   unsigned disabled;         /* optimisations disabled for ops and graphs created from now on */
   int64_t held;              /* number of buffers, graphs, ops, recordings and models that keep it
                                 alive */
+  clb_host_memory staging;   /* of clb_staging */
   bool destroyed;            /* by the caller; the last object that holds it closes it */
 };
 
@@ -107,6 +108,13 @@ clb_status clb_recording_watch(clb_context *ctx, const uint64_t *number);
 void clb_recording_forget(clb_context *ctx, const uint64_t *number);
 /* Frees device memory; recordings that use it can no longer be replayed. */
 void clb_memory_free(clb_context *ctx, clb_memory *memory);
+/* Room on the host for copies, page-locked where the driver can: NULL: no memory. It is the next
+   caller's, too: its contents are lost then. */
+void *clb_staging(clb_context *ctx, uint64_t bytes);
+/* clb_buffer_write and clb_buffer_read of memory that the caller got somewhere, through the staging
+   where that is page-locked. */
+clb_status clb_staged_write(clb_buffer *buffer, uint64_t offset, const void *from, uint64_t bytes);
+clb_status clb_staged_read(clb_buffer *buffer, uint64_t offset, void *to, uint64_t bytes);
 /* At the start of a run that uses a workspace; nothing is there yet. While recording, nothing runs.
  */
 static inline void clb_workspace_discard(const clb_context *ctx, const clb_memory *workspace) {

@@ -3,7 +3,9 @@
    caller's current context or device stays. */
 #define _GNU_SOURCE
 #include "backends/cuda_hip/gpu.h"
+#include "src/runtime/context.h"
 #include "tests/backends/every_call.h"
+#include "tests/fakes/staging.h"
 #include "tests/build_kernel.h"
 
 static fake_driver fake;
@@ -270,6 +272,49 @@ static void graphs(void **state) {
   }
 }
 
+static void staging(void **state) {
+  (void)state;
+  for (int hip = 0; hip < 2; hip++) {
+    trial t = trial_of(hip);
+    const int alive = fake.alive;
+    clb_device *d;
+    assert_int_equal(open_trial(&t, NULL, &d), CLB_OK);
+    check_staging(d, &fake, hip ? "hipHostMalloc" : "cuMemHostAlloc");
+    t.backend->close(d);
+    assert_int_equal(fake.alive, alive);
+    clb_text_free(&t.error.text);
+  }
+}
+
+/* Copies of a context go through page-locked memory, which goes with it, unless there is none. */
+static void staged_copies(void **state) {
+  (void)state;
+  for (int fails = 0; fails < 2; fails++) {
+    trial_of(false);
+    const int alive = fake.alive;
+    const double x[3] = {1, 2, 3};
+    double y[3] = {0};
+    clb_context *ctx = NULL;
+    clb_buffer *b;
+    assert_int_equal(clb_context_create("cuda:1", &ctx), CLB_OK);
+    assert_int_equal(clb_buffer_create(ctx, sizeof x, &b), CLB_OK);
+    fake.pinned = 0;
+    if (fails) fake.only = "cuMemHostAlloc", fake.left = 0, fake.code = 2;
+    assert_int_equal(clb_staged_write(b, 0, x, sizeof x), CLB_OK);
+    assert_int_equal(clb_staged_read(b, 0, y, sizeof y), CLB_OK);
+    assert_int_equal(clb_staged_write(b, 0, x, 0), CLB_OK);
+    assert_int_equal(fake.pinned, fails ? 0 : 2);
+    assert_memory_equal(x, y, sizeof x);
+    assert_int_equal(clb_staged_write(b, 0, NULL, 8), CLB_ERROR_ARGUMENT);
+    assert_int_equal(clb_staged_read(b, 20, y, 8), CLB_ERROR_ARGUMENT);
+    clb_buffer_destroy(&b);
+    clb_context_destroy(&ctx);
+    reset();
+    assert_int_equal(fake.alive, alive);
+    if (fake.mistake[0]) fail_msg("%s", fake.mistake);
+  }
+}
+
 /* Some codes have a status of their own, some also by situation. */
 static void sentences(void **state) {
   static const coded_failure table[] = {
@@ -342,9 +387,10 @@ static void misuse(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(every_call),   cmocka_unit_test(adopted),
-                                     cmocka_unit_test(local_memory), cmocka_unit_test(graphs),
-                                     cmocka_unit_test(sentences),    cmocka_unit_test(misuse)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(every_call), cmocka_unit_test(adopted), cmocka_unit_test(local_memory),
+      cmocka_unit_test(graphs),     cmocka_unit_test(staging), cmocka_unit_test(staged_copies),
+      cmocka_unit_test(sentences),  cmocka_unit_test(misuse)};
   cuda = find_fake_gpus(&fake);
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,6 +6,7 @@
 
 #include "backends/level_zero/level_zero.h"
 #include "tests/backends/every_call.h"
+#include "tests/fakes/staging.h"
 #include "tests/backends/opencl_cases.h"
 #include "tests/backends/opencl_runner.h"
 #include "tests/ir/random_kernel.h"
@@ -532,6 +533,15 @@ static void failures(void **state) {
   fail_each_call(&t, list, 0);
 }
 
+static void staging(void **state) {
+  clb_error_sink error = {0};
+  (void)state;
+  clb_device *d = open_device("level_zero", &error);
+  check_staging(d, fake.driver, "zeMemAllocHost");
+  level_zero->close(d);
+  clb_text_free(&error.text);
+}
+
 /* ---- under Debian's validation layer, which must be there before the process starts ---- */
 
 static void validated(void **state) {
@@ -581,6 +591,7 @@ int main(int argc, char **argv) {
                                    cmocka_unit_test_teardown(refused, obeyed),
                                    cmocka_unit_test_teardown(recorded, obeyed),
                                    cmocka_unit_test_teardown(failures, obeyed),
+                                   cmocka_unit_test_teardown(staging, obeyed),
                                    cmocka_unit_test(validated)};
   const struct CMUnitTest under_the_layer[] = {
       cmocka_unit_test_teardown(numbers, obeyed), cmocka_unit_test_teardown(order, obeyed),

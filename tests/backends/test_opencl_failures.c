@@ -2,6 +2,7 @@
    each time, no leak, no crash. */
 #define _GNU_SOURCE
 #include "tests/backends/every_call.h"
+#include "tests/fakes/staging.h"
 #include "tests/backends/opencl_devices.h"
 
 static fake_driver *fake; /* NULL: no fake, or no OpenCL */
@@ -173,6 +174,20 @@ static clb_status use_all(trial *t) {
   return s;
 }
 
+static void staging(void **state) {
+  (void)state;
+  need_fake();
+  for (int i = 0; i < found.n; i++) {
+    trial t = {.backend = opencl, .name = found.name[i], .fake = fake};
+    clb_device *d;
+    assert_int_equal(open_trial(&t, NULL, &d), CLB_OK);
+    check_staging(d, fake, "clCreateBuffer");
+    check_staging(d, fake, "clEnqueueMapBuffer");
+    opencl->close(d);
+    clb_text_free(&t.error.text);
+  }
+}
+
 /* Some codes have a status of their own. */
 static void codes(void **state) {
   static const coded_failure table[] = {
@@ -193,7 +208,8 @@ static void codes(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(every_call), cmocka_unit_test(codes)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(every_call), cmocka_unit_test(staging),
+                                     cmocka_unit_test(codes)};
   fake = find_fake_opencl(&genuine);
   if (fake) opencl->list(remember, NULL);
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -30,6 +30,7 @@ typedef struct {
   unsigned local;      /* bytes of dynamic local memory per group of the last launch */
   int parameters;      /* of every kernel that a stream captures; at most 64 */
   int graphs, updates; /* graphs launched, and updated */
+  int pinned;          /* copies from or to page-locked memory */
 } fake_driver;
 
 static inline bool fake_fails(fake_driver *f, const char *function) {

@@ -35,14 +35,14 @@ static int fails(const char *name) { return fake_fails(fake_gpu, name) ? fake_gp
 
 /* ---- live objects ---- */
 
-typedef enum { CONTEXT, STREAM, MEMORY, MODULE, FUNCTION, PROGRAM, GRAPH, RUNNABLE } sort;
+typedef enum { CONTEXT, STREAM, MEMORY, HOST, MODULE, FUNCTION, PROGRAM, GRAPH, RUNNABLE } sort;
 
 typedef struct thing {
   struct thing *next;
   sort kind;
   int device;
   size_t bytes;
-  char *data; /* MEMORY, the text of MODULE and PROGRAM */
+  char *data; /* MEMORY, HOST, the text of MODULE and PROGRAM */
   struct thing *parent;
 } thing;
 
@@ -188,6 +188,22 @@ static int alloc(const char *name, void **memory, size_t bytes) {
   return code;
 }
 
+/* Page-locked memory of the host. */
+static int alloc_host(const char *name, void **memory, size_t bytes, unsigned flags) {
+  thing *t;
+  BEGIN_IN_CONTEXT(name)
+  if (!bytes || flags) return mistake(INVALID_VALUE, "%s: %zu bytes, %u", name, bytes, flags);
+  code = make(HOST, device, bytes, NULL, &t);
+  if (!code) *memory = t->data;
+  return code;
+}
+
+static thing *find_host(const void *memory) {
+  for (thing *t = things; t; t = t->next)
+    if (t->kind == HOST && t->data == memory) return t;
+  return NULL;
+}
+
 /* Release functions release even when told to fail, so that `alive` counts only what was forgotten.
  */
 static int release(const char *name, thing *gone) {
@@ -204,6 +220,7 @@ static int copy(const char *name, void *to, const void *from, const void *memory
     return mistake(INVALID_CONTEXT, "%s: another device's stream", name);
   if (!t || (size_t)((const char *)memory - t->data) + bytes > t->bytes)
     return mistake(INVALID_VALUE, "%s: %zu bytes leave the memory", name, bytes);
+  fake_gpu->pinned += find_host(memory == to ? from : to) != NULL;
   memmove(to, from, bytes);
   return OK;
 }
@@ -387,6 +404,9 @@ BOTH(cuDeviceGetAttribute, hipDeviceGetAttribute, (int *value, int which, int de
 BOTH(cuMemGetInfo_v2, hipMemGetInfo, (size_t * left, size_t *all), memory_info(name, left, all))
 BOTH(cuMemAlloc_v2, hipMalloc, (void **memory, size_t bytes), alloc(name, memory, bytes))
 BOTH(cuMemFree_v2, hipFree, (void *memory), release(name, find_memory(memory)))
+BOTH(cuMemHostAlloc, hipHostMalloc, (void **memory, size_t bytes, unsigned flags),
+     alloc_host(name, memory, bytes, flags))
+BOTH(cuMemFreeHost, hipHostFree, (void *memory), release(name, find_host(memory)))
 BOTH(cuMemcpyHtoDAsync_v2, hipMemcpyHtoDAsync,
      (void *to, const void *from, size_t bytes, void *stream),
      copy(name, to, from, to, bytes, stream))

@@ -126,6 +126,10 @@ MAKE(cl_command_queue, clCreateCommandQueue,
 MAKE_OR_IDLE(cl_mem, clCreateBuffer,
              (cl_context x, cl_mem_flags flags, size_t size, void *host, cl_int *code),
              (x, flags, size, host, code))
+MAKE_OR_IDLE(void *, clEnqueueMapBuffer,
+             (cl_command_queue q, cl_mem x, cl_bool blocking, cl_map_flags flags, size_t at,
+              size_t size, EVENTS, cl_int *code),
+             (q, x, blocking, flags, at, size, EVENT_ARGUMENTS, code))
 MAKE_OR_IDLE(cl_program, clCreateProgramWithSource,
              (cl_context x, cl_uint n, const char **s, const size_t *sizes, cl_int *code),
              (x, n, s, sizes, code))
@@ -139,6 +143,14 @@ MAKE_OR_IDLE(cl_kernel, clCreateKernel, (cl_program x, const char *name, cl_int 
 DROP(clReleaseContext, cl_context)
 DROP(clReleaseCommandQueue, cl_command_queue)
 DROP_OR_IDLE(clReleaseMemObject, cl_mem)
+EXPORT cl_int CL_API_CALL clEnqueueUnmapMemObject(cl_command_queue q, cl_mem x, void *at, EVENTS);
+cl_int CL_API_CALL clEnqueueUnmapMemObject(cl_command_queue q, cl_mem x, void *at, EVENTS) {
+  REAL(clEnqueueUnmapMemObject)
+  const cl_int code = fake_opencl.idle ? idle_clEnqueueUnmapMemObject(q, x, at, EVENT_ARGUMENTS)
+                                       : real(q, x, at, EVENT_ARGUMENTS);
+  fake_opencl.alive -= code == 0;
+  return code;
+}
 DROP_OR_IDLE(clReleaseProgram, cl_program)
 DROP_OR_IDLE(clReleaseKernel, cl_kernel)
 

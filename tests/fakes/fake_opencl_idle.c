@@ -98,6 +98,25 @@ cl_int idle_clEnqueueWriteBuffer(cl_command_queue q, cl_mem x, cl_bool blocking,
   return copy(x, at, size, NULL, from);
 }
 
+void *idle_clEnqueueMapBuffer(cl_command_queue q, cl_mem x, cl_bool blocking, cl_map_flags flags,
+                              size_t at, size_t size, cl_uint n, const cl_event *events,
+                              cl_event *event, cl_int *code) {
+  const thing *t = find(x, MEMORY, "clEnqueueMapBuffer");
+  (void)q, (void)flags, (void)n, (void)events, (void)event;
+  *code = CL_INVALID_VALUE;
+  if (!t || !blocking || at || size != t->bytes)
+    return mistake(0, "clEnqueueMapBuffer: not all of a buffer, or not now"), NULL;
+  *code = CL_SUCCESS;
+  return t->data;
+}
+cl_int idle_clEnqueueUnmapMemObject(cl_command_queue q, cl_mem x, void *at, cl_uint n,
+                                    const cl_event *events, cl_event *event) {
+  const thing *t = find(x, MEMORY, "clEnqueueUnmapMemObject");
+  (void)q, (void)n, (void)events, (void)event;
+  return t && at == t->data ? CL_SUCCESS
+                            : mistake(CL_INVALID_VALUE, "clEnqueueUnmapMemObject: not mapped");
+}
+
 /* ---- programs ---- */
 
 cl_program idle_clCreateProgramWithSource(cl_context x, cl_uint n, const char **text,

@@ -115,21 +115,30 @@ static struct {
   clb_backend counting;
   const clb_backend *backend;
   int allocs, writes, reads, waits;
-  int max_allocs; /* 0: any number */
+  int max_allocs;                 /* 0: any number */
+  const clb_host_memory *staging; /* NULL: none */
+  int staged;                     /* copies from and to it, while it is page-locked */
 } device;
 static clb_status alloc_counted(clb_device *d, uint64_t bytes, clb_memory *m) {
   if (device.allocs++ >= device.max_allocs && device.max_allocs)
     return clb_fail(d->error, CLB_ERROR_MEMORY, "no more memory");
   return device.backend->alloc(d, bytes, m);
 }
+static void count_staged(const void *host) {
+  const clb_host_memory *m = device.staging;
+  const char *at = host, *first = m ? m->pinned : NULL;
+  device.staged += first && at >= first && at < first + m->bytes;
+}
 static clb_status write_counted(clb_device *d, const clb_memory *to, uint64_t offset,
                                 const void *from, uint64_t bytes) {
   device.writes++;
+  count_staged(from);
   return device.backend->write(d, to, offset, from, bytes);
 }
 static clb_status read_counted(clb_device *d, const clb_memory *from, uint64_t offset, void *to,
                                uint64_t bytes) {
   device.reads++;
+  count_staged(to);
   return device.backend->read(d, from, offset, to, bytes);
 }
 static clb_status wait_counted(clb_device *d) { return device.waits++, device.backend->wait(d); }
@@ -149,6 +158,17 @@ static void expect_counts(int writes, int reads, int waits) {
     fail_msg("a step allocates %d times, writes %d, reads %d, waits %d times", device.allocs,
              device.writes, device.reads, device.waits);
   device.allocs = device.writes = device.reads = device.waits = 0;
+}
+
+/* Memory that the device would copy directly. */
+static bool pin(clb_device *d, uint64_t bytes, clb_host_memory *m) {
+  (void)d;
+  m->at = m->pinned = malloc((size_t)bytes);
+  return m->at;
+}
+static void unpin(clb_device *d, clb_host_memory *m) {
+  (void)d;
+  free(m->pinned);
 }
 
 /* The calls with edges: vectors go to the device, gradients come back on their own. */
@@ -185,7 +205,7 @@ static void one_wait(void **state) {
     atom_set a = random_atoms(6, 3, true, 23);
     count_calls(o.ctx->device);
     compute_atoms(&o, &a);
-    const size_t staging = o.model->net.staging_bytes;
+    const size_t staging = o.ctx->staging.bytes;
     device.allocs = device.writes = device.reads = device.waits = 0;
     for (int t = 1; t < 4; t++) {
       step(&a, t);
@@ -200,11 +220,59 @@ static void one_wait(void **state) {
     assert_int_equal(clb_model_compute(o.model, &atoms, &(clb_model_results){.energy = &energy}),
                      CLB_OK);
     expect_counts(1, 1, 0);
-    assert_true(staging == o.model->net.staging_bytes && o.model->edges.rebuilds == 1);
+    assert_true(staging == o.ctx->staging.bytes && o.model->edges.rebuilds == 1);
     step_of_edges(&o, &a);
     o.ctx->device->backend = device.backend;
     close_model(&o);
   }
+}
+
+static clb_status move_back(void *user, int backward, int64_t columns, clb_dtype type,
+                            const void *from, void *to) {
+  (void)backward;
+  memcpy(to, from, (size_t)(columns * *(int64_t *)user) * (type == CLB_F64 ? 8 : 4));
+  return CLB_OK;
+}
+
+/* Where the driver has page-locked memory, positions, results and rows of ghosts all go through it:
+   here the one ghost is an image that travels. Results are those without it. */
+static void page_locked(void **state) {
+  (void)state;
+  static const double x[9] = {0, 0, 0, 1, 0.2, 0.1, 1.3, 0.9, 0.4};
+  static const int32_t species[3] = {0, 1, 0}, sent = 0, ghost = 2;
+  int64_t rows = 1;
+  const clb_model_exchange exchange = {1, 1, &sent, &ghost, move_back, &rows, 0};
+  clb_model_edges e = {.n_local = 2, .n_total = 3, .species = species, .search = 1};
+  double energy[2], forces[2][9], v_atom[2][18];
+  opened any = open_made("cpu:interpreter", 2, &f64);
+  clb_limits limits = any.ctx->device->limits;
+  limits.simd = false; /* CPUs gain nothing from it */
+  close_model(&any);
+  e.positions = x, e.exchange = &exchange;
+  for (int pinned = 0; pinned < 2; pinned++) {
+    opened o = open_made_as("cpu:interpreter", &limits, 2, &f64);
+    count_calls(o.ctx->device);
+    device.counting.pin = pinned ? pin : NULL;
+    device.counting.unpin = unpin;
+    device.staging = &o.ctx->staging;
+    const clb_model_edge_results want = {
+        .energy = &energy[pinned], .forces = forces[pinned], .v_atom = v_atom[pinned]};
+    for (e.same_graph = 0; e.same_graph < 2; e.same_graph++) {
+      device.staged = 0;
+      if (clb_model_compute_edges(o.model, &e, &want)) fail_msg("%s", clb_error(o.ctx));
+    }
+    e.same_graph = 0;
+    /* positions, results, v_atom, rows out and in for each exchange */
+    assert_int_equal(device.staged, pinned ? 3 + 4 * o.model->info.exchanges : 0);
+    clb_model_destroy(&o.model);
+    clb_device_unstage(o.ctx->device, &o.ctx->staging);
+    o.ctx->device->backend = device.backend;
+    close_model(&o);
+  }
+  assert_memory_equal(&energy[0], &energy[1], sizeof *energy);
+  assert_memory_equal(forces[0], forces[1], sizeof *forces);
+  assert_memory_equal(v_atom[0], v_atom[1], sizeof *v_atom);
+  device.staging = NULL;
 }
 
 /* An allocation for a larger system fails; afterwards the model works as before. */
@@ -250,9 +318,10 @@ static void capacity(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(skins),      cmocka_unit_test(chooses_skins),
-                                     cmocka_unit_test(far_images), cmocka_unit_test(without_f64),
-                                     cmocka_unit_test(one_wait),   cmocka_unit_test(out_of_memory),
-                                     cmocka_unit_test(capacity)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(skins),         cmocka_unit_test(chooses_skins),
+      cmocka_unit_test(far_images),    cmocka_unit_test(without_f64),
+      cmocka_unit_test(one_wait),      cmocka_unit_test(page_locked),
+      cmocka_unit_test(out_of_memory), cmocka_unit_test(capacity)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
