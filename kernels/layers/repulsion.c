@@ -1,16 +1,17 @@
-/* kernels/layers/repulsion.c - repulsion of nuclei by Ziegler, Biersack and Littmark, and its
-   gradient by the vectors of edges.
+/* kernels/layers/repulsion.c - repulsion of nuclei by Ziegler, Biersack and Littmark, its gradient
+   by the vectors of edges, and its derivative along tangents of them, sum of dV/dr v . q / r.
 
    V = 7.1998 Z_i Z_j phi((q_i + q_j) r) f(u) / r,  u = r / (R_i + R_j), f the polynomial cutoff;
      phi(x) = sum_n c_n exp(-e_n x),  dV/dr = 7.1998 Z_i Z_j (f (q phi' - phi / r) + phi f') / r.
-   u is taken for at least SHORTEST; V is 0 from r_max on.  Forward: a sub-group does an atom, lanes
-   are the edges it receives; backward: a lane is an edge.  Tables [3][species]: Z, q, R. */
+   u is taken for at least SHORTEST; V is 0 from r_max on.  Forward and along: a sub-group does
+   an atom, lanes are the edges it receives; backward: a lane is an edge.  Tables [3][species]: Z,
+   q, R. */
 #include "kernels/layers/functions.h"
 #include "kernels/layers/layer.h"
 
 #define SHORTEST 1e-6
 
-enum { FORWARD, BACKWARD, PASSES, TERMS = 4 };
+enum { FORWARD, BACKWARD, ALONG, PASSES, TERMS = 4 };
 
 static const double exponents[TERMS] = {3.2, 0.9423, 0.4028, 0.2016};
 static const double half_coulomb = 7.1998; /* eV Angstrom: of a pair, half to each atom */
@@ -25,8 +26,8 @@ static clb_status check(const clb_problem *p, const clb_limits *limits, clb_erro
 }
 
 static void schedule(const clb_problem *p, const clb_limits *limits, clb_schedule *s) {
-  clb_layer_schedule(limits, p->arithmetic, p->pass == FORWARD, s);
-  if (p->pass == FORWARD) s->layer.wide_vectors = limits->simd;
+  clb_layer_schedule(limits, p->arithmetic, p->pass != BACKWARD, s);
+  if (p->pass != BACKWARD) s->layer.wide_vectors = limits->simd;
   else s->rows.columns_per_piece = 3;
 }
 
@@ -78,30 +79,32 @@ static void energy(const pair *b, ir_val r2, const ir_val species[2], ir_val mas
   *pull = ir_mul(k, ir_mul(k, front, inverse), ir_fma(k, f, within, edge));
 }
 
-static ir_val square(ir_kernel *k, const ir_val v[3]) {
-  return ir_fma(k, v[0], v[0], ir_fma(k, v[1], v[1], ir_mul(k, v[2], v[2])));
+static ir_val dot(ir_kernel *k, const ir_val v[3], const ir_val w[3]) {
+  return ir_fma(k, v[0], w[0], ir_fma(k, v[1], w[1], ir_mul(k, v[2], w[2])));
 }
 
-static void forward(const clb_problem *p, const clb_schedule *s, ir_kernel *k) {
+/* V_i, or its derivative along tangents. */
+static void sums(const clb_problem *p, const clb_schedule *s, ir_kernel *k) {
+  const bool along = p->pass == ALONG;
   clb_row_kernel b;
-  clb_layer_begin(&b, k, "repulsion", s, p->arithmetic);
+  clb_layer_begin(&b, k, along ? "repulsion_along" : "repulsion", s, p->arithmetic);
   pair a = {.k = k, .t = b.t, .p = &p->repulsion};
   const clb_received list = clb_received_begin(k);
-  const clb_row_array vectors = clb_layer_array(&b, p->storage, false);
+  const clb_row_array vectors = clb_layer_array(&b, p->storage, false),
+                      tangents = along ? clb_layer_array(&b, p->storage, false) : vectors;
   const clb_atom_species atoms = clb_atom_species_begin(k);
   a.tables = ir_buffer(k, b.t, false);
   const clb_row_array out = clb_layer_array(&b, p->storage, true);
-  ir_val add = ir_scalar(k, IR_I32), edge, sender, mask, v[3], value, pull;
+  ir_val add = ir_scalar(k, IR_I32), edge, sender, mask, v[3], q[3], value, pull;
   clb_layer_start(&b);
   ir_val zero = ir_real(k, b.t, 0), sum = ir_var(k, zero, false),
          own = clb_species_of(k, &atoms, true, b.unit, IR_NONE);
   clb_received_start(&b, &list, &edge, &sender, &mask);
-  ir_val row = clb_layer_row(&b, &vectors, edge);
-  if (s->layer.wide_vectors) ir_load_wide(k, vectors.buffer, row, mask, 3, v);
-  for (int i = 0; i < 3 && !s->layer.wide_vectors; i++)
-    v[i] = clb_layer_load(&b, &vectors, row, clb_i64(k, i), mask);
+  clb_layer_vector(&b, &vectors, edge, mask, v);
+  if (along) clb_layer_vector(&b, &tangents, edge, mask, q);
   const ir_val species[2] = {own, clb_species_of(k, &atoms, false, sender, mask)};
-  energy(&a, square(k, v), species, mask, &value, &pull);
+  energy(&a, dot(k, v, v), species, mask, &value, &pull);
+  if (along) value = ir_mul(k, pull, dot(k, v, q));
   ir_set(k, sum, ir_add(k, ir_get(k, sum), ir_select(k, mask, value, zero)));
   ir_end(k);
   ir_val at = clb_layer_row(&b, &out, b.unit),
@@ -131,7 +134,7 @@ static void backward(const clb_problem *p, const clb_schedule *s, ir_kernel *k) 
          at = ir_add(k, ir_mul(k, atom, g_out.stride), g_out.offset),
          g = ir_load(k, g_out.buffer, at, rows.mask);
   for (int i = 0; i < 2; i++) species[i] = clb_end_species(k, &ends, i, edge, rows.mask);
-  energy(&a, square(k, v), species, rows.mask, &value, &pull);
+  energy(&a, dot(k, v, v), species, rows.mask, &value, &pull);
   clb_row_block adding = rows;
   adding.mask = clb_wanted_lanes(k, add, rows.left);
   clb_rows_load(&adding, &g_v, 0, 3, there);
@@ -141,7 +144,7 @@ static void backward(const clb_problem *p, const clb_schedule *s, ir_kernel *k) 
 }
 
 static void lower(const clb_problem *p, const clb_schedule *s, ir_kernel *k) {
-  (p->pass == FORWARD ? forward : backward)(p, s, k);
+  (p->pass == BACKWARD ? backward : sums)(p, s, k);
 }
 
 static void print(const clb_problem *p, clb_text *out) {

@@ -56,7 +56,7 @@ clb_status clb_layer_add_training(clb_op *op) {
   if (!op) return CLB_ERROR_ARGUMENT;
   const int32_t kind = op->problem.kind;
   clb_status s = CLB_OK;
-  if (kind != CLB_DENSITY && kind != CLB_ROW_SCALE)
+  if (kind != CLB_DENSITY && kind != CLB_ROW_SCALE && kind != CLB_REPULSION)
     return clb_fail(&op->ctx->error, CLB_ERROR_ARGUMENT, "%s has no passes of training",
                     name_of(op));
   for (int pass = 0; pass < clb_kernel_kinds[kind]->passes && !s; pass++)

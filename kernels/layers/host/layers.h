@@ -213,6 +213,9 @@ clb_status clb_repulsion_forward(clb_op *op, const clb_graph *graph, clb_rows sp
                                  clb_rows out, bool add);
 clb_status clb_repulsion_backward(clb_op *op, const clb_graph *graph, clb_rows species, clb_rows v,
                                   clb_rows g_out, clb_rows g_v, bool add);
+/* Of training: out[i][1] (= or +=) the derivative of V_i along q[n][3]. */
+clb_status clb_repulsion_along(clb_op *op, const clb_graph *graph, clb_rows species, clb_rows v,
+                               clb_rows q, clb_rows out, bool add);
 
 /* ---- linear, with weights by species ---- */
 

@@ -221,18 +221,30 @@ clb_status clb_repulsion_create(clb_context *ctx, clb_dtype type, const clb_repu
   return s ? s : *op ? CLB_OK : CLB_ERROR_MEMORY;
 }
 
-clb_status clb_repulsion_forward(clb_op *op, const clb_graph *graph, clb_rows species, clb_rows v,
-                                 clb_rows out, bool add) {
+/* q: tangents of v, or NULL for the energy. */
+static clb_status sum_repulsion(clb_op *op, const clb_graph *graph, clb_rows species, clb_rows v,
+                                const clb_rows *q, clb_rows out, bool add) {
   if (!op || !graph) return CLB_ERROR_ARGUMENT;
   clb_call c = clb_call_begin(op, CLB_REPULSION, graph->n_edges, graph->n_rows[CLB_BY_RECEIVER]);
   if (c.status) return c.status;
   clb_call_received(&c, graph);
   clb_call_rows(&c, "v", (clb_dtype)op->problem.storage, 3, v, CLB_IN);
+  if (q) clb_call_rows(&c, "q", (clb_dtype)op->problem.storage, 3, *q, CLB_IN);
   clb_call_species(&c, graph, species);
   clb_call_memory(&c, &op->reals);
   call_others(&c, "out", graph->n_rows[CLB_BY_RECEIVER], 1, out, CLB_OUT);
   clb_call_i32(&c, add);
-  return clb_call_run(&c, FORWARD);
+  return clb_call_run(&c, q ? ALONG : FORWARD);
+}
+
+clb_status clb_repulsion_forward(clb_op *op, const clb_graph *graph, clb_rows species, clb_rows v,
+                                 clb_rows out, bool add) {
+  return sum_repulsion(op, graph, species, v, NULL, out, add);
+}
+
+clb_status clb_repulsion_along(clb_op *op, const clb_graph *graph, clb_rows species, clb_rows v,
+                               clb_rows q, clb_rows out, bool add) {
+  return sum_repulsion(op, graph, species, v, &q, out, add);
 }
 
 clb_status clb_repulsion_backward(clb_op *op, const clb_graph *graph, clb_rows species, clb_rows v,
