@@ -1,5 +1,5 @@
-/* kernels/layers/radial.c - lengths of edges, Bessel functions with a cutoff, and their
-   gradient; a lane is an edge.
+/* kernels/layers/radial.c - lengths of edges, Bessel functions with a cutoff, their gradient, and
+   what training needs of them; a lane is an edge.
 
    b_k = (2/R) sin(w_k u) f(u) / r, u = r / R, with f in a form without cancellation near the
    cutoff.  XPLOR's, between r_on and R, c = (r_on / R)^2:
@@ -11,7 +11,10 @@
      d = 1 / (1 + x), x = a t^p / (1 + t^(p-q)), t = r / r_0, r_0 the mean radius of the two atoms,
      dd/dr = -d^2 x (p - (p - q) t^(p-q) / (1 + t^(p-q))) / r;
    beyond R, d is that of R.  With f apart, f is 1 in b_k, and a result of its own.
-   r is taken for at least SHORTEST R, so that v / r is 0 at v = 0. */
+   r is taken for at least SHORTEST R, so that v / r is 0 at v = 0.
+   Along tangents q of v: b_k' = db_k/dr p, f' = df/dr p, p = v . q / r.  The gradient of sum_k g_k
+   b_k + h_k b_k' by w_k is
+     (2/R^2) (cos(w_k d/R) (g_k f + h_k p df/dr) - h_k p (w_k/R) sin(w_k d/R) f dd/dr). */
 #include <math.h>
 
 #include "kernels/layers/functions.h"
@@ -20,6 +23,7 @@
 #define SHORTEST 1e-6
 
 enum { FORWARD, DISTANCES, BACKWARD, BACKWARD_DISTANCE, PASSES, GPU_WIDTH = 16, CPU_WIDTH = 8 };
+enum { ALONG, FREQUENCIES, ALONG_PASSES }; /* of the kind radial_along */
 
 typedef struct {
   clb_row_block rows;
@@ -140,7 +144,22 @@ static void write_basis(builder *b, const clb_row_array *basis) {
   }
 }
 
-/* sum_k g_k db_k/dr = (2/R) (f d' sum g w/R cos + (f' - f d'/d) sum g sin) / d */
+/* What db_k/dr = of_sines sin(w_k d/R) + of_cosines w_k/R cos(w_k d/R) consists of, but for the
+   factor (2/R) / d: f d', and f' - f d'/d.  f and f' as in b_k. */
+typedef struct {
+  ir_val f, slope, of_cosines, of_sines, front;
+} slopes;
+
+static slopes slopes_of(builder *b) {
+  ir_kernel *k = b->k;
+  slopes s = {.f = b->p->apart ? real(b, 1) : b->f, .slope = b->p->apart ? real(b, 0) : b->slope};
+  s.of_cosines = b->bend == IR_NONE ? s.f : times(b, s.f, b->bend);
+  s.of_sines = ir_sub(k, s.slope, times(b, s.of_cosines, b->d_inverse));
+  s.front = times(b, real(b, 2 / b->p->r_max), b->d_inverse);
+  return s;
+}
+
+/* sum_k g_k db_k/dr */
 static ir_val gradient(builder *b, const clb_row_array *g_basis) {
   ir_kernel *k = b->k;
   ir_val sines = real(b, 0), cosines = sines, g[GPU_WIDTH];
@@ -155,11 +174,8 @@ static ir_val gradient(builder *b, const clb_row_array *g_basis) {
           ir_fma(k, times(b, g[i], real(b, w / b->p->r_max)), ir_1(k, IR_COS, angle), cosines);
     }
   }
-  ir_val f = b->p->apart ? real(b, 1) : b->f, slope = b->p->apart ? real(b, 0) : b->slope;
-  if (b->bend != IR_NONE) f = times(b, f, b->bend);
-  ir_val of_sines = ir_sub(k, slope, times(b, f, b->d_inverse)),
-         sum = ir_fma(k, of_sines, sines, times(b, f, cosines));
-  return times(b, times(b, real(b, 2 / b->p->r_max), b->d_inverse), sum);
+  const slopes s = slopes_of(b);
+  return times(b, s.front, ir_fma(k, s.of_sines, sines, times(b, s.of_cosines, cosines)));
 }
 
 /* g_v (+)= g_r v / r */
@@ -204,6 +220,13 @@ static void write_rows(builder *b, const parameters *a, bool basis) {
   if (b->p->apart) clb_rows_store(&b->rows, &a->f, 0, 1, &b->f, false);
 }
 
+/* Of lengths that are known: f and f', d and its slope. */
+static void distances(builder *b, const clb_ends *ends, ir_val radii) {
+  cutoff(b);
+  b->d_u = b->u, b->d_inverse = b->inverse, b->bend = IR_NONE;
+  if (b->p->transform) transform(b, mean_radius(b, ends, radii));
+}
+
 static void lower(const clb_problem *p, const clb_schedule *s, ir_kernel *k) {
   static const char *const names[PASSES] = {"radial", "radial_distances", "radial_backward",
                                             "radial_backward_distance"};
@@ -214,9 +237,7 @@ static void lower(const clb_problem *p, const clb_schedule *s, ir_kernel *k) {
   const parameters a = declare(&b, p);
   clb_rows_start(&b.rows, (clb_dtype)p->storage, basis ? s->rows.columns_per_piece : 1);
   length(&b, &a.v);
-  if (basis) cutoff(&b);
-  b.d_u = b.u, b.d_inverse = b.inverse, b.bend = IR_NONE;
-  if (basis && b.p->transform) transform(&b, mean_radius(&b, &a.ends, a.radii));
+  if (basis) distances(&b, &a.ends, a.radii);
   if (p->pass < BACKWARD) write_rows(&b, &a, basis);
   else {
     ir_val g_r, g_f;
@@ -227,6 +248,82 @@ static void lower(const clb_problem *p, const clb_schedule *s, ir_kernel *k) {
       g_r = ir_fma(k, g_f, b.slope, g_r);
     }
     pull(&b, &a.g_v, g_r, a.flag);
+  }
+  ir_finish(k);
+}
+
+/* ---- along tangents ---- */
+
+static void write_along(builder *b, const clb_row_array *basis, ir_val speed) {
+  ir_kernel *k = b->k;
+  const slopes s = slopes_of(b);
+  ir_val front = times(b, s.front, speed), value[GPU_WIDTH];
+  for (int at = 0, n; at < b->p->n_basis; at += n) {
+    n = piece_from(b, at);
+    for (int i = 0; i < n; i++) {
+      const double w = b->p->frequency[at + i];
+      ir_val angle = times(b, b->d_u, real(b, w)),
+             of_cosines = times(b, s.of_cosines, real(b, w / b->p->r_max)),
+             slope = ir_fma(k, s.of_sines, ir_1(k, IR_SIN, angle),
+                            times(b, of_cosines, ir_1(k, IR_COS, angle)));
+      value[i] = times(b, front, slope);
+    }
+    clb_rows_store(&b->rows, basis, at, n, value, false);
+  }
+}
+
+static void write_frequencies(builder *b, const clb_row_array *g_basis,
+                              const clb_row_array *h_basis, const clb_row_array *g_w,
+                              ir_val speed) {
+  ir_kernel *k = b->k;
+  const slopes s = slopes_of(b);
+  const double R = b->p->r_max;
+  ir_val front = real(b, 2 / (R * R)), by_f = times(b, front, s.f),
+         by_slope = times(b, front, times(b, s.slope, speed)),
+         by_sines = times(b, front, times(b, s.of_cosines, speed)), g[GPU_WIDTH], h[GPU_WIDTH];
+  for (int at = 0, n; at < b->p->n_basis; at += n) {
+    n = piece_from(b, at);
+    clb_rows_load(&b->rows, g_basis, at, n, g);
+    clb_rows_load(&b->rows, h_basis, at, n, h);
+    for (int i = 0; i < n; i++) {
+      const double w = b->p->frequency[at + i];
+      ir_val angle = times(b, b->d_u, real(b, w)),
+             of_cosines = ir_fma(k, g[i], by_f, times(b, h[i], by_slope)),
+             of_sines = times(b, times(b, h[i], by_sines), real(b, -w / R));
+      g[i] =
+          ir_fma(k, of_cosines, ir_1(k, IR_COS, angle), times(b, of_sines, ir_1(k, IR_SIN, angle)));
+    }
+    clb_rows_store(&b->rows, g_w, at, n, g, false);
+  }
+}
+
+static void lower_along(const clb_problem *p, const clb_schedule *s, ir_kernel *k) {
+  const clb_dtype type = (clb_dtype)p->storage;
+  const bool along = p->pass == ALONG;
+  builder b = {.k = k, .p = &p->radial, .t = clb_ir_type((clb_dtype)p->arithmetic)};
+  clb_row_array f, g, h;
+  clb_ends ends;
+  ir_val radii = IR_NONE, q[3];
+  ir_begin(k, along ? "radial_along" : "radial_frequencies", s->lanes, s->subgroups,
+           s->lanes * s->subgroups);
+  clb_rows_begin(&b.rows, k, s, (clb_dtype)p->arithmetic);
+  const clb_row_array v = clb_rows_array(&b.rows, type, false),
+                      tangents = clb_rows_array(&b.rows, type, false);
+  if (!along) g = clb_rows_array(&b.rows, type, false), h = clb_rows_array(&b.rows, type, false);
+  const clb_row_array out = clb_rows_array(&b.rows, type, true);
+  if (along && b.p->apart) f = clb_rows_array(&b.rows, type, true);
+  if (b.p->transform) ends = clb_ends_begin(k), radii = ir_buffer(k, b.t, false);
+  clb_rows_start(&b.rows, type, s->rows.columns_per_piece);
+  length(&b, &v);
+  distances(&b, &ends, radii);
+  clb_rows_load(&b.rows, &tangents, 0, 3, q);
+  ir_val speed = ir_fma(k, b.v[0], q[0], ir_fma(k, b.v[1], q[1], times(&b, b.v[2], q[2])));
+  speed = times(&b, speed, b.inverse);
+  if (along) write_along(&b, &out, speed);
+  else write_frequencies(&b, &g, &h, &out, speed);
+  if (along && b.p->apart) {
+    ir_val f_along = times(&b, b.slope, speed);
+    clb_rows_store(&b.rows, &f, 0, 1, &f_along, false);
   }
   ir_finish(k);
 }
@@ -245,3 +342,10 @@ const clb_kernel_kind clb_kind_radial = {.name = "radial",
                                          .lower = lower,
                                          .print = print,
                                          .passes = PASSES};
+
+const clb_kernel_kind clb_kind_radial_along = {.name = "radial_along",
+                                               .check = check,
+                                               .schedule = schedule,
+                                               .lower = lower_along,
+                                               .print = print,
+                                               .passes = ALONG_PASSES};

@@ -5,8 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kernels/layers/host/layers.h"
-
 static const char *name_of(const clb_op *op) { return clb_kernel_kinds[op->problem.kind]->name; }
 
 /* ---- creation ---- */
@@ -49,21 +47,6 @@ clb_schedule clb_layer_schedule_of(const clb_op *op, int pass) {
   memcpy(&p, &op->problem, sizeof p);
   p.pass = pass;
   clb_kernel_kinds[p.kind]->schedule(&p, &op->ctx->device->limits, &s);
-  return s;
-}
-
-clb_status clb_layer_add_training(clb_op *op) {
-  if (!op) return CLB_ERROR_ARGUMENT;
-  const int32_t kind = op->problem.kind;
-  clb_status s = CLB_OK;
-  if (kind != CLB_DENSITY && kind != CLB_ROW_SCALE && kind != CLB_REPULSION)
-    return clb_fail(&op->ctx->error, CLB_ERROR_ARGUMENT, "%s has no passes of training",
-                    name_of(op));
-  for (int pass = 0; pass < clb_kernel_kinds[kind]->passes && !s; pass++)
-    if (!op->kernel[pass]) {
-      op->choice[pass].estimate = clb_layer_schedule_of(op, pass);
-      s = clb_op_set_schedule(op, (clb_pass)pass, &op->choice[pass].estimate);
-    }
   return s;
 }
 

@@ -120,6 +120,14 @@ clb_status clb_radial_pairs_forward(clb_op *op, const clb_graph *graph, clb_rows
 clb_status clb_radial_pairs_backward(clb_op *op, const clb_graph *graph, clb_rows species,
                                      clb_rows v, clb_rows g_basis, clb_rows g_f, clb_rows g_v,
                                      bool add);
+/* Of training: basis_along[n][n_basis] and, where it is apart, f_along[n][1] from tangents q[n][3]
+   of v.  frequencies: g_w[n][n_basis], each edge's part of the gradient of sum_k g_basis_k b_k +
+   h_basis_k b_along_k by w_k; clb_column_sum sums them. */
+clb_status clb_radial_pairs_along(clb_op *op, const clb_graph *graph, clb_rows species, clb_rows v,
+                                  clb_rows q, clb_rows basis_along, clb_rows f_along);
+clb_status clb_radial_pairs_frequencies(clb_op *op, const clb_graph *graph, clb_rows species,
+                                        clb_rows v, clb_rows q, clb_rows g_basis, clb_rows h_basis,
+                                        clb_rows g_w);
 
 /* Lengths alone, without a basis; storage and arithmetic as in clebsch.h. Below 1e-12 v / r is v *
  / 1e-12. */

@@ -5,6 +5,7 @@
 #include "kernels/layers/host/layers.h"
 
 enum { FORWARD, DISTANCES, BACKWARD, BACKWARD_DISTANCE };
+enum { ALONG, FREQUENCIES }; /* of radial_along */
 
 static clb_status check_basis(clb_context *ctx, const clb_radial_desc *desc) {
   if (desc->n_basis >= 0 && desc->n_basis <= CLB_MAX_BASIS && (!desc->n_basis || desc->frequencies))
@@ -80,10 +81,10 @@ static clb_call begin(clb_op *op, const atoms *a, int64_t n, int64_t units) {
   return c;
 }
 
-static void call_atoms(clb_call *c, const atoms *a) {
+static void call_atoms(clb_call *c, const atoms *a, const clb_memory *radii) {
   if (!a || !c->op->problem.radial.transform) return;
   clb_call_ends(c, a->graph, a->species);
-  clb_call_memory(c, &c->op->reals);
+  clb_call_memory(c, radii);
 }
 
 static clb_status run_forward(clb_op *op, const atoms *a, int64_t n, clb_rows v, clb_rows r,
@@ -98,7 +99,7 @@ static clb_status run_forward(clb_op *op, const atoms *a, int64_t n, clb_rows v,
   if (!some) return clb_call_run(&c, DISTANCES);
   clb_call_rows(&c, "basis", type, op->problem.radial.n_basis, basis, CLB_OUT);
   if (op->problem.radial.apart) clb_call_rows(&c, "f", type, 1, f, CLB_OUT);
-  call_atoms(&c, a);
+  call_atoms(&c, a, &op->reals);
   clb_call_i32(&c, r.buffer != NULL);
   return clb_call_run(&c, FORWARD);
 }
@@ -112,7 +113,7 @@ static clb_status run_backward(clb_op *op, const atoms *a, int64_t n, clb_rows v
   clb_call_rows(&c, "g_basis", type, op->problem.radial.n_basis, g_basis, CLB_IN);
   if (op->problem.radial.apart) clb_call_rows(&c, "g_f", type, 1, g_f, CLB_IN);
   clb_call_rows(&c, "g_v", type, 3, g_v, CLB_OUT);
-  call_atoms(&c, a);
+  call_atoms(&c, a, &op->reals);
   clb_call_i32(&c, add);
   return clb_call_run(&c, BACKWARD);
 }
@@ -150,6 +151,51 @@ clb_status clb_radial_backward_distance(clb_op *op, int64_t n, clb_rows v, clb_r
   clb_call_i32(&c, add);
   return clb_call_run(&c, BACKWARD_DISTANCE);
 }
+
+/* ---- of training ---- */
+
+/* A call of the op that clb_layer_add_training made; it reads v and q. */
+static clb_call along_call(clb_op *op, const clb_graph *graph, clb_rows v, clb_rows q) {
+  if (!op || !graph) return (clb_call){.status = CLB_ERROR_ARGUMENT};
+  clb_call c = clb_call_begin(op, CLB_RADIAL, graph->n_edges, graph->n_edges);
+  if (c.status) return c;
+  if (!op->parts) {
+    c.status =
+        clb_fail(&op->ctx->error, CLB_ERROR_ARGUMENT, "radial: the op was created without this");
+    return c;
+  }
+  c = clb_call_begin(op->parts, CLB_RADIAL_ALONG, graph->n_edges, graph->n_edges);
+  clb_call_rows(&c, "v", (clb_dtype)op->problem.storage, 3, v, CLB_IN);
+  clb_call_rows(&c, "q", (clb_dtype)op->problem.storage, 3, q, CLB_IN);
+  return c;
+}
+
+clb_status clb_radial_pairs_along(clb_op *op, const clb_graph *graph, clb_rows species, clb_rows v,
+                                  clb_rows q, clb_rows basis_along, clb_rows f_along) {
+  clb_call c = along_call(op, graph, v, q);
+  if (c.status) return c.status;
+  const clb_dtype type = (clb_dtype)op->problem.storage;
+  clb_call_rows(&c, "basis_along", type, op->problem.radial.n_basis, basis_along, CLB_OUT);
+  if (op->problem.radial.apart) clb_call_rows(&c, "f_along", type, 1, f_along, CLB_OUT);
+  call_atoms(&c, &(atoms){graph, species}, &op->reals);
+  return clb_call_run(&c, ALONG);
+}
+
+clb_status clb_radial_pairs_frequencies(clb_op *op, const clb_graph *graph, clb_rows species,
+                                        clb_rows v, clb_rows q, clb_rows g_basis, clb_rows h_basis,
+                                        clb_rows g_w) {
+  clb_call c = along_call(op, graph, v, q);
+  if (c.status) return c.status;
+  const clb_dtype type = (clb_dtype)op->problem.storage;
+  const int64_t n = op->problem.radial.n_basis;
+  clb_call_rows(&c, "g_basis", type, n, g_basis, CLB_IN);
+  clb_call_rows(&c, "h_basis", type, n, h_basis, CLB_IN);
+  clb_call_rows(&c, "g_w", type, n, g_w, CLB_OUT);
+  call_atoms(&c, &(atoms){graph, species}, &op->reals);
+  return clb_call_run(&c, FREQUENCIES);
+}
+
+/* ---- lengths ---- */
 
 clb_status clb_lengths_along_create(clb_context *ctx, clb_dtype storage, clb_dtype arithmetic,
                                     clb_op **op) {

@@ -4,6 +4,60 @@
 
 #include "tests/ops/layers/layer_pairs.h"
 
+/* ---- radial basis ---- */
+
+typedef struct {
+  double r_max, a, p, q, w[CLB_MAX_BASIS], radii[SPECIES];
+  int cutoff_p, n_basis; /* cutoff_p 0: XPLOR's from r_on on */
+  bool transform, apart;
+  double r_on;
+} radial_case;
+
+typedef struct {
+  const radial_case *c;
+  double r_0;
+} edge_case;
+
+static inline double cutoff_of(const radial_case *c, double u) {
+  const double on = c->r_on / c->r_max, o = on * on;
+  if (c->cutoff_p) return polynomial(c->cutoff_p, u);
+  if (u >= 1) return 0;
+  return u < on ? 1 : pow(1 - u * u, 2) * (1 + 2 * u * u - 3 * o) / pow(1 - o, 3);
+}
+
+/* b_1 ... b_n and, if it is apart, f. */
+static inline void basis_row(const void *user, const double *v, double *out) {
+  const edge_case *e = user;
+  const radial_case *c = e->c;
+  const double r = length_of(v), f = cutoff_of(c, r / c->r_max),
+               t = (r < c->r_max ? r : c->r_max) / e->r_0,
+               d = c->transform ? 1 / (1 + c->a * pow(t, c->q) / (1 + pow(t, c->q - c->p))) : r;
+  for (int k = 0; k < c->n_basis; k++)
+    out[k] = 2 / c->r_max * sin(c->w[k] * d / c->r_max) / d * (c->apart ? 1 : f);
+  if (c->apart) out[c->n_basis] = f;
+}
+
+/* MACE's transform; one with p < q; f apart with and without; many functions; XPLOR's cutoff with
+   and without a transform. */
+static const radial_case radial_cases[] = {
+    {5, 1.0805, 4.5791, 0.9183, {0}, {0.31, 0.66, 1.11}, 5, 10, true, false, 0},
+    {4, 0.7, 1.25, 2.5, {0}, {0.9, 1.7, 0.4}, 6, 3, true, true, 0},
+    {3, 0, 0, 0, {0}, {1, 1, 1}, 2, 8, false, true, 0},
+    {6, 2, 3, 1, {0}, {0.2, 2, 1}, 5, 19, true, true, 0},
+    {5, 0, 0, 0, {0}, {1, 1, 1}, 0, 7, false, false, 3.5},
+    {6, 2, 3, 1, {0}, {0.2, 2, 1}, 0, 19, true, false, 4}};
+enum { RADIAL_CASES = sizeof radial_cases / sizeof *radial_cases };
+
+static inline clb_op *radial_op(clb_context *ctx, clb_dtype type, radial_case *c) {
+  clb_op *op;
+  for (int k = 0; k < c->n_basis; k++) c->w[k] = 3.14159265358979323846 * (k + 1);
+  const clb_agnesi transform = {c->a, c->p, c->q, SPECIES, c->radii};
+  OK(ctx, clb_radial_pairs_create(
+              ctx, type, &(clb_radial_desc){c->r_max, c->cutoff_p, c->n_basis, c->w, c->r_on},
+              c->transform ? &transform : NULL, c->apart, &op));
+  return op;
+}
+
 /* ---- densities ---- */
 
 typedef struct {

@@ -1,54 +1,8 @@
-/* tests/ops/layers/test_layer_along.c - what training needs of small layers: derivatives along
-   tangents of inputs, and the gradients of sums of values and of such derivatives, against plain
-   loops and central differences, on every device that runs here, and on the interpreter with a
-   GPU's limits. */
-#include "tests/ops/layers/layer_functions.h"
-
-/* The derivative of f along a, as good as `differences`. */
-static void slope_along(row_function f, const void *user, const double *x, const double *a,
-                        int64_t columns, int64_t columns_out, double *slope) {
-  static const double steps[] = {-4e-4, -2e-4, 2e-4, 4e-4}, weights[] = {1, -8, 8, -1};
-  double *moved = malloc(sizeof *moved * (size_t)(columns + 1)),
-         *out = malloc(sizeof *out * (size_t)(columns_out + 1));
-  memset(slope, 0, sizeof *slope * (size_t)columns_out);
-  for (int s = 0; s < 4; s++) {
-    for (int64_t i = 0; i < columns; i++) moved[i] = x[i] + steps[s] * a[i];
-    f(user, moved, out);
-    for (int64_t j = 0; j < columns_out; j++) slope[j] += weights[s] * out[j] / (12 * 2e-4);
-  }
-  free(moved);
-  free(out);
-}
-
-/* The sum of the products of rows as they are on the device; *size: of their sizes. */
-static double product_of(clb_context *ctx, const table *a, const table *b, double *size) {
-  void *x = download(ctx, &a->a), *y = download(ctx, &b->a);
-  double sum = 0;
-  for (int64_t i = 0; i < a->n * a->columns; i++) {
-    const int64_t row = i / a->columns, column = i % a->columns;
-    const double product = at(a, x, row, column) * at(b, y, row, column);
-    sum += product;
-    *size += fabs(product);
-  }
-  free(x);
-  free(y);
-  return sum;
-}
-
-/* sum h . along = sum of the gradients from h times the tangents, to rounding. */
-static void expect_adjoint(clb_context *ctx, const char *name, const table *const along[][2],
-                           int n_along, const table *const back[][2], int n_back) {
-  double size = 0, left = 0, right = 0;
-  for (int i = 0; i < n_along; i++) left += product_of(ctx, along[i][0], along[i][1], &size);
-  for (int i = 0; i < n_back; i++) right += product_of(ctx, back[i][0], back[i][1], &size);
-  const double error = along[0][0]->a.type == CLB_F64 ? 1e-14 : 1e-6;
-  if (!(fabs(left - right) <= error * size))
-    fail_msg("%s: %.17g along tangents, %.17g by gradients", name, left, right);
-}
-
-static void drop_tables(table *const *tables, int n) {
-  for (int i = 0; i < n; i++) drop(&tables[i]->a);
-}
+/* tests/ops/layers/test_layer_along.c - what training needs of densities, and of rows times
+   numbers: derivatives along tangents of inputs, and the gradients of sums of values and of such
+   derivatives, against plain loops and central differences, on every device that runs here, and on
+   the interpreter with a GPU's limits. */
+#include "tests/ops/layers/layer_along.h"
 
 /* ---- densities ---- */
 
@@ -260,55 +214,6 @@ static void scales(void **state) {
   }
 }
 
-/* ---- repulsion ---- */
-
-static void repulsions_once(clb_context *ctx, clb_dtype type, clb_op *op, int i) {
-  uint64_t seed = 61;
-  const bool dense = i % 2, add = i % 3 == 2;
-  pairs p = pairs_of(ctx, i);
-  table v = vectors(ctx, type, p.n, dense, 0.3, 2.5, &seed),
-        q = random_table(ctx, type, p.n, 3, !dense, 1, &seed),
-        h = random_table(ctx, type, p.receivers, 1, dense, 1, &seed), out[2],
-        plain_out = result_table(ctx, type, p.receivers, 1, dense, false, &seed),
-        g_v = result_table(ctx, type, p.n, 3, dense, false, &seed);
-  double *x = plain(&v), *a = plain(&q), *must = calloc((size_t)p.receivers + 1, sizeof *must);
-  for (int64_t e = 0; e < p.n; e++) {
-    const pair_case one = {{p.species[p.end[0][e]], p.species[p.end[1][e]]}};
-    double slope;
-    slope_along(repulsion_row, &one, x + 3 * e, a + 3 * e, 3, 1, &slope);
-    must[p.end[0][e]] += slope;
-  }
-  for (int k = 0; k < 2; k++) {
-    seed = 67;
-    out[k] = result_table(ctx, type, p.receivers, 1, !dense, add, &seed);
-    OK(ctx, clb_repulsion_along(op, p.graph, p.numbers, rows_of(&v), rows_of(&q), rows_of(&out[k]),
-                                add));
-  }
-  expect_rows(ctx, "repulsion along", &out[0], add, must, slope_error_of(type));
-  OK(ctx, clb_repulsion_along(op, p.graph, p.numbers, rows_of(&v), rows_of(&q), rows_of(&plain_out),
-                              false));
-  OK(ctx, clb_repulsion_backward(op, p.graph, p.numbers, rows_of(&v), rows_of(&h), rows_of(&g_v),
-                                 false));
-  expect_adjoint(ctx, "repulsion", (const table *const[][2]){{&h, &plain_out}}, 1,
-                 (const table *const[][2]){{&g_v, &q}}, 1);
-  expect_same(ctx, &out[0], &out[1]);
-  drop_tables((table *[]){&v, &q, &h, out, &plain_out, &g_v}, 6);
-  double *numbers[] = {x, a, must};
-  for (int k = 0; k < 3; k++) free(numbers[k]);
-  drop_pairs(&p);
-}
-
-static void repulsions(void **state) {
-  clb_context *ctx = context(state);
-  EACH_TYPE((struct device *)*state, type) {
-    clb_op *op;
-    OK(ctx, clb_repulsion_create(ctx, type, &zbl, &op));
-    OK(ctx, clb_layer_add_training(op));
-    for (int i = 0; i < SIZES; i++) repulsions_once(ctx, type, op, i);
-    clb_op_destroy(&op);
-  }
-}
-
 /* ---- mistakes, and targets ---- */
 
 static void refuses(void **state) {
@@ -340,23 +245,19 @@ static void compiles(void **state) {
   clb_context *ctx = context(state);
   EACH_TYPE(d, type) {
     const double w[10] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10};
-    clb_op *op[3];
+    clb_op *op[2];
     OK(ctx, clb_row_scale_create(ctx, type, 89, true, &op[0]));
     OK(ctx, clb_density_create(ctx, type, 10, w, true, &op[1]));
-    OK(ctx, clb_repulsion_create(ctx, type, &zbl, &op[2]));
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < 2; i++) {
       OK(ctx, clb_layer_add_training(op[i]));
-      for (int pass = 0; pass < (i == 2 ? 3 : 4); pass++)
-        assert_true(op[i]->kernel[pass]->binary.n > 0);
+      for (int pass = 0; pass < 4; pass++) assert_true(op[i]->kernel[pass]->binary.n > 0);
       clb_op_destroy(&op[i]);
     }
   }
 }
 
 int main(void) {
-  static const named_test tests[] = {{"densities", densities, false},
-                                     {"scales", scales, false},
-                                     {"repulsions", repulsions, false},
-                                     {"refuses", refuses, false}};
+  static const named_test tests[] = {
+      {"densities", densities, false}, {"scales", scales, false}, {"refuses", refuses, false}};
   return run_on_all("layer_along", tests, sizeof tests / sizeof *tests, compiles);
 }
