@@ -223,6 +223,16 @@ bool file_replace(const char *path, bool (*write)(FILE *f, const void *user), co
   return good;
 }
 
+bool file_copy(FILE *to, const void *user) {
+  char bytes[1 << 14];
+  FILE *const *from = user;
+  size_t n;
+  rewind(*from);
+  while ((n = fread(bytes, 1, sizeof bytes, *from)) > 0)
+    if (fwrite(bytes, 1, n, to) != n) return false;
+  return !ferror(*from);
+}
+
 /* ---- checksums ---- */
 
 /* FNV-1a, 64 bits. */

@@ -26,6 +26,8 @@ bool outputs_ready(const named_file *files, int n);
    either the old file or the complete new one. write() returns false if it fails. false, after a
    message, on failure. */
 bool file_replace(const char *path, bool (*write)(FILE *f, const void *user), const void *user);
+/* For file_replace: writes all of the open file FILE *, of which `from` is the address. */
+bool file_copy(FILE *f, const void *from);
 /* Flushes a new file's folder to the disk; if this fails, a loss of power may lose the file. */
 void folder_flush(const char *path);
 

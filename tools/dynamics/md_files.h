@@ -17,13 +17,4 @@ typedef struct {
    cell. */
 bool frame_write(FILE *f, const void *frame);
 
-typedef struct {
-  int64_t frames, atoms;
-  double seconds; /* of reading, computing and writing all, without opening the model */
-} frame_labels;
-/* Opens the model, computes every frame of the chosen structure and writes them to `out` with
-   energies, forces and stress. false, after a message: `out` is as it was. *y must be zeroed, and
-   md_system_close must be called even on failure. */
-bool frames_label(md_system *y, const md_choice *choice, const char *out, frame_labels *l);
-
 #endif

@@ -255,6 +255,14 @@ void md_system_close(md_system *y) {
   md_system_free_atoms(y);
 }
 
+/* ---- what it is ---- */
+
+void md_system_print_model(const md_system *y) {
+  printf("model      %s: %s, %d layers, l <= %d, r_max %g A, %lld parameters\n", y->name,
+         y->info.architecture, y->info.n_layers, y->info.l_max, y->info.r_max,
+         (long long)y->info.parameters);
+}
+
 void md_system_print_device(const md_system *y, const char *format) {
   char how[128] = "";
   if (y->info.table_force_error > 0)
@@ -264,4 +272,28 @@ void md_system_print_device(const md_system *y, const char *format) {
   else if (y->info.knots) snprintf(how, sizeof how, ", splines of %d knots", y->info.knots);
   printf(format, y->device.name, y->device.description);
   printf("; %s%s\n", dtype_names[y->dtype], how);
+}
+
+json_t *md_system_described(const md_system *y, const md_choice *choice) {
+  static const char *const units[][2] = {{"length", "Angstrom"},
+                                         {"energy", "eV"},
+                                         {"force", "eV/Angstrom"},
+                                         {"stress", "eV/Angstrom^3"},
+                                         {"time", "s"}};
+  json_t *o = json_object(), *u = json_object();
+  json_add(o, "clebsch", json_text(CLB_VERSION));
+  json_add(o, "units", u);
+  for (size_t i = 0; i < sizeof units / sizeof *units; i++)
+    json_add(u, units[i][0], json_text(units[i][1]));
+  JSON_ADD(o, {"model", json_text(choice->model)},
+           {"architecture", json_text(y->info.architecture)});
+  if (choice->structure) json_add(o, "structure", json_text(choice->structure));
+  JSON_ADD(o, {"device", json_text(y->device.name)},
+           {"description", json_text(y->device.description)},
+           {"driver", json_text(y->device.driver)},
+           {"dtype", json_text(dtype_names[choice->options.dtype])},
+           {"knots", json_count(y->info.knots)});
+  if (y->info.knots) json_add(o, "table_force_error", json_real(y->info.table_force_error));
+  json_add(o, "atomics", json_boolean(choice->options.atomics));
+  return o;
 }

@@ -15,7 +15,6 @@ typedef struct {
   structure_options reading;
   clb_model_options options;
   bool checksum; /* compute the checksum of the model file */
-
 } md_choice;
 /* Of both the input is an md_choice. */
 extern const struct argp md_model_argp;  /* --model, --modality, --head, --device, --dtype, --knots,
@@ -61,9 +60,13 @@ void md_system_free_atoms(md_system *y);
 bool md_system_compute(md_system *y, const double *positions);
 /* Energies, forces and stress of n systems of one model, together where they are small. */
 bool md_systems_compute(md_system *y, int64_t n);
+/* The line about the model. */
+void md_system_print_model(const md_system *y);
 /* The line about the device, what the model computes with, and how near splines come; format: of
    the line's begin, with two %s. */
 void md_system_print_device(const md_system *y, const char *format);
+/* For JSON: which program, model, structure, device and options numbers are of, and their units. */
+json_t *md_system_described(const md_system *y, const md_choice *choice);
 int64_t md_system_edges(const md_system *y); /* edges in the last compute */
 void md_system_close(md_system *y);
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "tools/energy/estimate.h"
+#include "tools/energy/all_frames.h"
 #include "tools/dynamics/md_files.h"
 #include "tools/dynamics/md_system.h"
 #include "tools/common/output.h"
@@ -147,36 +148,11 @@ static bool compare_with_networks(const md_system *y, const energy_arguments *a,
   return good;
 }
 
-/* ---- for scripts ---- */
-
-/* Which program, model, device and options the numbers are of, and their units. */
-static json_t *described(const md_system *y, const energy_arguments *a) {
-  static const char *const units[][2] = {{"length", "Angstrom"},
-                                         {"energy", "eV"},
-                                         {"force", "eV/Angstrom"},
-                                         {"stress", "eV/Angstrom^3"},
-                                         {"time", "s"}};
-  json_t *o = json_object(), *u = json_object();
-  json_add(o, "clebsch", json_text(CLB_VERSION));
-  json_add(o, "units", u);
-  for (size_t i = 0; i < sizeof units / sizeof *units; i++)
-    json_add(u, units[i][0], json_text(units[i][1]));
-  JSON_ADD(
-      o, {"model", json_text(a->choice.model)}, {"architecture", json_text(y->info.architecture)},
-      {"structure", json_text(a->choice.structure)}, {"device", json_text(y->device.name)},
-      {"description", json_text(y->device.description)}, {"driver", json_text(y->device.driver)},
-      {"dtype", json_text(dtype_names[a->choice.options.dtype])},
-      {"knots", json_count(y->info.knots)});
-  if (y->info.knots) json_add(o, "table_force_error", json_real(y->info.table_force_error));
-  json_add(o, "atomics", json_boolean(a->choice.options.atomics));
-  return o;
-}
-
 /* ---- all frames ---- */
 
 static void print_labels(const md_system *y, const energy_arguments *a, const frame_labels *l) {
   if (a->json) {
-    json_t *o = described(y, a);
+    json_t *o = md_system_described(y, &a->choice);
     JSON_ADD(o, {"out", json_text(a->out)}, {"frames", json_count(l->frames)},
              {"atoms", json_count(l->atoms)}, {"seconds", json_number(l->seconds)});
     json_print(o);
@@ -196,7 +172,7 @@ static json_t *numbers(const double *x, int64_t n) {
 
 static void print_json(const md_system *y, const energy_arguments *a, const energy_times *t,
                        const energy_extras *e) {
-  json_t *o = described(y, a), *forces = json_array();
+  json_t *o = md_system_described(y, &a->choice), *forces = json_array();
   for (int64_t i = 0; i < y->atoms.n; i++) json_array_add(forces, numbers(y->forces + 3 * i, 3));
   JSON_ADD(o, {"atoms", json_count(y->atoms.n)}, {"edges", json_count(md_system_edges(y))},
            {"energy", json_number(y->energy)}, {"atom_energies", numbers(y->e_atom, y->atoms.n)},
@@ -234,9 +210,7 @@ static void print_system(const md_system *y, const energy_arguments *a) {
     printf("; %lld atom%s at an alternate place %s left out", (long long)s->alternates,
            s->alternates > 1 ? "s" : "", s->alternates > 1 ? "are" : "is");
   putchar('\n');
-  printf("model      %s: %s, %d layers, l <= %d, r_max %g A, %lld parameters\n", y->name,
-         y->info.architecture, y->info.n_layers, y->info.l_max, y->info.r_max,
-         (long long)y->info.parameters);
+  md_system_print_model(y);
   md_system_print_device(y, "device     %s: %s");
   const int64_t edges = md_system_edges(y);
   printf("edges      %lld, %.1f per atom\n", (long long)edges,
