@@ -11,10 +11,14 @@
    *slices* of `width` lanes, a power of two, each of which processes an edge of its own: slice s
    the one in edge slot `edge_slot + s` (kernels/graph/segment.h says what an edge slot is).  At the
    end of a row, slices without an edge repeat the last one; what they add to sums is 0, and they
-   write nothing. */
+   write nothing.
+
+   Where edges are few, the sub-groups of a group are a *team*: they share the edges of one row, and
+   the first of them adds up their sums of z (team_sums.c). */
 #ifndef CLB_KERNELS_CONVOLUTION_BUILDER_H
 #define CLB_KERNELS_CONVOLUTION_BUILDER_H
 
+#include "kernels/common/team_sums.h"
 #include "kernels/convolution/frame.h"
 #include "kernels/convolution/spline.h"
 #include "kernels/graph/segment.h"
@@ -132,6 +136,7 @@ struct clb_convolution {
   /* the current edge */
   ir_val edge, sender; /* i64 */
   clb_stage stage;
+  clb_team_sums team;
   clb_frame frame;
   clb_batch batch;
   clb_edge_results results;
@@ -232,6 +237,8 @@ void clb_stage_knots(const clb_stage *g, const clb_convolution *c, const clb_pat
                      ir_val v[][CLB_SPLINE_ORDER]);
 /* Advances to the next stage, at the end of an edge. */
 void clb_stage_next(clb_stage *g, const clb_convolution *c);
+/* Numbers of z that a lane sums at most at once: those of a term. */
+int clb_team_values(const clb_tensor_product_problem *tp, const clb_parts *parts);
 /* Elements of a sub-group's stage. */
 int clb_stage_size(const clb_problem *p, const clb_parts *parts, const clb_schedule *s);
 
@@ -274,6 +281,9 @@ void clb_batch_store_sums(const clb_convolution *c, int x, int first, int n, ir_
 static inline int clb_orders(const clb_problem *p) {
   return p->pass == CLB_DOUBLE_BACKWARD ? 2 : 1;
 }
+
+/* Makes a schedule one of teams, for rows of z; false: there can be none (schedule.c). */
+bool clb_convolution_team(const clb_problem *p, const clb_limits *limits, clb_schedule *s);
 
 /* Writes the kernel (convolution.c). */
 void clb_convolution_lower(const clb_problem *p, const clb_schedule *s, ir_kernel *k);

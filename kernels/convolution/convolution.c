@@ -12,6 +12,7 @@ static void whole(clb_convolution *c, ir_kernel *k, const clb_problem *p, const 
   c->s = &s->convolution;
   clb_form_begin(&c->f, k, p, s);
   clb_segment_parameters(&c->walk, k);
+  c->walk.whole = s->convolution.team;
   for (int o = 0; o < c->f.form->n_outputs; o++) {
     int slot = c->f.form->output[o].slot;
     if ((slot == W && !p->convolution.spline) ||
@@ -41,6 +42,8 @@ static void whole(clb_convolution *c, ir_kernel *k, const clb_problem *p, const 
   for (int j = 0; j < CLB_MAX_PER_LANE; j++) c->builder[j].pairs = s->convolution.component_pairs;
   clb_unit_begin(&c->unit, &c->f);
   clb_stage_begin(&c->stage, c);
+  if (s->convolution.team)
+    clb_team_begin(&c->team, k, c->f.t, clb_team_values(&p->tensor_product, &c->parts));
   if (p->convolution.spline) clb_spline_parameters(&c->spline, &c->f);
   clb_batch_begin(&c->batch, c);
   clb_edge_results_begin(&c->results, c);
@@ -55,7 +58,7 @@ void clb_convolution_lower(const clb_problem *p, const clb_schedule *s, ir_kerne
       {"convolution_double_backward", "convolution_double_backward_z"}};
   clb_convolution *c = calloc(1, sizeof *c);
   ir_begin(k, names[p->pass][p->tensor_product.gradients >> 3 & 1], s->lanes, s->subgroups,
-           s->convolution.roles ? s->subgroups : 1);
+           s->convolution.roles && !s->convolution.team ? s->subgroups : 1);
   k->large_registers = s->convolution.large_registers;
   k->min_blocks_per_sm = s->convolution.min_blocks_per_sm;
   bool begun = c && clb_path_begin(&c->builder[0], &c->f, clb_edge_load, &c->channel[0]);

@@ -103,8 +103,27 @@ static void store_z(clb_convolution *c, int term, int o, ir_val v[][MAX_M], ir_v
   ir_end(k);
 }
 
+int clb_team_values(const clb_tensor_product_problem *tp, const clb_parts *parts) {
+  int most = 0;
+  for (int t = 0; t < tp->z.n; t++)
+    if (parts->of_z[t] >= 0) {
+      const int n = parts->per_lane[parts->of_z[t]] * clb_width(&tp->z.term[t]);
+      if (n > most) most = n;
+    }
+  return most;
+}
+
+/* Opens what the first sub-group of a team does with a term's sums over all of them. */
+static void sum_over_team(clb_convolution *c, int per_lane, int width, ir_val v[][MAX_M]) {
+  ir_val all[CLB_MAX_PER_LANE * MAX_M];
+  for (int i = 0; i < per_lane * width; i++) all[i] = v[i / width][i % width];
+  clb_team_sum(&c->team, of(c), all, per_lane * width);
+  for (int i = 0; i < per_lane * width; i++) v[i / width][i % width] = all[i];
+}
+
 static void store_part(clb_convolution *c, int part, int o) {
   ir_kernel *k = of(c);
+  c->team.used = false;
   for (int t = 0; t < c->f.tp->z.n; t++) {
     ir_val v[CLB_MAX_PER_LANE][MAX_M], mask = c->unit.mask;
     if (c->parts.of_z[t] != part) continue;
@@ -116,7 +135,9 @@ static void store_part(clb_convolution *c, int part, int o) {
     }
     if (c->unit.slice != IR_NONE) /* the first slice writes */
       mask = clb_and(k, mask, less(c, ir_lane(k), i32(c, c->unit.width)));
+    if (c->s->team) sum_over_team(c, c->parts.per_lane[part], clb_width(&c->f.tp->z.term[t]), v);
     store_z(c, t, o, v, mask);
+    if (c->s->team) ir_end(k);
   }
 }
 
@@ -177,8 +198,9 @@ static void rows_open(clb_convolution *c, int o) {
 
 static void rows_close(clb_convolution *c, int o) {
   ir_kernel *k = of(c);
-  ir_if(k, ir_2(k, IR_AND, ir_1(k, IR_NOT, ir_2(k, IR_EQ, c->add, i32(c, 1))),
-                ir_2(k, IR_EQ, c->unit.role, i32(c, 0))));
+  ir_val writes = ir_2(k, IR_EQ, c->unit.role, i32(c, 0));
+  if (c->s->team) writes = ir_2(k, IR_AND, writes, ir_2(k, IR_EQ, ir_subgroup(k), i32(c, 0)));
+  ir_if(k, ir_2(k, IR_AND, ir_1(k, IR_NOT, ir_2(k, IR_EQ, c->add, i32(c, 1))), writes));
   store_unreached(c, o);
   ir_end(k);
   ir_end(k);

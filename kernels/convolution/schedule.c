@@ -319,6 +319,27 @@ static void print(const clb_problem *p, clb_text *out) {
   clb_kind_tensor_product.print(p, out);
 }
 
+bool clb_convolution_team(const clb_problem *p, const clb_limits *limits, clb_schedule *s) {
+  enum { TEAM = 8 };
+  const clb_part_limits l = clb_part_limits_of(p, s);
+  const int64_t stage =
+      s->convolution.pipeline_stages * ir_type_bytes(clb_ir_type((clb_dtype)p->storage));
+  const int before = s->subgroups;
+  clb_parts parts;
+  if (!s->convolution.roles || s->accumulate_in_memory) return false;
+  clb_parts_make(&p->tensor_product, &l, &parts);
+  const int values = clb_team_values(&p->tensor_product, &parts);
+  int team = limits->max_subgroups < TEAM ? limits->max_subgroups : TEAM;
+  while (team > 1 &&
+         team * stage * clb_stage_size(p, &parts, s) +
+                 clb_team_bytes(clb_ir_type((clb_dtype)p->arithmetic), s->lanes, team, values) >
+             local_of_group(limits))
+    team /= 2;
+  s->subgroups = s->convolution.team = team;
+  s->convolution.min_blocks_per_sm = s->convolution.min_blocks_per_sm * before / team;
+  return team > 1;
+}
+
 /* Two edges at once would add to one sum. */
 static void accumulate_in_memory(clb_schedule *s) {
   s->convolution.frame = s->convolution.edges_per_subgroup = 0;

@@ -4,10 +4,10 @@
 
 static ir_val i32(const clb_form_builder *f, int64_t n) { return ir_int(f->k, IR_I32, n); }
 
-/* The number of groups that do one role: each group has `subgroups` rows. */
+/* The number of groups that do one role: each group has `subgroups` rows, or a team's one. */
 static ir_val groups_of_role(const clb_form_builder *f) {
   ir_kernel *k = f->k;
-  const int rows = f->s->subgroups;
+  const int rows = f->s->convolution.team ? 1 : f->s->subgroups;
   return ir_2(k, IR_DIV, ir_add(k, ir_cast(k, IR_I32, f->n), i32(f, rows - 1)), i32(f, rows));
 }
 
@@ -23,10 +23,13 @@ void clb_rows_open(const clb_form_builder *f, clb_segment *walk) {
   ir_val row = ir_group(k);
   if (f->s->convolution.roles) {
     row = ir_2(k, IR_MOD, row, groups_of_role(f));
-    row = ir_add(k, ir_mul(k, row, i32(f, f->s->subgroups)), ir_subgroup(k));
+    if (!f->s->convolution.team)
+      row = ir_add(k, ir_mul(k, row, i32(f, f->s->subgroups)), ir_subgroup(k));
     ir_if(k, ir_2(k, IR_LT, ir_cast(k, IR_I64, row), f->n));
   }
   clb_segment_begin(walk, ir_cast(k, IR_I64, row));
+  const int slices = f->s->convolution.edges_per_subgroup;
+  if (f->s->convolution.team) clb_segment_share(walk, slices > 1 ? slices : 1);
 }
 
 void clb_rows_close(const clb_form_builder *f) {

@@ -2,24 +2,29 @@
 
    out[segment][column] = (+) sum over the segment's slots in range of in[edge[slot] - e0][column]
    (`listed`), or out[the segment's row][column] = (+) that of in[slot][column]; CLB_ROWS_OWN: of
-   the single row in[the segment's row][column]. TOGETHER rows are loaded at a time, summed
-   pairwise, and then added to the sum so far: a fixed order, with all those loads in flight. */
+   the single row in[the segment's row][column]; CLB_ROWS_WHOLE: `listed`, of whole rows, whose
+   slots the sub-groups of a group share. TOGETHER rows are loaded at a time, summed pairwise, and
+   then added to the sum so far: a fixed order, with all those loads in flight. */
 #include "kernels/common/rows.h"
+#include "kernels/common/team_sums.h"
 #include "kernels/graph/segment.h"
 
 enum {
   TOGETHER = 8,
   SUBGROUPS = 4,
+  TEAM = 8,
   GPU_WIDTH = 2,
   CPU_WIDTH = 8
-}; /* width: chunks of columns, one of each per lane, that a sub-group adds up together */
+}; /* width: chunks of columns, one of each per lane, that a sub-group adds up together; team:
+      sub-groups that share a whole row's entries */
 
 typedef struct {
   ir_kernel *k;
   const clb_schedule *s;
   ir_type arithmetic;
-  bool listed;
+  bool listed, whole;
   clb_segment segment;
+  clb_team_sums team;
   clb_row_array in, out;
   ir_val adds; /* bool */
 } builder;
@@ -44,7 +49,8 @@ static clb_status check(const clb_problem *p, const clb_limits *limits, clb_erro
 }
 
 static void schedule(const clb_problem *p, const clb_limits *limits, clb_schedule *s) {
-  int lanes = limits->lanes[p->arithmetic], subgroups = limits->simd ? 1 : SUBGROUPS;
+  const bool whole = p->row_sum.listed == CLB_ROWS_WHOLE;
+  int lanes = limits->lanes[p->arithmetic], subgroups = limits->simd ? 1 : whole ? TEAM : SUBGROUPS;
   int64_t chunks = parts_of(p->row_sum.columns, lanes),
           blocks = parts_of(chunks, limits->simd ? CPU_WIDTH : GPU_WIDTH);
   if (!blocks) chunks = blocks = 1;
@@ -89,11 +95,19 @@ static void add_rows(builder *b, ir_val i, ir_val n, int together, ir_val base, 
     ir_set(k, sum[j], ir_add(k, ir_get(k, sum[j]), pairwise(k, value[j], together)));
 }
 
+/* What the sums are added to, where they are. */
+static void load_there(builder *b, int width, const ir_val *at, const ir_val *mask,
+                       const ir_val *there) {
+  ir_if(b->k, b->adds);
+  for (int j = 0; j < width; j++) ir_set(b->k, there[j], load(b, &b->out, at[j], mask[j]));
+  ir_end(b->k);
+}
+
 /* All rows of `width` columns per lane: column + lane, column + lanes + lane, ... of which `left`
    (i32; IR_NONE: all) are there. */
 static void add_columns(builder *b, ir_val column, int width, ir_val left) {
   ir_kernel *k = b->k;
-  ir_val at[CPU_WIDTH], mask[CPU_WIDTH], there[CPU_WIDTH], sum[CPU_WIDTH],
+  ir_val at[CPU_WIDTH], mask[CPU_WIDTH], there[CPU_WIDTH], sum[CPU_WIDTH], all[CPU_WIDTH],
       mine = ir_add(k, column, ir_cast(k, IR_I64, ir_lane(k))), zero = ir_real(k, b->arithmetic, 0);
   ir_val row = ir_add(k, ir_mul(k, b->listed ? b->segment.index : b->segment.row, b->out.stride),
                       ir_add(k, b->out.offset, mine)),
@@ -107,17 +121,18 @@ static void add_columns(builder *b, ir_val column, int width, ir_val left) {
     there[j] = ir_var(k, zero, false);
     sum[j] = ir_var(k, zero, false);
   }
-  ir_if(k, b->adds);
-  for (int j = 0; j < width; j++) ir_set(k, there[j], load(b, &b->out, at[j], mask[j]));
-  ir_end(k);
+  if (!b->whole) load_there(b, width, at, mask, there);
   ir_val n = ir_sub(k, b->segment.last, b->segment.first),
          i = ir_loop(k, ir_int(k, IR_I32, 0), n, ir_int(k, IR_I32, together));
   add_rows(b, i, n, together, base, width, mask, sum);
   ir_end(k);
+  for (int j = 0; j < width; j++) all[j] = ir_get(k, sum[j]);
+  if (b->whole) clb_team_sum(&b->team, k, all, width);
+  if (b->whole) load_there(b, width, at, mask, there);
   for (int j = 0; j < width; j++)
     ir_store(k, b->out.buffer, at[j], mask[j],
-             ir_cast(k, ir_register_type(b->out.element),
-                     ir_add(k, ir_get(k, there[j]), ir_get(k, sum[j]))));
+             ir_cast(k, ir_register_type(b->out.element), ir_add(k, ir_get(k, there[j]), all[j])));
+  if (b->whole) ir_end(k);
 }
 
 /* One block after the other, the last one as narrow as it may be. */
@@ -159,33 +174,37 @@ static void lower(const clb_problem *p, const clb_schedule *s, ir_kernel *k) {
   builder b = {.k = k,
                .s = s,
                .arithmetic = clb_ir_type((clb_dtype)p->arithmetic),
-               .listed = r->listed == CLB_ROWS_BY_EDGE};
+               .listed = r->listed == CLB_ROWS_BY_EDGE || r->listed == CLB_ROWS_WHOLE,
+               .whole = r->listed == CLB_ROWS_WHOLE};
   static const char *const names[] = {[CLB_ROWS_BY_SLOT] = "row_sum_splits",
                                       [CLB_ROWS_BY_EDGE] = "row_sum_listed",
-                                      [CLB_ROWS_OWN] = "row_copy"};
-  ir_begin(k, names[r->listed], s->lanes, s->subgroups, s->subgroups);
+                                      [CLB_ROWS_OWN] = "row_copy",
+                                      [CLB_ROWS_WHOLE] = "row_sum_whole"};
+  ir_begin(k, names[r->listed], s->lanes, s->subgroups, b.whole ? 1 : s->subgroups);
   ir_val n = ir_scalar(k, IR_I64), none = ir_int(k, IR_I32, 0);
   clb_segment_parameters(&b.segment, k);
+  b.segment.whole = b.whole;
   ir_val skip = ir_scalar(k, IR_I32);
   b.in = declare(k, r->from, false);
   b.out = declare(k, p->storage, true);
   b.adds = ir_2(k, IR_LT, none, ir_scalar(k, IR_I32));
   ir_val unit = ir_cast(k, IR_I64, ir_group(k)),
          units = ir_int(k, IR_I64, s->row_sum.subgroups_per_row ? s->row_sum.subgroups_per_row : 1);
-  if (s->subgroups > 1)
+  if (b.whole) clb_team_begin(&b.team, k, b.arithmetic, s->row_sum.columns_per_lane);
+  else if (s->subgroups > 1)
     unit = ir_add(k, ir_mul(k, unit, ir_int(k, IR_I64, s->subgroups)),
                   ir_cast(k, IR_I64, ir_subgroup(k)));
-  ir_if(k, ir_2(k, IR_LT, unit, ir_mul(k, n, units)));
+  if (!b.whole) ir_if(k, ir_2(k, IR_LT, unit, ir_mul(k, n, units)));
   clb_segment_begin(&b.segment, ir_2(k, IR_DIV, unit, units));
   if (r->listed == CLB_ROWS_OWN) {
     b.segment.first = ir_cast(k, IR_I32, b.segment.row);
     b.segment.last = ir_add(k, b.segment.first, ir_int(k, IR_I32, 1));
   }
-  ir_if(k, ir_2(k, IR_OR, ir_2(k, IR_EQ, skip, none), ir_2(k, IR_LT, none, b.segment.count)));
+  if (b.whole) clb_segment_share(&b.segment, TOGETHER);
+  else ir_if(k, ir_2(k, IR_OR, ir_2(k, IR_EQ, skip, none), ir_2(k, IR_LT, none, b.segment.count)));
   if (s->row_sum.subgroups_per_row) add_own_columns(&b, r->columns, ir_2(k, IR_MOD, unit, units));
   else loop_over_columns(&b, r->columns);
-  ir_end(k);
-  ir_end(k);
+  for (int i = 0; i < 2 && !b.whole; i++) ir_end(k);
   ir_finish(k);
 }
 

@@ -34,10 +34,21 @@ static void skip(clb_segment *w, ir_val first, ir_val last, ir_val least) {
   ir_end(k);
 }
 
+/* The row, its first slot, and the number of its slots. */
+static void load_entry(clb_segment *w, ir_val index, ir_val entry[3]) {
+  ir_kernel *k = w->k;
+  if (w->whole) {
+    entry[0] = ir_cast(k, IR_I32, index);
+    entry[1] = ir_load(k, w->list, index, IR_NONE);
+    entry[2] =
+        ir_sub(k, ir_load(k, w->list, ir_add(k, index, ir_int(k, IR_I64, 1)), IR_NONE), entry[1]);
+  } else ir_load_wide(k, w->list, ir_mul(k, index, ir_int(k, IR_I64, 3)), IR_NONE, 3, entry);
+}
+
 void clb_segment_begin(clb_segment *w, ir_val index) {
   ir_kernel *k = w->k;
   ir_val entry[3];
-  ir_load_wide(k, w->list, ir_mul(k, index, ir_int(k, IR_I64, 3)), IR_NONE, 3, entry);
+  load_entry(w, index, entry);
   w->index = index;
   w->row = ir_cast(k, IR_I64, entry[0]);
   w->count = entry[2];
@@ -50,4 +61,14 @@ void clb_segment_begin(clb_segment *w, ir_val index) {
   ir_end(k);
   w->first = ir_get(k, first);
   w->last = ir_get(k, last);
+}
+
+void clb_segment_share(clb_segment *w, int together) {
+  ir_kernel *k = w->k;
+  const int turn = k->subgroups * together; /* slots, if each has `together` */
+  ir_val n = ir_sub(k, w->last, w->first),
+         turns = ir_2(k, IR_DIV, ir_add(k, n, i32(k, turn - 1)), i32(k, turn)),
+         share = ir_mul(k, turns, i32(k, together));
+  w->first = ir_2(k, IR_MIN, ir_add(k, w->first, ir_mul(k, ir_subgroup(k), share)), w->last);
+  w->last = ir_2(k, IR_MIN, ir_add(k, w->first, share), w->last);
 }

@@ -15,6 +15,8 @@ typedef struct {
   ir_val index, row;      /* i64: index of the segment, its row */
   ir_val first, last;     /* i32: its slots in range are first ... last - 1 */
   ir_val count;           /* i32: number of all its slots */
+  bool whole; /* the list has the first slot of each row, and the end of the last: a segment is a
+                 whole row */
 } clb_segment;
 
 /* Declares the parameters: list, edge, e0, e1, partial (0: all edges are in range, and e0, e1 are
@@ -22,5 +24,8 @@ typedef struct {
 void clb_segment_parameters(clb_segment *w, ir_kernel *k);
 /* Reads segment `index` (i64, uniform, in range) and finds its slots. */
 void clb_segment_begin(clb_segment *w, ir_val index);
+/* Makes the slots those of this sub-group's share: as many for each, but a multiple of `together`.
+ */
+void clb_segment_share(clb_segment *w, int together);
 
 #endif

@@ -121,11 +121,11 @@ typedef struct {
   int32_t l; /* the highest degree */
 } clb_edge_frame_problem;
 
-enum { CLB_ROWS_BY_SLOT, CLB_ROWS_BY_EDGE, CLB_ROWS_OWN };
+enum { CLB_ROWS_BY_SLOT, CLB_ROWS_BY_EDGE, CLB_ROWS_OWN, CLB_ROWS_WHOLE };
 typedef struct {
   int64_t columns;
-  int32_t listed, from; /* listed: how rows are numbered; OWN: one per row of the graph; from:
-                           clb_dtype of what is summed */
+  int32_t listed, from; /* listed: how rows are numbered; OWN: one per row of the graph; WHOLE: as
+                           BY_EDGE, whole rows; from: clb_dtype of what is summed */
 } clb_row_sum_problem;
 
 typedef struct {

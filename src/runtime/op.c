@@ -80,9 +80,14 @@ clb_status clb_op_set_schedule(clb_op *op, clb_pass pass, const clb_schedule *sc
   if (s) return s;
   op->reads_tables[pass] = reads;
   s = make_tables(op);
-  if (s) op->reads_tables[pass] = before;
-  else op->kernel[pass] = kernel, op->unaligned[pass] = NULL, op->choice[pass].schedule = own;
-  return s;
+  if (s) {
+    op->reads_tables[pass] = before;
+    return s;
+  }
+  op->kernel[pass] = kernel;
+  op->unaligned[pass] = op->team[pass][0] = op->team[pass][1] = NULL;
+  op->choice[pass].schedule = own;
+  return CLB_OK;
 }
 
 /* Uses wisdom if it names a candidate; returns whether the pass now has that kernel. Wrong lines

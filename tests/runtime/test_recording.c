@@ -445,9 +445,9 @@ static void library_refuses(void **state) {
   drop_scene(&s);
 }
 
-/* A GPU's convolution has a second kernel for rows that start anywhere: a recording may be the
-   first that asks for it. */
-static void first_unaligned(void **state) {
+/* A GPU's convolution has a second kernel for rows that start anywhere, and others for graphs of
+   few edges: a recording may be the first that asks for it. */
+static void records_first(bool team) {
   enum { MUL = 4, X_ROW = 4 * MUL };
   clb_context *ctx;
   clb_instructions *found = calloc(1, sizeof *found);
@@ -455,9 +455,9 @@ static void first_unaligned(void **state) {
   clb_op *op;
   clb_recording *r;
   uint64_t min, max;
-  (void)state;
   OK(NULL, clb_context_create("cpu:interpreter", &ctx));
   ctx->device->limits = device_limits[LIMITS_NVIDIA].limits;
+  if (!team) OK(ctx, clb_context_disable(ctx, CLB_SPLIT_ROWS)); /* each row is a sub-group's */
   OK(ctx, clb_channel_wise(ctx, "4x0e+4x1o", "0e+1o", "0e+1o", CLB_SORTED, found));
   const clb_convolution_desc desc = {.product = {.irreps_x = found->irreps_x,
                                                  .irreps_y = found->irreps_y,
@@ -490,7 +490,7 @@ static void first_unaligned(void **state) {
   OK(ctx, clb_record_begin(ctx));
   OK(ctx, clb_convolution_forward(op, graph, x, y, w, z, b[5]));
   OK(ctx, clb_record_end(ctx, &r));
-  assert_non_null(op->unaligned[CLB_FORWARD]);
+  assert_true(!op->unaligned[CLB_FORWARD] == team && !op->team[CLB_FORWARD][1] == !team);
   OK(ctx, clb_replay(r));
   OK(ctx, clb_convolution_forward(op, graph, x, y, w, again, b[5]));
   float *got = malloc(8 * n[3]);
@@ -504,6 +504,11 @@ static void first_unaligned(void **state) {
   clb_op_destroy(&op);
   clb_context_destroy(&ctx);
   free(found);
+}
+
+static void first_unaligned(void **state) {
+  (void)state;
+  for (int team = 0; team < 2; team++) records_first(team);
 }
 
 /* A recording that takes over the driver's object of another: both do their own work afterwards,

@@ -2,6 +2,7 @@
    cannot hold the gradients of x (and of shared weights) of all edges, they are computed for a
    block of edges at a time: kernels process edges e0 ... e1 - 1, and these gradients are then
    summed by sender (those of weights over all edges). */
+#include "kernels/convolution/builder.h"
 #include "kernels/convolution/frame.h"
 #include "kernels/tensor_product/product.h"
 #include "kernels/convolution/host/convolution_parts.h"
@@ -118,15 +119,26 @@ static clb_status kernel_for(const call *c, clb_op *op, const clb_kernel **kerne
   return CLB_OK;
 }
 
-/* Launches the op's kernel on `groups` row segments, for edges e0 ... e1 - 1. */
-static clb_status launch(const call *c, clb_op *op, int64_t groups, const clb_buffer *segments,
-                         int64_t e0, int64_t e1, int32_t add) {
+/* The kernel of teams, which sum whole rows; NULL: the graph's rows are split. */
+static clb_status team_for(const call *c, clb_op *op, const clb_kernel **kernel) {
+  clb_schedule s = op->choice[c->pass].schedule;
+  s.convolution.unaligned_rows = s.convolution.roles && !aligned(c);
+  clb_kernel **team = &op->team[c->pass][s.convolution.unaligned_rows];
+  *kernel = *team;
+  if (*team) return CLB_OK;
+  op->problem.pass = (int32_t)c->pass;
+  if (!clb_convolution_team(&op->problem, &op->ctx->device->limits, &s)) return CLB_OK;
+  const clb_status status = clb_op_make_kernel(op, c->pass, &s, team);
+  *kernel = *team;
+  return status;
+}
+
+/* Launches a kernel on `groups` row segments, for edges e0 ... e1 - 1. */
+static clb_status launch_kernel(const call *c, clb_op *op, const clb_kernel *kernel, int64_t groups,
+                                const clb_buffer *segments, int64_t e0, int64_t e1, int32_t add) {
   const clb_buffer *b = c->graph->buffer;
   const clb_convolution_parts *parts = c->op->parts;
-  const clb_kernel *kernel;
   if (!groups) return CLB_OK;
-  clb_status status = kernel_for(c, op, &kernel);
-  if (status) return status;
   clb_call l = clb_call_start(op->ctx);
   clb_call_i64(&l, groups);
   for (int i = 0; i < c->n_operands; i++) clb_call_operand(&l, &c->operand[i]);
@@ -146,6 +158,14 @@ static clb_status launch(const call *c, clb_op *op, int64_t groups, const clb_bu
   return clb_call_launch(&l, kernel, clb_divide_up(groups, kernel->ir.rows) * (roles ? roles : 1));
 }
 
+/* The op's own kernel. */
+static clb_status launch(const call *c, clb_op *op, int64_t groups, const clb_buffer *segments,
+                         int64_t e0, int64_t e1, int32_t add) {
+  const clb_kernel *kernel = NULL;
+  const clb_status s = groups ? kernel_for(c, op, &kernel) : CLB_OK;
+  return s ? s : launch_kernel(c, op, kernel, groups, segments, e0, e1, add);
+}
+
 static clb_operand *written(call *c, int of) {
   for (int i = 0; i < c->n_operands; i++)
     if (c->operand[i].written && c->operand[i].of == of && c->operand[i].columns)
@@ -153,15 +173,23 @@ static clb_operand *written(call *c, int of) {
   return NULL;
 }
 
-/* Sums over the edges of each receiver: the segments of rows, then the splits of longer rows. */
+/* Sums over the edges of each receiver: whole rows, or the segments of rows and then the splits of
+   longer rows. */
 static clb_status run_results(call *c, clb_op *op) {
   const clb_buffer *b = c->graph->buffer;
   clb_operand *z = written(c, CLB_OPERAND_Z);
   int64_t n = c->graph->n_edges, splits = clb_graph_splits(c->graph);
   if (!z) return CLB_OK;
   clb_operand whole = *z;
-  clb_status s = launch(c, op, c->graph->n_rows[CLB_BY_RECEIVER],
-                        &b[CLB_GRAPH_SEGMENTS + CLB_BY_RECEIVER], 0, n, op->problem.accumulate);
+  const clb_kernel *team = NULL;
+  clb_status s = clb_graph_teams(c->graph) ? team_for(c, op, &team) : CLB_OK;
+  if (s || team)
+    return s ? s
+             : launch_kernel(c, op, team, c->graph->n_rows[CLB_BY_RECEIVER],
+                             &b[CLB_GRAPH_ROW_START + CLB_BY_RECEIVER], 0, n,
+                             op->problem.accumulate);
+  s = launch(c, op, c->graph->n_rows[CLB_BY_RECEIVER], &b[CLB_GRAPH_SEGMENTS + CLB_BY_RECEIVER], 0,
+             n, op->problem.accumulate);
   if (s || !splits) return s;
   clb_buffer part = {.ctx = op->ctx, .memory = c->workspace};
   z->rows = (clb_rows){&part, 0, CLB_DENSE, NULL};

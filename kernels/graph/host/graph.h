@@ -64,6 +64,11 @@ clb_status clb_graph_find_splits(clb_graph *g);
 static inline int64_t clb_graph_splits(const clb_graph *g) {
   return g->n_edges > 0 && !g->whole && !g->short_rows ? (g->n_edges - 1) / g->split : 0;
 }
+/* Whether edges are so few that the sub-groups of a group share a whole row, where an op can: one
+   launch, instead of three for rows, splits, and their sums. */
+static inline bool clb_graph_teams(const clb_graph *g) {
+  return clb_graph_splits(g) && g->split == CLB_GRAPH_LEAST_SPLIT;
+}
 static inline int64_t clb_graph_most_splits(int64_t n_edges) {
   const int64_t many = n_edges / CLB_GRAPH_SPLIT, few = n_edges / CLB_GRAPH_LEAST_SPLIT;
   return few < CLB_GRAPH_FILL ? few : many > CLB_GRAPH_FILL ? many : CLB_GRAPH_FILL;

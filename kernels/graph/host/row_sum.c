@@ -8,7 +8,8 @@
 struct clb_row_sum {
   clb_op *listed, *splits; /* sums rows by edge (copy: one per row); sums rows by slot, which are
                               partial sums of splits (copy: NULL) */
-  int64_t columns, units;  /* units: sub-groups that share a row */
+  clb_op *whole;           /* sums whole rows by edge (copy, CPU: NULL) */
+  int64_t columns, units;  /* units: sub-groups that share a row's columns */
 };
 
 static clb_status create(clb_context *ctx, clb_problem *p, int32_t listed, clb_dtype from,
@@ -18,7 +19,7 @@ static clb_status create(clb_context *ctx, clb_problem *p, int32_t listed, clb_d
   return clb_op_create(ctx, p, CLB_PASS_BIT(CLB_FORWARD), NULL, op);
 }
 
-/* splits: also creates the op that sums the partial sums. */
+/* splits: also creates the ops of rows that are split, or not though they are long. */
 static clb_status create_sum(clb_context *ctx, int32_t listed, bool splits, clb_dtype from,
                              clb_dtype storage, clb_dtype arithmetic, int64_t columns,
                              clb_row_sum **sum) {
@@ -33,6 +34,8 @@ static clb_status create_sum(clb_context *ctx, int32_t listed, bool splits, clb_
   p->row_sum.columns = columns;
   s = create(ctx, p, listed, from, &(*sum)->listed);
   if (!s && splits) s = create(ctx, p, CLB_ROWS_BY_SLOT, storage, &(*sum)->splits);
+  if (!s && splits && !ctx->device->limits.simd)
+    s = create(ctx, p, CLB_ROWS_WHOLE, from, &(*sum)->whole);
   if (s) goto done;
   clb_kernel_kinds[CLB_ROW_SUM]->schedule(p, &ctx->device->limits, &schedule);
   (*sum)->columns = columns;
@@ -57,6 +60,7 @@ void clb_row_sum_destroy(clb_row_sum **sum) {
   if (!sum || !*sum) return;
   clb_op_destroy(&(*sum)->listed);
   clb_op_destroy(&(*sum)->splits);
+  clb_op_destroy(&(*sum)->whole);
   free(*sum);
   *sum = NULL;
 }
@@ -125,8 +129,9 @@ static clb_status launch(clb_row_sum *sum, const clb_op *op, const edges *e, ent
   const clb_kernel *kernel = op->kernel[CLB_FORWARD];
   int64_t units;
   if (__builtin_mul_overflow(l.n, sum->units, &units)) units = INT64_MAX; /* launch refuses it */
-  bool partial =
-      op->problem.row_sum.listed == CLB_ROWS_BY_EDGE && (e->e0 || e->e1 < e->graph->n_edges);
+  const int32_t listed = op->problem.row_sum.listed;
+  const bool partial = (listed == CLB_ROWS_BY_EDGE || listed == CLB_ROWS_WHOLE) &&
+                       (e->e0 || e->e1 < e->graph->n_edges);
   clb_call c = clb_call_start(op->ctx);
   clb_call_i64(&c, l.n);
   clb_call_buffer(&c, &b[l.list]);
@@ -138,7 +143,7 @@ static clb_status launch(clb_row_sum *sum, const clb_op *op, const edges *e, ent
   call_place(&c, in);
   call_place(&c, out);
   clb_call_i32(&c, add);
-  return clb_call_launch(&c, kernel, clb_divide_up(units, kernel->ir.subgroups));
+  return clb_call_launch(&c, kernel, clb_divide_up(units, kernel->ir.rows));
 }
 
 static clb_status combine(clb_row_sum *sum, const edges *e, rows out, rows splits) {
@@ -170,6 +175,8 @@ clb_status clb_row_sum_run(clb_row_sum *sum, const clb_graph *graph, int directi
   if (!n || !sum->columns || (e0 == e1 && add)) return s;
   rows from = e0 == e1 ? to : (rows){in, in_offset, in_stride}; /* not read if there are no edges,
                                                                    but drivers require memory */
+  if (sum->whole && clb_graph_teams(graph) && e0 < e1)
+    return launch(sum, sum->whole, &e, (entries){CLB_GRAPH_ROW_START, n, false}, from, to, add);
   s = launch(sum, sum->listed, &e, (entries){CLB_GRAPH_SEGMENTS, n, false}, from, to, add);
   if (!s && n_splits && e0 < e1)
     s = launch(sum, sum->listed, &e, (entries){CLB_GRAPH_SPLIT_SEGMENTS, n_splits, true}, from,

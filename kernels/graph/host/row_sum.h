@@ -1,5 +1,5 @@
 /* kernels/graph/host/row_sum.h - sums of rows over the edges of each node of a graph, in a fixed
-   order; long rows are split. */
+   order; long rows are split, or where edges are few shared by the sub-groups of a group. */
 #ifndef CLB_KERNELS_GRAPH_HOST_ROW_SUM_H
 #define CLB_KERNELS_GRAPH_HOST_ROW_SUM_H
 

@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #include <sched.h>
 
+#include "kernels/graph/host/graph.h"
 #include "tests/ops/convolution/convolution_problems.h"
 
 /* A test of each way, since slow devices take turns. */
@@ -74,6 +75,17 @@ static void all_graphs(place *at, int way) {
 }
 EACH_WAY(all_graphs)
 
+/* More edges than teams are for: long rows are split. */
+static void many_edges(void **state) {
+  place *at = *state;
+  if (at->gpu != LIMITS_NVIDIA)
+    return; /* elsewhere rows of graphs above are split, or like there */
+  convolution_graph e = hub_edges(30, 900, CLB_GRAPH_LEAST_SPLIT * (CLB_GRAPH_FILL + 1), 3000, 8);
+  const convolution_problem p = convolution_by(AS_GIVEN, TINY, 0);
+  convolution_agrees(at, &p, F64, false, F | D, &e, spacings, 1);
+  convolution_graph_free(&e);
+}
+
 /* One row of x, y, w or g for all nodes or edges. */
 static void one_row_for_all(void **state) {
   clb_context *ctx = context_of(*state);
@@ -141,6 +153,7 @@ static void equal_bits(void **state) {
 int main(void) {
   static const place_test tests[] = {OF_EACH_WAY(products, BRISK),
                                      OF_EACH_WAY(all_graphs, SLOW),
+                                     {"many_edges", many_edges, THOROUGH},
                                      {"one_row_for_all", one_row_for_all, SLOW},
                                      {"equal_bits", equal_bits, SLOW}};
   return RUN_CONVOLUTIONS("convolution", tests);

@@ -2,6 +2,7 @@
    that only compile, and run on none of them. */
 #include "tests/ops/compile_targets.h"
 
+#include "kernels/convolution/builder.h"
 #include "src/runtime/context.h"
 #include "tools/ops/tensor_product_problems.h"
 
@@ -48,6 +49,16 @@ static void runs_not(clb_op *op, int pass, clb_graph *graph) {
            clb_convolution_forward(op, graph, none, none, none, none, NULL));
 }
 
+/* The kernel for graphs of few edges, which an op makes when it runs on one. */
+static void compiles_teams(clb_op *op) {
+  clb_schedule s = op->choice[CLB_FORWARD].schedule;
+  clb_kernel *kernel;
+  op->problem.pass = CLB_FORWARD;
+  assert_true(clb_convolution_team(&op->problem, &op->ctx->device->limits, &s));
+  OK(op->ctx, clb_op_make_kernel(op, CLB_FORWARD, &s, &kernel));
+  assert_true(kernel->binary.n > 0 && kernel->ir.rows == 1 && kernel->ir.subgroups > 1);
+}
+
 static void compiles(void **state) {
   clb_context *ctx = open_target(state);
   clb_graph *graph;
@@ -59,6 +70,7 @@ static void compiles(void **state) {
       assert_true(op->kernel[pass]->binary.n > 0);
       if (!cases[i].knots) runs_not(op, pass, graph);
     }
+    compiles_teams(op);
     clb_op_destroy(&op);
   }
   OK(ctx, clb_context_disable(ctx, CLB_WIDE_ACCESSES | CLB_REGISTER_SUMS | CLB_SPLIT_ROWS));
