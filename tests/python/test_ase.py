@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 import unittest
+import unittest.mock
 
 import ase.db
 import numpy as np
@@ -20,6 +21,7 @@ from ase.calculators.fd import calculate_numerical_forces, calculate_numerical_s
 from ase.io import read, write
 from ase.md.velocitydistribution import MaxwellBoltzmannDistribution
 from ase.md.verlet import VelocityVerlet
+from ase.phonons import Phonons
 from ase.stress import full_3x3_to_voigt_6_stress
 
 import clebsch
@@ -105,6 +107,34 @@ class Water(unittest.TestCase):
             write(file, water)
             subprocess.run([os.environ["CLB_COMMAND"], "hessian", "--exact", "-d", "cpu", "-m", WATER, "-s", file, "-o", file + ".npy"], check=True, capture_output=True)
             self.near(np.load(file + ".npy"), found, 1e-6)
+
+    def test_ase_phonons(self):
+        """Force constants of a crystal by ASE's displacements in a supercell, and the command's of
+        that supercell, in whose matrix they repeat."""
+        cell = molecule("H2O")
+        cell.set_cell([3.1, 3.2, 3.3])
+        cell.pbc = True
+        shape, n = (2, 1, 2), 3 * len(cell)
+        with tempfile.TemporaryDirectory() as folder:
+            phonons = Phonons(cell, self.calculator, supercell=shape, delta=0.01, name=os.path.join(folder, "moved"))
+            plots = {name: unittest.mock.MagicMock() for name in ("matplotlib", "matplotlib.axes", "matplotlib.pyplot")}
+            with unittest.mock.patch.dict(sys.modules, plots):  # which ASE imports, and needs for plots alone
+                phonons.run()
+            phonons.read(acoustic=False)
+            from_first = phonons.get_force_constant()
+            cells = list(np.ndindex(shape))  # in the order of repeat, as ASE has them
+            wanted = np.zeros((len(cells) * n, len(cells) * n))
+            for a, i in enumerate(cells):
+                for b, j in enumerate(cells):
+                    apart = cells.index(tuple((np.array(j) - i) % shape))
+                    wanted[a * n:a * n + n, b * n:b * n + n] = from_first[apart]
+            file = os.path.join(folder, "crystal.extxyz")
+            write(file, cell.repeat(shape))
+            subprocess.run([os.environ["CLB_COMMAND"], "hessian", "--exact", "-d", "cpu", "-m", WATER, "-s", file, "-o", file + ".npy"], check=True, capture_output=True)
+            found = np.load(file + ".npy")
+        self.assertGreater(np.abs(from_first[1:]).max(), 0.01 * np.abs(wanted).max())  # cells know each other
+        self.near(found, (wanted + wanted.T) / 2, 1e-6)
+        self.near(found.reshape(n * len(cells), -1, 3).sum(1), 0, 1e-3 * np.abs(wanted).max())  # of all atoms moved
 
     def test_ase_dynamics_keep_energy_and_lists(self):
         MaxwellBoltzmannDistribution(self.atoms, temperature_K=200, rng=np.random.default_rng(2))
