@@ -1,7 +1,9 @@
 /* tests/backends/test_opencl_adopt.c - the caller's context, queue, buffers and pointers, on every
    OpenCL device here. */
 #include "src/base/dl.h"
+#include "src/runtime/recording_list.h"
 #include "tests/backends/opencl_devices.h"
+#include "tests/models/model_places.h"
 
 /* A function of the loader that the backend does not use. */
 static void loader_call(const char *name, void *call) {
@@ -78,6 +80,47 @@ static void adopted(void **state) {
     host_close(&b);
     host_close(&a);
     clb_text_free(&error.text);
+  }
+}
+
+/* ---- a model in the caller's queue ---- */
+
+static clb_model *open_in(clb_context *ctx) {
+  char path[] = "/tmp/clebsch_made_XXXXXX";
+  clb_model *model = NULL;
+  close(mkstemp(path));
+  made_write(&made_models[0], path, NULL, NULL);
+  if (clb_model_open(ctx, path, &(clb_model_options){.knots = 16}, &model))
+    fail_msg("%s", clb_error(ctx));
+  unlink(path);
+  return model;
+}
+
+/* Steps are recorded and replayed there, and give the bits of a queue of the library's own, while
+   the caller submits to it, too; the queue outlives the model. */
+static void model_in_a_callers_queue(void **state) {
+  (void)state;
+  if (!found.n) skip_because("no OpenCL device");
+  for (int i = 0; i < found.n; i++) {
+    host h = host_open(found.name[i], 0);
+    opened own = open_made(found.name[i], 0, &(clb_model_options){.knots = 16}), theirs = {0};
+    if (clb_context_adopt(found.name[i], &h.native, &theirs.ctx))
+      fail_msg("%s", clb_error(theirs.ctx));
+    assert_ptr_equal(((clb_opencl *)theirs.ctx->device)->queue, h.native.queue);
+    theirs.model = open_in(theirs.ctx);
+    atom_set a = random_atoms(6, 2, true, 12);
+    for (int t = 0; t < 5; t++) {
+      if (t % 3 == 2) a.positions[t] += 0.01;
+      const computed wanted = compute_atoms(&own, &a), c = compute_atoms(&theirs, &a);
+      assert_memory_equal(&c, &wanted, sizeof c);
+      assert_int_equal(h.cl.clFinish(h.native.queue), CL_SUCCESS);
+    }
+    assert_true(theirs.model->step && !theirs.model->step->lost);
+    assert_true(theirs.model->recorded.graph == theirs.model->graph_number);
+    close_model(&theirs);
+    close_model(&own);
+    assert_int_equal(h.cl.clFinish(h.native.queue), CL_SUCCESS);
+    host_close(&h);
   }
 }
 
@@ -223,9 +266,8 @@ static void wrapped_pointers(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(adopted),
-      cmocka_unit_test(half_a_device),
-      cmocka_unit_test(wrapped_buffers),
+      cmocka_unit_test(adopted),          cmocka_unit_test(model_in_a_callers_queue),
+      cmocka_unit_test(half_a_device),    cmocka_unit_test(wrapped_buffers),
       cmocka_unit_test(wrapped_pointers),
   };
   opencl->list(remember, NULL);
