@@ -73,15 +73,21 @@ clb_status clb_model_last_neighbours_sized(const clb_model *m, clb_model_neighbo
 
 /* ---- edges ---- */
 
+clb_status clb_model_start(clb_model *m, const clb_model_edges *e,
+                           const clb_model_edge_results *r) {
+  const clb_rows v = clb_all_values(&m->net, CLB_VECTORS);
+  const clb_status s =
+      e->vectors ? clb_model_upload(m, v.buffer, m->type, 3 * e->n_edges, e->vectors) : CLB_OK;
+  return s ? s : clb_model_submit(m, e, r);
+}
+
 clb_status clb_model_evaluate(clb_model *m, const clb_model_edges *e,
                               const clb_model_edge_results *r) {
   clb_network *n = &m->net;
   n->vectors = e->vectors_buffer;
   n->g_vectors = r->d_vectors_buffer;
-  const clb_rows v = clb_all_values(n, CLB_VECTORS), g_v = clb_all_gradients(n, CLB_VECTORS);
-  clb_status s =
-      e->vectors ? clb_model_upload(m, v.buffer, m->type, 3 * e->n_edges, e->vectors) : CLB_OK;
-  if (!s) s = clb_model_submit(m, e, r);
+  const clb_rows g_v = clb_all_gradients(n, CLB_VECTORS);
+  clb_status s = clb_model_start(m, e, r);
   if (!s) s = clb_model_read_results(m, r->energy, r->virial, r->forces, r->e_atom);
   if (!s && r->v_atom) s = clb_model_download(m, m->v_atom, m->sum_type, 9 * n->n_local, r->v_atom);
   if (!s && r->v_atom) s = clb_model_finite(m, "v_atom", n->n_local, 9, r->v_atom);
@@ -114,8 +120,7 @@ clb_status clb_model_check_atoms(clb_model *m, const clb_model_atoms *a,
   return CLB_OK;
 }
 
-/* The edges between atoms as the graph, and their vectors. */
-static clb_status set_edges(clb_model *m, const clb_model_atoms *a, clb_model_edges *e) {
+clb_status clb_model_set_edges(clb_model *m, const clb_model_atoms *a, clb_model_edges *e) {
   clb_edge_list *l = &m->edges;
   clb_status s = clb_edges_of_atoms(l, a, e);
   if (s == CLB_ERROR_MEMORY && l->between.n_edges)
@@ -127,11 +132,12 @@ static clb_status set_edges(clb_model *m, const clb_model_atoms *a, clb_model_ed
   return s;
 }
 
-static clb_status compute(clb_model *m, const clb_model_atoms *a, const clb_model_results *r) {
+clb_status clb_model_compute_atoms(clb_model *m, const clb_model_atoms *a,
+                                   const clb_model_results *r) {
   clb_model_edges e;
   double virial[9];
   clb_status s = clb_model_check_atoms(m, a, r);
-  if (!s) s = set_edges(m, a, &e);
+  if (!s) s = clb_model_set_edges(m, a, &e);
   if (!s)
     s = clb_model_evaluate(m, &e,
                            &(clb_model_edge_results){.energy = r->energy,
@@ -155,5 +161,5 @@ clb_status clb_model_compute_sized(clb_model *m, const clb_model_atoms *atoms,
   clb_error_sink *e = &m->ctx->error;
   clb_status s = clb_take_struct(e, "clb_model_atoms", &a, sizeof a, atoms, atoms_size);
   if (!s) s = clb_take_struct(e, "clb_model_results", &r, sizeof r, results, results_size);
-  return s ? s : compute(m, &a, &r);
+  return s ? s : clb_model_compute_atoms(m, &a, &r);
 }

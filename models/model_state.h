@@ -86,6 +86,13 @@ clb_status clb_model_set_graph(clb_model *m, const clb_model_edges *found);
 /* Whether clb_model_compute takes these atoms, and gives these results. */
 clb_status clb_model_check_atoms(clb_model *m, const clb_model_atoms *a,
                                  const clb_model_results *r);
+/* The edges between atoms as the graph, and their vectors. */
+clb_status clb_model_set_edges(clb_model *m, const clb_model_atoms *a, clb_model_edges *found);
+/* What clb_model_compute does. */
+clb_status clb_model_compute_atoms(clb_model *m, const clb_model_atoms *a,
+                                   const clb_model_results *r);
+/* Submits what gives the results of vectors, which are there, or on the host. */
+clb_status clb_model_start(clb_model *m, const clb_model_edges *e, const clb_model_edge_results *r);
 /* Computes the results of vectors, once the graph is set, and waits for them. */
 clb_status clb_model_evaluate(clb_model *m, const clb_model_edges *e,
                               const clb_model_edge_results *r);

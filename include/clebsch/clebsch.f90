@@ -301,6 +301,17 @@ module clebsch
          v_atom = c_null_ptr, virial = c_null_ptr, seconds = c_null_ptr
   end type
 
+  type, bind(c) :: clb_dynamics_move
+    real(c_double) :: kick = 0, grow = 0, reach = 0, keep = 0, width = 0
+    type(c_ptr) :: noise = c_null_ptr
+    real(c_double) :: grow_again = 0, reach_again = 0
+  end type
+
+  type, bind(c) :: clb_dynamics_view
+    real(c_double) :: energy = 0, stress(9) = 0, kinetic = 0, heat = 0, speed = 0, force = 0
+    integer(c_int64_t) :: fastest = 0, strongest = 0
+  end type
+
   type, bind(c) :: clb_labels
     type(c_ptr) :: energy = c_null_ptr, forces = c_null_ptr, stress = c_null_ptr, &
          weight = c_null_ptr
@@ -1092,6 +1103,50 @@ module clebsch
       integer(c_size_t), value :: model_edges_size, model_exchange_size, model_edge_results_size
       integer(c_int) :: status
     end function
+    function clb_dynamics_create_c(model, atoms, masses, velocities, listed, dynamics, &
+         model_atoms_size) bind(c, name='clb_dynamics_create_sized') result(status)
+      import
+      type(c_ptr), value :: model
+      type(clb_model_atoms), intent(in), target :: atoms
+      real(c_double), intent(in) :: masses(*), velocities(*), listed(*)
+      type(c_ptr), intent(out) :: dynamics
+      integer(c_size_t), value :: model_atoms_size
+      integer(c_int) :: status
+    end function
+    subroutine clb_dynamics_destroy(dynamics) bind(c)
+      import
+      type(c_ptr), intent(inout) :: dynamics
+    end subroutine
+    function clb_dynamics_run_c(dynamics, move, dynamics_move_size) bind(c, &
+         name='clb_dynamics_run_sized') result(status)
+      import
+      type(c_ptr), value :: dynamics
+      type(clb_dynamics_move), intent(in), target :: move
+      integer(c_size_t), value :: dynamics_move_size
+      integer(c_int) :: status
+    end function
+    function clb_dynamics_compute(dynamics, cell, stress) bind(c) result(status)
+      import
+      type(c_ptr), value :: dynamics
+      real(c_double), intent(in) :: cell(*)
+      integer(c_int), value :: stress
+      integer(c_int) :: status
+    end function
+    function clb_dynamics_see_c(dynamics, view, dynamics_view_size) bind(c, &
+         name='clb_dynamics_see_sized') result(status)
+      import
+      type(c_ptr), value :: dynamics
+      type(clb_dynamics_view), intent(out) :: view
+      integer(c_size_t), value :: dynamics_view_size
+      integer(c_int) :: status
+    end function
+    function clb_dynamics_read(dynamics, positions, velocities, forces, listed) bind(c) &
+         result(status)
+      import
+      type(c_ptr), value :: dynamics
+      real(c_double), intent(out) :: positions, velocities, forces, listed
+      integer(c_int) :: status
+    end function
   end interface
 
 contains
@@ -1424,6 +1479,30 @@ contains
     integer(c_int) :: status
     status = clb_model_compute_edges_c(model, edges, results, c_sizeof(edges), &
          c_sizeof(model_exchange), c_sizeof(results))
+  end function
+
+  function clb_dynamics_create(model, atoms, masses, velocities, listed, dynamics) result(status)
+    type(c_ptr), intent(in) :: model
+    type(clb_model_atoms), intent(in), target :: atoms
+    real(c_double), intent(in) :: masses(*), velocities(*), listed(*)
+    type(c_ptr), intent(out) :: dynamics
+    integer(c_int) :: status
+    status = clb_dynamics_create_c(model, atoms, masses, velocities, listed, dynamics, &
+         c_sizeof(atoms))
+  end function
+
+  function clb_dynamics_run(dynamics, move) result(status)
+    type(c_ptr), intent(in) :: dynamics
+    type(clb_dynamics_move), intent(in), target :: move
+    integer(c_int) :: status
+    status = clb_dynamics_run_c(dynamics, move, c_sizeof(move))
+  end function
+
+  function clb_dynamics_see(dynamics, view) result(status)
+    type(c_ptr), intent(in) :: dynamics
+    type(clb_dynamics_view), intent(out) :: view
+    integer(c_int) :: status
+    status = clb_dynamics_see_c(dynamics, view, c_sizeof(view))
   end function
 
   ! A text of C; '' where there is none.

@@ -231,6 +231,56 @@ typedef struct {
 CLB_SIZED clb_status clb_model_compute_edges(clb_model *model, const clb_model_edges *edges,
                                              const clb_model_edge_results *results);
 
+/* ---- dynamics: atoms that move on the device ----
+
+   Positions, velocities and forces are on the device in double precision, and the host reads what
+   it asks for. A device without it (clb_device_info.f64) computes the forces alone: the rest is on
+   the CPU then, and positions and forces travel. A step of velocity Verlet is a move with a kick of
+   half a step and a drift, a computation, and a move with the other half of the kick. Equal calls
+   have equal results, to the bit. */
+typedef struct clb_dynamics clb_dynamics;
+
+/* Atoms as clb_model_compute takes them, masses[n] in a unit in which accelerations are forces /
+   masses, and velocities[n][3]. listed[n][3]: positions for which the neighbour list is made at
+   first, as those of a run that goes on; NULL: the atoms'. Everything is copied. The model must
+   outlive it, and do nothing else meanwhile. */
+CLB_SIZED clb_status clb_dynamics_create(clb_model *model, const clb_model_atoms *atoms,
+                                         const double *masses, const double *velocities,
+                                         const double *listed, clb_dynamics **dynamics);
+CLB_API void clb_dynamics_destroy(clb_dynamics **dynamics);
+
+/* What happens to each atom, of mass m, position x, velocity v and force f, in this order. */
+typedef struct {
+  double kick;         /* v += kick f / m */
+  double grow, reach;  /* x = grow x + reach v, v /= grow; in a cell that stays: 1, and a time */
+  double keep;         /* v = keep v; without friction: 1 */
+  double width;        /* above 0: v += sqrt(width / m) times a normal deviate */
+  const double *noise; /* [n][3]: the deviates, copied; not read where width is 0 */
+  double grow_again, reach_again; /* like grow and reach */
+} clb_dynamics_move;
+/* Submits a move; forces are those of the last computation. */
+CLB_SIZED clb_status clb_dynamics_run(clb_dynamics *dynamics, const clb_dynamics_move *move);
+
+/* Submits the forces at the positions as they are now, after it has found the neighbours, if an
+   atom has moved too far for those it has. cell[3][3]: another one; NULL: as before. stress: 1: it
+   is wanted, too. */
+CLB_API clb_status clb_dynamics_compute(clb_dynamics *dynamics, const double *cell, int stress);
+
+/* What is seen after the last move, and the results of the last computation. */
+typedef struct {
+  double energy, stress[9];   /* stress: as in clb_model_results, if it was wanted */
+  double kinetic;             /* sum of m v^2 / 2 */
+  double heat;                /* how much of it keep and noise have taken since the last view */
+  double speed, force;        /* of the fastest atom, and of the one with the strongest force */
+  int64_t fastest, strongest; /* their numbers; 0 without atoms */
+} clb_dynamics_view;
+/* Waits for it. CLB_ERROR_ARGUMENT: a number is not finite. */
+CLB_SIZED clb_status clb_dynamics_see(clb_dynamics *dynamics, clb_dynamics_view *view);
+
+/* Reads rows [n][3] that are not NULL; listed: positions at the last search for neighbours. */
+CLB_API clb_status clb_dynamics_read(clb_dynamics *dynamics, double *positions, double *velocities,
+                                     double *forces, double *listed);
+
 /* ---- training ---- */
 
 /* What is known of a structure. NULL, or NaN among the numbers: not known, and drops out of its
@@ -305,6 +355,27 @@ static inline clb_status clb_model_compute_edges(clb_model *model, const clb_mod
                                                  const clb_model_edge_results *results) {
   return clb_model_compute_edges_sized(model, edges, results, sizeof *edges,
                                        sizeof *edges->exchange, sizeof *results);
+}
+
+CLB_API clb_status clb_dynamics_create_sized(clb_model *model, const clb_model_atoms *atoms,
+                                             const double *masses, const double *velocities,
+                                             const double *listed, clb_dynamics **dynamics,
+                                             size_t atoms_size);
+static inline clb_status clb_dynamics_create(clb_model *model, const clb_model_atoms *atoms,
+                                             const double *masses, const double *velocities,
+                                             const double *listed, clb_dynamics **dynamics) {
+  return clb_dynamics_create_sized(model, atoms, masses, velocities, listed, dynamics,
+                                   sizeof *atoms);
+}
+CLB_API clb_status clb_dynamics_run_sized(clb_dynamics *dynamics, const clb_dynamics_move *move,
+                                          size_t move_size);
+static inline clb_status clb_dynamics_run(clb_dynamics *dynamics, const clb_dynamics_move *move) {
+  return clb_dynamics_run_sized(dynamics, move, sizeof *move);
+}
+CLB_API clb_status clb_dynamics_see_sized(clb_dynamics *dynamics, clb_dynamics_view *view,
+                                          size_t view_size);
+static inline clb_status clb_dynamics_see(clb_dynamics *dynamics, clb_dynamics_view *view) {
+  return clb_dynamics_see_sized(dynamics, view, sizeof *view);
 }
 
 #ifdef __cplusplus

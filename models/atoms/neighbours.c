@@ -199,6 +199,7 @@ static clb_status build(clb_neighbours *l, const clb_cell_grid *g, const double 
   l->senders = l->array[SENDERS], l->receivers = receivers, l->shifts = l->array[SHIFTS];
   l->n_edges = n;
   l->built = true;
+  l->elsewhere = false;
   return CLB_OK;
 }
 
@@ -215,12 +216,11 @@ static bool still_good(const clb_neighbours *l, const double *positions) {
   return true;
 }
 
-clb_status clb_neighbours_begin(clb_neighbours *l, int64_t n, const double *positions,
-                                const double *cell, const bool periodic[3], bool *rebuild,
-                                clb_cell_grid *g) {
+/* Whether a list can be made, and whether there is one of so many atoms in such a cell, which that
+   of the grid becomes. */
+static clb_status begin(clb_neighbours *l, int64_t n, const double *cell, const bool periodic[3],
+                        bool *same, clb_cell_grid *g) {
   const double radius = l->cutoff + l->skin;
-  *g = (clb_cell_grid){0};
-  *rebuild = true;
   if (!(l->cutoff >= 0 && l->skin >= 0 && isfinite(radius * radius)))
     return clb_neighbours_fail(
         l, CLB_ERROR_ARGUMENT,
@@ -229,30 +229,61 @@ clb_status clb_neighbours_begin(clb_neighbours *l, int64_t n, const double *posi
   if (n < 0 || n > max_count)
     return clb_neighbours_fail(l, CLB_ERROR_ARGUMENT,
                                "n is %lld: the number of atoms is 0 ... 2^31 - 2", (long long)n);
-  if (n && !positions) return clb_neighbours_fail(l, CLB_ERROR_ARGUMENT, "positions is NULL");
   if (!cell && (periodic[0] || periodic[1] || periodic[2]))
     return clb_neighbours_fail(l, CLB_ERROR_ARGUMENT, "cell is NULL, but a direction is periodic");
-  bool same = l->built && l->n == n;
+  *same = l->built && l->n == n;
   for (int d = 0; d < 3; d++)
     for (int k = 0; k < 3; k++) {
       g->cell[d][k] = periodic[d] ? cell[3 * d + k] : 0;
-      same = same && periodic[d] == l->periodic[d] && g->cell[d][k] == l->cell[d][k];
+      *same = *same && periodic[d] == l->periodic[d] && g->cell[d][k] == l->cell[d][k];
     }
-  *rebuild = !same || !still_good(l, positions); /* a NaN position has moved too far */
-  if (!*rebuild) return CLB_OK;
+  return CLB_OK;
+}
+
+static void forget_edges(clb_neighbours *l, int64_t n, const bool periodic[3],
+                         const clb_cell_grid *g) {
   l->built = false;
   l->n_edges = 0;
   l->n = n;
   memcpy(l->cell, g->cell, sizeof l->cell);
   memcpy(l->periodic, periodic, sizeof l->periodic);
-  clb_status s = clb_cells_make_grid(l, positions, g);
+}
+
+clb_status clb_neighbours_begin(clb_neighbours *l, int64_t n, const double *positions,
+                                const double *cell, const bool periodic[3], bool *rebuild,
+                                clb_cell_grid *g) {
+  bool same = false;
+  *g = (clb_cell_grid){0};
+  *rebuild = true;
+  clb_status s = begin(l, n, cell, periodic, &same, g);
+  if (!s && n && !positions) s = clb_neighbours_fail(l, CLB_ERROR_ARGUMENT, "positions is NULL");
+  if (s) return s;
+  *rebuild =
+      !same || l->elsewhere || !still_good(l, positions); /* a NaN position has moved too far */
+  if (!*rebuild) return CLB_OK;
+  forget_edges(l, n, periodic, g);
+  s = clb_cells_make_grid(l, positions, g);
+  l->built = !s && !n;
+  return s;
+}
+
+clb_status clb_neighbours_begin_moved(clb_neighbours *l, int64_t n, bool moved, const double *cell,
+                                      const bool periodic[3], bool *rebuild, clb_cell_grid *g) {
+  bool same = false;
+  *g = (clb_cell_grid){0};
+  clb_status s = begin(l, n, cell, periodic, &same, g);
+  *rebuild = s || moved || !same;
+  if (!*rebuild || s) return s;
+  forget_edges(l, n, periodic, g);
+  if (periodic[0] && periodic[1] && periodic[2]) s = clb_cells_make_grid(l, NULL, g);
   l->built = !s && !n;
   return s;
 }
 
 clb_status clb_neighbours_set_count(clb_neighbours *l, const double *positions, int64_t n_edges) {
-  const clb_status s = keep_positions(l, positions);
+  const clb_status s = positions ? keep_positions(l, positions) : CLB_OK;
   if (s) return s;
+  l->elsewhere = !positions;
   l->senders = l->receivers = l->shifts = NULL;
   l->n_edges = n_edges;
   l->built = true;

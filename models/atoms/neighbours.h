@@ -26,6 +26,7 @@ typedef struct {
 
   /* Private: the state for which the list was built, and memory that is reused between rebuilds. */
   bool built, periodic[3];
+  bool elsewhere; /* built for positions that were not on the host */
   int64_t n;
   double cell[3][3]; /* open directions: 0 */
   void *array[CLB_NEIGHBOUR_ARRAYS];
@@ -47,13 +48,19 @@ clb_status clb_neighbours_update(clb_neighbours *list, int64_t n, const double *
                                  const double *cell, const bool periodic[3], bool *rebuilt);
 
 /* The same in two steps, for edges that are found elsewhere: begin says whether the list must be
-   rebuilt, and then by which grid; made takes the number of edges, which the list does not hold:
-   senders, receivers and shifts are NULL. Instead of made, clb_neighbours_update rebuilds it
+   rebuilt, and then by which grid; set_count takes the number of edges, which the list does not
+   hold: senders, receivers and shifts are NULL. Instead of it, clb_neighbours_update rebuilds it
    here. */
 clb_status clb_neighbours_begin(clb_neighbours *list, int64_t n, const double *positions,
                                 const double *cell, const bool periodic[3], bool *rebuild,
                                 clb_cell_grid *grid);
 clb_status clb_neighbours_set_count(clb_neighbours *list, const double *positions, int64_t n_edges);
+/* Instead of begin, of positions that are elsewhere, as set_count's are then (NULL): `moved` says
+   whether an atom has moved by more than skin / 2. Where a direction is open the grid needs to know
+   positions: only a list that need not be rebuilt can begin so. */
+clb_status clb_neighbours_begin_moved(clb_neighbours *list, int64_t n, bool moved,
+                                      const double *cell, const bool periodic[3], bool *rebuild,
+                                      clb_cell_grid *grid);
 
 /* The next update rebuilds the list. */
 static inline void clb_neighbours_forget(clb_neighbours *list) { list->built = false; }

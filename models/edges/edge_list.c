@@ -67,13 +67,28 @@ static double best_skin(const clb_edge_list *l, int64_t n_atoms) {
   return searches && (l->ctx->device->limits.simd || n_atoms >= 2000) ? 0 : 0.5;
 }
 
+/* Whether to search, and in which grid. Those of open directions reach as far as the atoms do. */
+static clb_status begin(clb_edge_list *l, const clb_model_atoms *a, const bool periodic[3],
+                        bool *rebuild, clb_cell_grid *grid) {
+  const bool open = !(periodic[0] && periodic[1] && periodic[2]);
+  clb_neighbours *list = &l->between;
+  const double *x = a->positions;
+  if (!l->motion.positions)
+    return clb_neighbours_begin(list, a->n, x, a->cell, periodic, rebuild, grid);
+  clb_status s =
+      clb_neighbours_begin_moved(list, a->n, l->motion.moved, a->cell, periodic, rebuild, grid);
+  if (s || !*rebuild || !open) return s;
+  s = clb_edges_host_positions(l, a->n, &x);
+  return s ? s : clb_neighbours_begin(list, a->n, x, a->cell, periodic, rebuild, grid);
+}
+
 clb_status clb_edges_of_atoms(clb_edge_list *l, const clb_model_atoms *a, clb_model_edges *found) {
   const bool periodic[3] = {a->periodic[0] != 0, a->periodic[1] != 0, a->periodic[2] != 0};
   clb_neighbours *list = &l->between;
   clb_cell_grid grid;
   bool rebuild;
   if (l->auto_skin) list->skin = best_skin(l, a->n);
-  clb_status s = clb_neighbours_begin(list, a->n, a->positions, a->cell, periodic, &rebuild, &grid);
+  clb_status s = begin(l, a, periodic, &rebuild, &grid);
   if (s) return FAIL(l, s, "clb_model_compute: %s", list->error);
   if (rebuild) s = clb_edges_search(l, a, periodic, &grid);
   if (s) return s;
@@ -124,6 +139,8 @@ clb_status clb_edges_write(clb_edge_list *l, const clb_model_edges *e, clb_graph
 static clb_status vectors_on_host(clb_edge_list *l, const double *positions,
                                   clb_model_edges *found) {
   const clb_neighbours *list = &l->between;
+  const clb_status s = clb_edges_host_positions(l, list->n, &positions);
+  if (s) return s;
   if (!clb_reserve(&l->vectors, &l->vectors_capacity, list->n_edges, 3 * sizeof *l->vectors))
     return FAIL(l, CLB_ERROR_MEMORY, "clb_model_compute: no memory");
   clb_neighbours_vectors(list, positions, l->vectors);
@@ -133,8 +150,10 @@ static clb_status vectors_on_host(clb_edge_list *l, const double *positions,
 
 static clb_status vectors_on_device(clb_edge_list *l, const clb_graph *graph,
                                     const double *positions, clb_rows vectors) {
-  const bool many = l->source == CLB_EDGES_MANY,
-             there = many || (l->source == CLB_EDGES_DEVICE && !l->same); /* from the search */
+  const bool many = l->source == CLB_EDGES_MANY, moves = l->motion.positions,
+             there =
+                 many || moves || (l->source == CLB_EDGES_DEVICE && !l->same); /* from the search */
+  clb_buffer *places = moves ? l->motion.positions : l->positions;
   const clb_status s = there ? CLB_OK : clb_edges_put_positions(l, l->n_local, positions);
   const clb_edge_cells cells =
       many ? (clb_edge_cells){.table = clb_cell_list_grids(l->search_many),
@@ -143,7 +162,7 @@ static clb_status vectors_on_device(clb_edge_list *l, const clb_graph *graph,
            : (clb_edge_cells){.cell = (const double(*)[3])l->between.cell};
   return s ? s
            : clb_edge_vectors_run(many ? l->make_vectors_many : l->make_vectors, graph,
-                                  (clb_rows){l->positions, 0, CLB_DENSE, NULL},
+                                  (clb_rows){places, 0, CLB_DENSE, NULL},
                                   (clb_rows){l->shifts, 0, CLB_DENSE, NULL}, &cells, vectors);
 }
 

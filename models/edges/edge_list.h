@@ -51,6 +51,13 @@ typedef struct {
   int64_t start_capacity, sender_capacity, kept_capacity[2], vector_capacity, position_capacity;
 } clb_caller_pairs;
 
+/* Atoms whose positions are on the device: the caller of clb_edges_of_atoms sets it for the time of
+   a call. */
+typedef struct {
+  clb_buffer *positions; /* f64 [n][3]; NULL: positions are on the host */
+  bool moved;            /* one has moved by more than skin / 2 since the list was made */
+} clb_edge_motion;
+
 typedef struct {
   clb_context *ctx;
   clb_edge_source source;
@@ -64,8 +71,9 @@ typedef struct {
   clb_cell_list *search, *search_many;      /* on the device; NULL: not needed yet */
   clb_op *make_vectors, *make_vectors_many; /* NULL: the device has no f64; not needed yet */
   clb_buffer *positions;                    /* f64 [n][3] */
-  clb_buffer *shifts;                       /* clb_edge_shift of each edge */
-  double *vectors;                          /* on the host: [n_edges][3] */
+  clb_edge_motion motion;
+  clb_buffer *shifts; /* clb_edge_shift of each edge */
+  double *vectors;    /* on the host: [n_edges][3] */
   int64_t vectors_capacity;
   double copying; /* seconds of copies of positions, of all calls */
   clb_caller_atoms atoms;
@@ -93,6 +101,8 @@ clb_status clb_edges_of_many(clb_edge_list *l, const clb_edges_systems *all,
                              clb_model_edges *found);
 /* Whether the edges of the last call are still there, for one that says so. */
 clb_status clb_edges_check_same(clb_edge_list *l, const clb_model_edges *e);
+/* Positions on the host, read where they are on the device; valid until the next call. */
+clb_status clb_edges_host_positions(clb_edge_list *l, int64_t n, const double **positions);
 /* A caller's edges as they are, those among its pairs with their vectors, or those that are found
    between its atoms: CLB_EDGES_LOCAL and CLB_EDGES_PAIRS. */
 clb_status clb_edges_of_caller(clb_edge_list *l, const clb_model_edges *e, clb_model_edges *found);

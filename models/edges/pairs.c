@@ -34,18 +34,6 @@ clb_status clb_edges_reserve_kept(clb_edge_list *l, int64_t n) {
   return s;
 }
 
-clb_status clb_edges_read_positions(clb_edge_list *l, const clb_model_edges *e, const double **x) {
-  clb_caller_pairs *p = &l->pairs;
-  *x = e->positions;
-  if (e->positions || !e->n_total) return CLB_OK;
-  const clb_status s =
-      reserve(l, &p->positions, &p->position_capacity, e->n_total, 3 * sizeof *p->positions);
-  *x = p->positions;
-  return s ? s
-           : clb_buffer_read(e->positions_buffer, 0, p->positions,
-                             (uint64_t)e->n_total * 3 * sizeof(double));
-}
-
 /* ---- the list ---- */
 
 /* A list in memory of the host: the caller's, or `own`, to which it is read. */

@@ -49,9 +49,12 @@ static clb_status count(clb_edge_list *l, const clb_model_atoms *a, const clb_ce
   clb_status s = CLB_OK;
   *n_edges = -1;
   if (!l->make_vectors || !clb_cell_grid_slots(grid)) return CLB_OK;
+  const clb_buffer *places = l->motion.positions;
   if (!l->search) s = clb_cell_list_create(l->ctx, CLB_CELL_ONE, &l->search);
-  if (!s) s = clb_edges_put_positions(l, a->n, a->positions);
-  return s ? s : clb_cell_list_count(l->search, grid, radius, a->n, l->positions, n_edges);
+  if (!s && !places) s = clb_edges_put_positions(l, a->n, a->positions);
+  return s ? s
+           : clb_cell_list_count(l->search, grid, radius, a->n, places ? places : l->positions,
+                                 n_edges);
 }
 
 clb_status clb_edges_search(clb_edge_list *l, const clb_model_atoms *a, const bool periodic[3],
@@ -61,14 +64,17 @@ clb_status clb_edges_search(clb_edge_list *l, const clb_model_atoms *a, const bo
   const clb_status counted = count(l, a, grid, &n_edges);
   if (counted && counted != CLB_ERROR_MEMORY) return counted;
   l->source = !counted && n_edges >= 0 ? CLB_EDGES_DEVICE : CLB_EDGES_HOST;
-  const clb_status s =
-      l->source == CLB_EDGES_DEVICE
-          ? clb_neighbours_set_count(list, a->positions, n_edges)
-          : clb_neighbours_update(list, a->n, a->positions, a->cell, periodic, NULL);
+  const double *x = a->positions;
+  clb_status s = CLB_OK;
+  if (l->source == CLB_EDGES_DEVICE) s = clb_neighbours_set_count(list, x, n_edges);
+  else {
+    s = clb_edges_host_positions(l, a->n, &x);
+    if (s) return s;
+    s = clb_neighbours_update(list, a->n, x, a->cell, periodic, NULL);
+  }
   if (counted) return counted;
   if (s) return FAIL(l, s, "clb_model_compute: %s", list->error);
-  return l->source == CLB_EDGES_DEVICE ? CLB_OK
-                                       : clb_edges_check_places(&l->ctx->error, list, a->positions);
+  return l->source == CLB_EDGES_DEVICE ? CLB_OK : clb_edges_check_places(&l->ctx->error, list, x);
 }
 
 clb_status clb_edges_search_many(clb_edge_list *l, const clb_edges_systems *all, int64_t *n_edges) {

@@ -135,6 +135,14 @@ ARGUMENTS = {
                            c.POINTER(s.model_results)],
     "model_last_neighbours": [c.c_void_p, c.POINTER(s.model_neighbours)],
     "model_compute_edges": [c.c_void_p, c.POINTER(s.model_edges), c.POINTER(s.model_edge_results)],
+    "dynamics_create": [c.c_void_p, c.POINTER(s.model_atoms), c.POINTER(c.c_double),
+                        c.POINTER(c.c_double), c.POINTER(c.c_double), c.POINTER(c.c_void_p)],
+    "dynamics_destroy": [c.POINTER(c.c_void_p)],
+    "dynamics_run": [c.c_void_p, c.POINTER(s.dynamics_move)],
+    "dynamics_compute": [c.c_void_p, c.POINTER(c.c_double), c.c_int],
+    "dynamics_see": [c.c_void_p, c.POINTER(s.dynamics_view)],
+    "dynamics_read": [c.c_void_p, c.POINTER(c.c_double), c.POINTER(c.c_double),
+                      c.POINTER(c.c_double), c.POINTER(c.c_double)],
 }
 # Those that return no status.
 RESULTS = {
@@ -149,6 +157,7 @@ RESULTS = {
     "graph_destroy": None,
     "optimizer_destroy": None,
     "model_destroy": None,
+    "dynamics_destroy": None,
 }
 # What passes take and what they give, each with the operand whose shape it has.
 OPERANDS = {
@@ -210,4 +219,7 @@ SIZES = {
     "model_compute_many": [s.model_atoms, s.model_results],
     "model_last_neighbours": [s.model_neighbours],
     "model_compute_edges": [s.model_edges, s.model_exchange, s.model_edge_results],
+    "dynamics_create": [s.model_atoms],
+    "dynamics_run": [s.dynamics_move],
+    "dynamics_see": [s.dynamics_view],
 }

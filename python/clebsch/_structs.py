@@ -328,6 +328,18 @@ class model_edge_results(c.Structure):
                 ("seconds", c.c_void_p)]
 
 
+class dynamics_move(c.Structure):
+    _fields_ = [("kick", c.c_double), ("grow", c.c_double), ("reach", c.c_double),
+                ("keep", c.c_double), ("width", c.c_double), ("noise", c.c_void_p),
+                ("grow_again", c.c_double), ("reach_again", c.c_double)]
+
+
+class dynamics_view(c.Structure):
+    _fields_ = [("energy", c.c_double), ("stress", c.c_double * 9), ("kinetic", c.c_double),
+                ("heat", c.c_double), ("speed", c.c_double), ("force", c.c_double),
+                ("fastest", c.c_int64), ("strongest", c.c_int64)]
+
+
 class labels(c.Structure):
     _fields_ = [("energy", c.c_void_p), ("forces", c.c_void_p), ("stress", c.c_void_p),
                 ("weight", c.c_void_p)]

@@ -182,6 +182,7 @@ static bool record(md_run *r, const double v[SERIES_VALUES]) {
   const md_frame frame = {&r->system, r->state.velocities, a->forces, r->state.time};
   if (r->written == r->state.step) return true;
   r->written = r->state.step;
+  if ((r->trajectory.f || a->restart) && !md_fetch(&r->system, &r->state)) return false;
   csv_line(r, v);
   if (r->trajectory.f) frame_write(r->trajectory.f, &frame);
   const bool flush = a->restart;

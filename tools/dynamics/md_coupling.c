@@ -32,34 +32,18 @@ static void act_on_cell(const md_system *y, md_state *s, const md_motion *m, dou
 }
 
 /* Friction and noise alone. */
-static void langevin(const md_system *y, md_state *s, const md_motion *m) {
-  const double keep = exp(-m->rate * m->dt),
-               energy = -expm1(-2 * m->rate * m->dt) * heat_of(m) * md_force_unit;
-  const double *noise = md_noise_take(&s->noise, s->seed, s->step, y->atoms.n);
-  double heat = 0;
-  for (int64_t i = 0; i < y->atoms.n; i++) {
-    double *v = s->velocities + 3 * i;
-    const double mass = atomic_weights[y->atoms.numbers[i]], width = sqrt(energy / mass);
-    for (int k = 0; k < 3; k++) {
-      const double before = v[k];
-      v[k] = keep * before + width * noise[3 * i + k];
-      heat += mass * (before * before - v[k] * v[k]);
-    }
-  }
-  md_noise_draw(&s->noise, s->step + 1);
-  s->heat += heat / 2 / md_force_unit;
-  act_on_cell(y, s, m, keep);
-}
-
-static void scale_velocities(const md_system *y, md_state *s, double by) {
-  for (int64_t i = 0; i < 3 * y->atoms.n; i++) s->velocities[i] *= by;
+static void langevin(const md_system *y, md_state *s, const md_motion *m, clb_dynamics_move *move) {
+  move->keep = exp(-m->rate * m->dt);
+  move->width = -expm1(-2 * m->rate * m->dt) * heat_of(m);
+  move->noise = md_noise_take(&s->noise, s->seed, s->step, y->atoms.n);
+  act_on_cell(y, s, m, move->keep);
 }
 
 /* Bussi, Donadio and Parrinello (2007), (A7): the kinetic energy goes towards the canonical
    distribution, and all velocities are scaled to it. The sign is that of Bussi and Parrinello
    (2008). */
-static void rescale(const md_system *y, md_state *s, const md_motion *m) {
-  const double n = md_freedom(y, m), keep = exp(-m->rate * m->dt), kinetic = md_kinetic(y, s),
+static void rescale(const md_system *y, md_state *s, const md_motion *m, clb_dynamics_move *move) {
+  const double n = md_freedom(y, m), keep = exp(-m->rate * m->dt), kinetic = s->view.kinetic,
                part = (1 - keep) * heat_of(m) / (2 * kinetic);
   double noise[3];
   if (kinetic > 0) {
@@ -67,7 +51,7 @@ static void rescale(const md_system *y, md_state *s, const md_motion *m) {
     const double r = noise[0], others = 2 * gamma_deviate(s->seed, s->step, OF_GAMMA, (n - 1) / 2),
                  square = keep + part * (r * r + others) + 2 * r * sqrt(keep * part),
                  scale = copysign(sqrt(fmax(square, 0)), r + sqrt(keep / part));
-    scale_velocities(y, s, scale);
+    move->keep = scale;
     s->heat += kinetic * (1 - scale * scale);
   }
   act_on_cell(y, s, m, sqrt(keep));
@@ -90,10 +74,10 @@ static void move_link(md_state *s, const md_motion *m, double n, double twice, i
 }
 
 /* Martyna, Tuckerman, Tobias and Klein (1996), with the weights of Suzuki and Yoshida. */
-static void chain(const md_system *y, md_state *s, const md_motion *m) {
+static void chain(const md_system *y, md_state *s, const md_motion *m, clb_dynamics_move *move) {
   static const double weights[] = {1.3512071919596578, -1.7024143839193155, 1.3512071919596578};
   const double n = md_freedom(y, m) + m->barostat;
-  double scale = 1, twice = 2 * (md_kinetic(y, s) + cell_kinetic(y, s, m));
+  double scale = 1, twice = 2 * (s->view.kinetic + cell_kinetic(y, s, m));
   for (int w = 0; w < 3; w++) {
     const double dt = weights[w] * m->dt;
     for (int link = MD_CHAIN; link-- > 0;) move_link(s, m, n, twice, link, dt / 2);
@@ -103,7 +87,7 @@ static void chain(const md_system *y, md_state *s, const md_motion *m) {
     for (int link = 0; link < MD_CHAIN; link++) s->chain[0][link] += dt * s->chain[1][link];
     for (int link = 0; link < MD_CHAIN; link++) move_link(s, m, n, twice, link, dt / 2);
   }
-  scale_velocities(y, s, scale);
+  move->keep = scale;
   s->stretch *= scale;
 }
 
@@ -116,10 +100,12 @@ double md_chain_energy(const md_system *y, const md_state *s, const md_motion *m
   return sum;
 }
 
-void md_thermostat_act(const md_system *y, md_state *s, const md_motion *m) {
-  static void (*const acts[])(const md_system *, md_state *, const md_motion *) = {
+void md_thermostat_act(const md_system *y, md_state *s, const md_motion *m,
+                       clb_dynamics_move *move) {
+  static void (*const acts[])(const md_system *, md_state *, const md_motion *,
+                              clb_dynamics_move *) = {
       [MD_LANGEVIN] = langevin, [MD_BUSSI] = rescale, [MD_NOSE_HOOVER] = chain};
-  acts[m->thermostat](y, s, m);
+  acts[m->thermostat](y, s, m, move);
 }
 
 /* ---- barostat ---- */

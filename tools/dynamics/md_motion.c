@@ -23,6 +23,7 @@ void md_state_free(md_state *s) {
   free(s->velocities);
   free(s->listed);
   md_noise_free(&s->noise);
+  clb_dynamics_destroy(&s->dynamics);
 }
 
 static double mass(const md_system *y, int64_t i) { return atomic_weights[y->atoms.numbers[i]]; }
@@ -80,91 +81,47 @@ double md_conserved(const md_system *y, const md_state *s, const md_motion *m, d
 
 /* ---- steps ---- */
 
-static bool compute(md_system *y, md_state *s, const double *positions) {
-  clb_model_neighbours found;
-  if (!md_system_compute(y, positions)) return false;
-  if (clb_model_last_neighbours(y->model, &found)) return warn("%s", clb_error(y->ctx)), false;
-  if (found.rebuilds != s->rebuilds)
-    memmove(s->listed, positions, (size_t)y->atoms.n * 3 * sizeof *positions);
-  s->rebuilds = found.rebuilds;
+static bool good(const md_system *y, clb_status status) {
+  if (status) warn("%s: %s", y->from, clb_error(y->ctx));
+  return !status;
+}
+
+/* Energies of the state, and what its atoms do. */
+static bool see(md_system *y, md_state *s) {
+  if (!good(y, clb_dynamics_see(s->dynamics, &s->view))) return false;
+  y->energy = s->view.energy;
+  memcpy(y->stress, s->view.stress, sizeof y->stress);
   return true;
 }
 
-static inline double square(const double v[3]) { return v[0] * v[0] + v[1] * v[1] + v[2] * v[2]; }
-
-/* Squares and masses until the last atom. */
-static inline void view_atom(md_view *w, int64_t i, double mass_of_it, const double v[3],
-                             const double f[3]) {
-  const double speed = square(v), force = square(f);
-  w->kinetic += mass_of_it * speed;
-  if (speed > w->speed) w->speed = speed, w->fastest = i;
-  if (force > w->force) w->force = force, w->strongest = i;
-}
-
-static md_view viewed(const md_view *w) {
-  return (md_view){w->kinetic / 2 / md_force_unit, sqrt(w->speed), sqrt(w->force), w->fastest,
-                   w->strongest};
+/* Masses with which accelerations are forces / masses. */
+static bool make_dynamics(md_system *y, md_state *s) {
+  const clb_model_atoms atoms = md_system_atoms(y, NULL);
+  double *masses = allocate((size_t)y->atoms.n, sizeof *masses);
+  for (int64_t i = 0; i < y->atoms.n; i++) masses[i] = mass(y, i) / md_force_unit;
+  const bool made = good(
+      y, clb_dynamics_create(y->model, &atoms, masses, s->velocities, s->listed, &s->dynamics));
+  free(masses);
+  return made;
 }
 
 bool md_start(md_system *y, md_state *s) {
-  md_view w = {0};
-  if (!compute(y, s, s->listed) || !compute(y, s, y->atoms.positions)) return false;
-  for (int64_t i = 0; i < y->atoms.n; i++)
-    view_atom(&w, i, mass(y, i), s->velocities + 3 * i, y->forces + 3 * i);
-  s->view = viewed(&w);
-  return true;
+  return make_dynamics(y, s) && good(y, clb_dynamics_compute(s->dynamics, NULL, y->has_stress)) &&
+         good(y, clb_model_describe(y->model, &y->info)) && /* tables by species are new */
+         see(y, s);
 }
 
-static inline void kick_atom(const md_system *y, double dt, int64_t i, double v[3]) {
-  const double by = dt * md_force_unit / mass(y, i);
-  for (int k = 0; k < 3; k++) v[k] += by * y->forces[3 * i + k];
+bool md_fetch(md_system *y, md_state *s) {
+  return good(
+      y, clb_dynamics_read(s->dynamics, y->atoms.positions, s->velocities, y->forces, s->listed));
 }
 
 /* With a cell that stretches at the rate h: dx/dt = v + h x, dv/dt = -h v. */
-typedef struct {
-  double grow, reach;
-} flow;
-
-static flow flow_of(const md_state *s, double dt) {
+static void drift(md_system *y, const md_state *s, double dt, double *grow, double *reach) {
   const double h = s->stretch;
-  return (flow){exp(h * dt), h != 0 ? sinh(h * dt) / h : dt};
-}
-
-static inline void drift_atom(flow f, double x[3], double v[3]) {
-  for (int k = 0; k < 3; k++) x[k] = f.grow * x[k] + f.reach * v[k];
-  for (int k = 0; k < 3 && f.grow != 1; k++) v[k] /= f.grow;
-}
-
-static void drift_cell(md_system *y, flow f) {
-  for (int k = 0; k < 9; k++) y->atoms.cell[k / 3][k % 3] *= f.grow;
-}
-
-/* Kick and drift in one pass: the host's passes are as long as the device's pauses. */
-static void kick_and_drift(md_system *y, md_state *s, double kick, double drift) {
-  const flow f = flow_of(s, drift);
-  for (int64_t i = 0; i < y->atoms.n; i++) {
-    double *v = s->velocities + 3 * i;
-    kick_atom(y, kick, i, v);
-    drift_atom(f, y->atoms.positions + 3 * i, v);
-  }
-  drift_cell(y, f);
-}
-
-static void drift(md_system *y, md_state *s, double dt) {
-  const flow f = flow_of(s, dt);
-  for (int64_t i = 0; i < y->atoms.n; i++)
-    drift_atom(f, y->atoms.positions + 3 * i, s->velocities + 3 * i);
-  drift_cell(y, f);
-}
-
-static void kick_and_view(const md_system *y, md_state *s, double dt) {
-  md_view w = {0};
-  for (int64_t i = 0; i < y->atoms.n; i++) {
-    double *v = s->velocities + 3 * i;
-    kick_atom(y, dt, i, v);
-    view_atom(&w, i, mass(y, i), v, y->forces + 3 * i);
-  }
-  s->view = viewed(&w);
+  *grow = exp(h * dt);
+  *reach = h != 0 ? sinh(h * dt) / h : dt;
+  for (int k = 0; k < 9; k++) y->atoms.cell[k / 3][k % 3] *= *grow;
 }
 
 /* Steps that change the cell by more are no solution of any equation. */
@@ -178,16 +135,31 @@ static bool stretches_slowly(const md_state *s, const md_motion *m) {
   return false;
 }
 
-bool md_step(md_system *y, md_state *s, const md_motion *m) {
-  if (m->barostat) md_barostat_kick(y, s, m, m->dt / 2);
-  if (!stretches_slowly(s, m)) return false;
-  kick_and_drift(y, s, m->dt / 2, m->thermostat ? m->dt / 2 : m->dt);
-  if (m->thermostat) {
-    md_thermostat_act(y, s, m);
-    drift(y, s, m->dt / 2);
+/* The first half of a step: a kick, a drift, the thermostat, and another drift. */
+static bool advance(md_system *y, md_state *s, const md_motion *m) {
+  clb_dynamics_move move = {.kick = m->dt / 2, .grow = 1, .keep = 1, .grow_again = 1};
+  drift(y, s, m->thermostat ? m->dt / 2 : m->dt, &move.grow, &move.reach);
+  if (m->thermostat > MD_LANGEVIN) { /* it depends on their kinetic energy then */
+    if (!good(y, clb_dynamics_run(s->dynamics, &move)) || !see(y, s)) return false;
+    move = (clb_dynamics_move){.grow = 1, .keep = 1};
   }
-  if (!compute(y, s, y->atoms.positions)) return false;
-  kick_and_view(y, s, m->dt / 2);
+  if (m->thermostat) {
+    md_thermostat_act(y, s, m, &move);
+    drift(y, s, m->dt / 2, &move.grow_again, &move.reach_again);
+  }
+  return good(y, clb_dynamics_run(s->dynamics, &move));
+}
+
+bool md_step(md_system *y, md_state *s, const md_motion *m) {
+  const clb_dynamics_move kick = {.kick = m->dt / 2, .grow = 1, .keep = 1, .grow_again = 1};
+  if (m->barostat) md_barostat_kick(y, s, m, m->dt / 2);
+  if (!stretches_slowly(s, m) || !advance(y, s, m)) return false;
+  if (!good(y, clb_dynamics_compute(s->dynamics, m->barostat ? &y->atoms.cell[0][0] : NULL,
+                                    y->has_stress)))
+    return false;
+  if (m->thermostat == MD_LANGEVIN) md_noise_draw(&s->noise, s->step + 1);
+  if (!good(y, clb_dynamics_run(s->dynamics, &kick)) || !see(y, s)) return false;
+  if (m->thermostat == MD_LANGEVIN) s->heat += s->view.heat;
   if (m->barostat) md_barostat_kick(y, s, m, m->dt / 2);
   s->step++;
   s->time += m->dt;

@@ -1,6 +1,6 @@
 /* tools/dynamics/md_motion.h - molecular dynamics: velocity Verlet, whose drift is cut in two
-   halves around a thermostat, and a cell that changes its volume. Angstrom, fs, eV, K, atomic mass
-   units. */
+   halves around a thermostat, and a cell that changes its volume. Atoms move on the device; here is
+   what few numbers tell of them. Angstrom, fs, eV, K, atomic mass units. */
 #ifndef CLB_TOOLS_DYNAMICS_MD_MOTION_H
 #define CLB_TOOLS_DYNAMICS_MD_MOTION_H
 
@@ -9,13 +9,6 @@
 
 enum { MD_CHAIN = 3 };
 
-/* What is seen of the atoms after a step, in one pass: the kinetic energy, eV; the fastest atom and
-   its speed, Angstrom / fs; the one with the largest force, eV / Angstrom. */
-typedef struct {
-  double kinetic, speed, force;
-  int64_t fastest, strongest;
-} md_view;
-
 /* The state from which a run continues, together with positions and cell in its md_system. */
 typedef struct {
   int64_t step;
@@ -23,12 +16,13 @@ typedef struct {
   uint64_t seed;
   double *velocities;        /* [n][3], Angstrom / fs */
   double *listed;            /* [n][3]: positions at the last rebuild of the neighbour list */
-  int64_t rebuilds;          /* number of rebuilds so far */
   double heat;               /* eV that random thermostats have taken from the atoms so far */
   double chain[2][MD_CHAIN]; /* positions of the Nose-Hoover chain, and velocities, 1 / fs */
-  md_view view;              /* of this state; not kept in restarts, nor is noise */
+  double stretch;            /* rate at which the cell's lengths grow, relative, 1 / fs */
+  /* Not kept in restarts: */
+  clb_dynamics *dynamics; /* the atoms */
+  clb_dynamics_view view; /* of this state */
   md_noise noise;
-  double stretch; /* rate at which the cell's lengths grow, relative, 1 / fs */
 } md_state;
 
 void md_state_make(md_state *s, int64_t n); /* all zeros */
@@ -47,10 +41,14 @@ typedef struct {
 /* From the Maxwell distribution, without total momentum, scaled to the temperature of 3 n - 3
    degrees of freedom. */
 void md_draw_velocities(const md_system *y, md_state *s, double temperature);
-/* Computes the forces of a state, with the neighbour list of the run that wrote it, so that sums
-   keep their order. false: see md_system_compute. */
+/* Moves a state to the device and computes its forces, with the neighbour list of the run that
+   wrote it, so that sums keep their order. false: after a message. */
 bool md_start(md_system *y, md_state *s);
+/* A step; afterwards the cell, energy and stress of the system, and the view, are of the new state,
+   but positions, forces and velocities are on the device. */
 bool md_step(md_system *y, md_state *s, const md_motion *m);
+/* Reads them: positions and forces of the system, velocities and places of the list. */
+bool md_fetch(md_system *y, md_state *s);
 
 /* The momentum of an atom with a velocity, in ASE's unit: sqrt(eV u). */
 void md_momentum(const md_system *y, int64_t atom, const double velocity[3], double momentum[3]);
@@ -72,8 +70,10 @@ double md_conserved(const md_system *y, const md_state *s, const md_motion *m, d
 extern const double md_boltzmann, md_force_unit;
 
 /* The exact solution (of the chain: a splitting of fourth order) over a time step dt in which only
-   the thermostat acts, on atoms and cell. */
-void md_thermostat_act(const md_system *y, md_state *s, const md_motion *m);
+   the thermostat acts: on the cell here, on atoms by what it writes into the move. Except for
+   Langevin's, the state's view has their kinetic energy. */
+void md_thermostat_act(const md_system *y, md_state *s, const md_motion *m,
+                       clb_dynamics_move *move);
 /* The energy that the chain holds; 0 of other thermostats, whose heat the state counts. */
 double md_chain_energy(const md_system *y, const md_state *s, const md_motion *m);
 
