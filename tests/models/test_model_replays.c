@@ -152,6 +152,40 @@ static void profiles_on(const char *name) {
   close_model(&o);
 }
 
+/* Between replays an op of the same context is tuned: its candidates are compiled, timed and freed.
+ */
+static void tunes_on(const char *name) {
+  const char *before = getenv("CLB_CACHE_DIR");
+  char *cache = before ? strdup(before) : NULL;
+  setenv("CLB_CACHE_DIR", "off", 1); /* no wisdom from elsewhere, and none for others */
+  opened o = open_made(name, 0, &(clb_model_options){.knots = 16});
+  const atom_set a = random_atoms(6, 2, true, 13);
+  const int degrees[] = {0, 1, 2};
+  const clb_spherical_harmonics_desc desc = {.degrees = degrees,
+                                             .n_degrees = 3,
+                                             .storage = CLB_F32,
+                                             .arithmetic = CLB_F32,
+                                             .passes = CLB_PASS_BIT(CLB_FORWARD) | CLB_MEASURE};
+  computed wanted = {0};
+  for (int i = 0; i < 3; i++) wanted = compute_atoms(&o, &a);
+  assert_true(is_recorded(&o));
+  clb_op *op;
+  clb_tuning tuning;
+  if (clb_spherical_harmonics_create(o.ctx, &desc, &op)) fail_msg("%s", clb_error(o.ctx));
+  assert_int_equal(clb_op_tuning(op, CLB_FORWARD, &tuning), CLB_OK);
+  assert_true(tuning.measured);
+  for (int i = 0; i < 2; i++) {
+    const computed c = compute_atoms(&o, &a);
+    expect_bits(&c, &wanted);
+    assert_true(is_recorded(&o) && !o.model->step->lost);
+    clb_op_destroy(&op);
+  }
+  close_model(&o);
+  if (cache) setenv("CLB_CACHE_DIR", cache, 1);
+  else unsetenv("CLB_CACHE_DIR");
+  free(cache);
+}
+
 /* A caller who records does not get the model's step: it waits for results, which is refused, and
    then works as before. */
 static void callers_recording(const char *name) {
@@ -276,6 +310,10 @@ static void profiles(void **state) {
   (void)state;
   on_all(profiles_on);
 }
+static void tuning_between(void **state) {
+  (void)state;
+  tunes_on("cpu");
+}
 static void recorded_by_callers(void **state) {
   (void)state;
   on_all(callers_recording);
@@ -290,10 +328,14 @@ static void out_of_memory(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(replays),  cmocka_unit_test(replays_opencl),
-      cmocka_unit_test(sizes),    cmocka_unit_test(models),
-      cmocka_unit_test(profiles), cmocka_unit_test(recorded_by_callers),
-      cmocka_unit_test(drivers),  cmocka_unit_test(out_of_memory)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(replays),
+                                     cmocka_unit_test(replays_opencl),
+                                     cmocka_unit_test(sizes),
+                                     cmocka_unit_test(models),
+                                     cmocka_unit_test(profiles),
+                                     cmocka_unit_test(tuning_between),
+                                     cmocka_unit_test(recorded_by_callers),
+                                     cmocka_unit_test(drivers),
+                                     cmocka_unit_test(out_of_memory)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
