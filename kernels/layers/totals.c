@@ -2,18 +2,22 @@
    atoms, v_a g_b of edges; lanes are rows.
 
    PARTS: each of `partial_sums` sub-groups sums a block of rows, lane by lane, then over lanes:
-   part[unit][column]. SUM: sums the parts of each column, which are dense. */
+   part[unit][column]. SUM: sums the parts of each column, which are dense. FEW, of few rows: both,
+   by the sub-groups of one group. */
+#include "kernels/common/team_sums.h"
 #include "kernels/layers/layer.h"
 
 enum {
   PARTS,
   SUM,
   ENERGY_BACKWARD,
+  FEW,
   PASSES,
   GPU_PARTS = 64,
   CPU_PARTS = 4,
-  TOGETHER = 4
-}; /* parts per lane */
+  TOGETHER = 4, /* parts per lane */
+  TEAM = 32     /* sub-groups for few rows */
+};
 
 static int columns_of(const clb_problem *p) { return p->totals.what == CLB_TOTAL_ENERGY ? 1 : 9; }
 
@@ -24,7 +28,9 @@ static clb_status check(const clb_problem *p, const clb_limits *limits, clb_erro
 
 static void schedule(const clb_problem *p, const clb_limits *limits, clb_schedule *s) {
   clb_layer_schedule(limits, p->arithmetic, p->pass != ENERGY_BACKWARD, s);
-  s->layer.partial_sums = s->lanes * (limits->simd ? CPU_PARTS : GPU_PARTS);
+  if (p->pass == FEW) s->subgroups = limits->max_subgroups < TEAM ? limits->max_subgroups : TEAM;
+  s->layer.partial_sums =
+      p->pass == FEW ? s->subgroups : s->lanes * (limits->simd ? CPU_PARTS : GPU_PARTS);
   s->layer.wide_vectors = limits->simd;
 }
 
@@ -77,11 +83,32 @@ static void energy_backward(const clb_problem *p, const clb_schedule *s, ir_kern
 
 /* ---- stages ---- */
 
+static void store_part(clb_row_kernel *b, const clb_row_array *out, ir_val row, int column,
+                       ir_val sum) {
+  clb_layer_store(b, out, clb_layer_row(b, out, row), clb_i64(b->k, column), IR_NONE,
+                  ir_reduce_add(b->k, sum));
+}
+
+/* Of all sub-groups. */
+static void store_totals(clb_row_kernel *b, const clb_row_array *out, int columns,
+                         const ir_val *sum) {
+  clb_team_sums team;
+  clb_team_begin(&team, b->k, b->t, 1);
+  for (int i = 0; i < columns; i++) {
+    ir_val all = ir_get(b->k, sum[i]);
+    clb_team_sum(&team, b->k, &all, 1);
+    store_part(b, out, clb_i64(b->k, 0), i, all);
+    ir_end(b->k);
+  }
+  ir_finish(b->k);
+}
+
 static void parts(const clb_problem *p, const clb_schedule *s, ir_kernel *k) {
-  bool energy = p->totals.what == CLB_TOTAL_ENERGY;
+  const bool energy = p->totals.what == CLB_TOTAL_ENERGY, few = p->pass == FEW;
+  static const char *const names[][2] = {{"virials", "virial_few"}, {"energies", "energy_few"}};
   int columns = columns_of(p);
   clb_row_kernel b;
-  clb_layer_begin(&b, k, energy ? "energies" : "virials", s, p->arithmetic);
+  clb_layer_begin(&b, k, names[energy][few], s, p->arithmetic);
   clb_row_array x = clb_layer_array(&b, p->storage, false),
                 y = clb_layer_array(&b, energy ? p->arithmetic : p->storage,
                                     energy); /* out, e_atom; v, g_v */
@@ -90,7 +117,8 @@ static void parts(const clb_problem *p, const clb_schedule *s, ir_kernel *k) {
   ir_val want = energy ? ir_scalar(k, IR_I32) : IR_NONE, rows = ir_scalar(k, IR_I64),
          block = ir_scalar(k, IR_I64);
   clb_row_array out = clb_layer_array(&b, p->arithmetic, true);
-  clb_layer_start(&b);
+  if (few) b.unit = ir_cast(k, IR_I64, ir_subgroup(k)); /* of one group: all come to its barriers */
+  else clb_layer_start(&b);
   ir_val sum[9];
   for (int i = 0; i < columns; i++) sum[i] = ir_var(k, ir_real(k, b.t, 0), false);
   ir_val lanes = clb_i64(k, s->lanes), begin = ir_mul(k, b.unit, block),
@@ -110,9 +138,11 @@ static void parts(const clb_problem *p, const clb_schedule *s, ir_kernel *k) {
     for (int i = 0; i < 9; i++) ir_set(k, sum[i], ir_fma(k, v[i / 3], g[i % 3], ir_get(k, sum[i])));
   }
   ir_end(k);
-  for (int i = 0; i < columns; i++)
-    clb_layer_store(&b, &out, clb_layer_row(&b, &out, b.unit), clb_i64(k, i), IR_NONE,
-                    ir_reduce_add(k, ir_get(k, sum[i])));
+  if (few) {
+    store_totals(&b, &out, columns, sum);
+    return;
+  }
+  for (int i = 0; i < columns; i++) store_part(&b, &out, b.unit, i, ir_get(k, sum[i]));
   clb_layer_finish(&b);
 }
 
@@ -144,7 +174,7 @@ static void sum_parts(const clb_problem *p, const clb_schedule *s, ir_kernel *k)
 
 static void lower(const clb_problem *p, const clb_schedule *s, ir_kernel *k) {
   static void (*const lowers[PASSES])(const clb_problem *, const clb_schedule *,
-                                      ir_kernel *) = {parts, sum_parts, energy_backward};
+                                      ir_kernel *) = {parts, sum_parts, energy_backward, parts};
   lowers[p->pass](p, s, k);
 }
 

@@ -4,8 +4,8 @@
 #include "kernels/layers/host/layer_call.h"
 #include "kernels/layers/host/layers.h"
 
-enum { PARTS, SUM, ENERGY_BACKWARD };
-enum { FORCES, ATOM_VIRIALS }; /* passes of the op of forces */
+enum { PARTS, SUM, ENERGY_BACKWARD, FEW, ROUNDS = 8 }; /* few rows: a lane has so many at most */
+enum { FORCES, ATOM_VIRIALS };                         /* passes of the op of forces */
 
 clb_dtype clb_sum_type(const clb_context *ctx) {
   return ctx->device->limits.f64 ? CLB_F64 : CLB_F32;
@@ -63,6 +63,8 @@ static clb_status create_totals(clb_context *ctx, clb_dtype type, clb_totals_pro
                                 unsigned passes, clb_op **op) {
   clb_problem *p = clb_layer_problem(ctx, CLB_TOTALS, type, clb_sum_type(ctx));
   if (p) p->totals = totals;
+  const clb_limits *limits = &ctx->device->limits;
+  if (!limits->simd && limits->subgroups && clb_sum_type(ctx) == CLB_F64) passes |= 1U << FEW;
   clb_status s = clb_layer_create(ctx, p, passes, op);
   if (s || !ctx->device->info.runs || clb_sum_type(ctx) == CLB_F32) return s;
   int64_t bytes = clb_layer_schedule_of(*op, PARTS).layer.partial_sums * columns_of(*op) *
@@ -94,14 +96,22 @@ static void call_total(clb_call *c, clb_rows total) {
   c->n = n;
 }
 
-/* Ends a call of the first stage and runs the second; in f32 that is left to the host. */
+/* Whether one group makes the total. */
+static bool is_few(const clb_op *op, int64_t n) {
+  const clb_schedule s = clb_layer_schedule_of(op, FEW);
+  return op->kernel[FEW] && n <= (int64_t)ROUNDS * s.lanes * s.subgroups;
+}
+
+/* Ends a call of the first stage and runs the second; in f32 that is left to the host, and of few
+   rows there is one. */
 static clb_status launch_totals(clb_call *c, clb_rows total) {
   clb_op *op = c->op;
-  bool single = op->problem.arithmetic == CLB_F32;
-  clb_schedule schedule = clb_layer_schedule_of(op, PARTS);
+  const bool few = is_few(op, c->n), single = few || op->problem.arithmetic == CLB_F32;
+  clb_schedule schedule = clb_layer_schedule_of(op, few ? FEW : PARTS);
   int64_t chunks = c->n / schedule.lanes + (c->n % schedule.lanes != 0),
           rounds =
               chunks / schedule.layer.partial_sums + (chunks % schedule.layer.partial_sums != 0);
+  c->arg[0].i64 = schedule.layer.partial_sums;
   clb_call_i64(c, c->n);
   clb_call_i64(c, rounds * schedule.lanes);
   if (single) call_total(c, total);
@@ -114,7 +124,7 @@ static clb_status launch_totals(clb_call *c, clb_rows total) {
   clb_call sum = clb_call_begin(op, CLB_TOTALS, c->n, columns_of(op));
   clb_call_memory(&sum, &op->workspace);
   if (!single) call_total(&sum, total);
-  clb_status s = sum.status ? sum.status : clb_call_run(c, PARTS);
+  clb_status s = sum.status ? sum.status : clb_call_run(c, few ? FEW : PARTS);
   return s || single ? s : clb_call_run(&sum, SUM);
 }
 
@@ -156,7 +166,6 @@ clb_status clb_energy_forward(clb_op *op, int64_t n, clb_rows species, clb_rows 
                               clb_rows total) {
   clb_call c = begin(op, CLB_TOTAL_ENERGY, n, 0);
   if (c.status) return c.status;
-  c.arg[0].i64 = clb_layer_schedule_of(op, PARTS).layer.partial_sums;
   clb_call_rows(&c, "x", (clb_dtype)op->problem.storage, 1, x, CLB_IN);
   clb_call_rows(&c, "e_atom", (clb_dtype)op->problem.arithmetic, 1, e_atom, CLB_OPTIONAL_OUT);
   call_tables(&c, species);
@@ -185,7 +194,6 @@ clb_status clb_virial_create(clb_context *ctx, clb_dtype type, clb_op **op) {
 clb_status clb_virial_run(clb_op *op, int64_t n, clb_rows v, clb_rows g_v, clb_rows total) {
   clb_call c = begin(op, CLB_TOTAL_VIRIAL, n, 0);
   if (c.status) return c.status;
-  c.arg[0].i64 = clb_layer_schedule_of(op, PARTS).layer.partial_sums;
   clb_call_rows(&c, "v", (clb_dtype)op->problem.storage, 3, v, CLB_IN);
   clb_call_rows(&c, "g_v", (clb_dtype)op->problem.storage, 3, g_v, CLB_IN);
   return launch_totals(&c, total);
