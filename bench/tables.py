@@ -259,6 +259,21 @@ def dynamics():
     return table(["atoms", "skin", "thermostat", "ms, the model", "ms, md", "of the model"], rows)
 
 
+def hosts():
+    """Steps of the same atoms in each host, beside the model alone."""
+    columns, cells = [], {}
+    for path in sorted((ROOT / "bench" / "results").glob("hosts_*.json")):
+        run = results(path.name)
+        for s in run["systems"]:
+            columns.append(f"{run['model']}, {s['atoms']:,} atoms, {run['description']}")
+            for h in s["hosts"]:
+                key = "processor_seconds" if run["device"] == "cpu" else "seconds_min"
+                ratio = f" ({h[key] / s['hosts'][0][key]:.2f})" if h != s["hosts"][0] else ""
+                cells.setdefault(h["host"], {})[columns[-1]] = milliseconds(h[key]) + ratio
+    return table(["ms a step (of the model alone)", *columns],
+                 [[host] + [of.get(c, "-") for c in columns] for host, of in cells.items()])
+
+
 def largest():
     """The largest systems that ran, in blocks of atoms."""
     rows = [[r["model"], f"{r['system']}, {r['atoms']:,}", f"{r['edges']:,}",
@@ -401,7 +416,7 @@ def suite_cases():
 TABLES = {f.__name__: f for f in (norms, norms_irreps, optimizers, suites, suite_cases,
                                   harmonics, options, products, graphs, flashtp, vectors, bounds, machine_code,
                                   peers, peers_harmonics, drivers, ablation, models, models_peers,
-                                  memory, steps, dynamics, largest)}
+                                  memory, steps, dynamics, hosts, largest)}
 GENERATED = re.compile(r"<!-- table (\w+) -->\n.*?<!-- end -->", re.S)
 NUMBER = re.compile(r"<!-- n:([^>]+) -->.*?<!-- / -->", re.S)
 MEASURED = re.compile(r"\d[\d.,]*\s*(?:ms|us|ns|%|[GT]B/s|GiB|eV)(?!\w)")

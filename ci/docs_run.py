@@ -30,6 +30,7 @@ LINES = [
     (r"[ _]scale\b", NEVER, "an op that the reader writes"),
     (r"^fpm ", NEVER, "Debian 12 does not have it"),
     (r"^clebsch serve", NEVER, "waits for another program; a test does: python_test_serve"),
+    (r"bench/hosts\.py", NEVER, "needs a GPU and a quiet machine"),
     (r"bin/lmp ", NEVER, "needs an input of the reader's; a test has one: lammps"),
     (r"^meson install", ROOTS, "installs into /usr/local; the short run has done so"),
     (r"^(meson|ninja) ", LONG, "compiles everything; the short run has BUILD"),
