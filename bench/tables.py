@@ -11,6 +11,7 @@ import re
 import sys
 
 import chart
+import scaling
 from runs import (LIBRARIES, PASSES, ROOT, best_of_peers, found, geometric_mean, milliseconds,
                   number, read, results, version)
 
@@ -274,6 +275,12 @@ def hosts():
                  [[host] + [of.get(c, "-") for c in columns] for host, of in cells.items()])
 
 
+def on_paper():
+    """Many GPUs."""
+    i = scaling.inputs()
+    return table(*scaling.table(i)) + "\n\n" + scaling.paragraph(i)
+
+
 def largest():
     """The largest systems that ran, in blocks of atoms."""
     rows = [[r["model"], f"{r['system']}, {r['atoms']:,}", f"{r['edges']:,}",
@@ -416,7 +423,7 @@ def suite_cases():
 TABLES = {f.__name__: f for f in (norms, norms_irreps, optimizers, suites, suite_cases,
                                   harmonics, options, products, graphs, flashtp, vectors, bounds, machine_code,
                                   peers, peers_harmonics, drivers, ablation, models, models_peers,
-                                  memory, steps, dynamics, hosts, largest)}
+                                  memory, steps, dynamics, hosts, on_paper, largest)}
 GENERATED = re.compile(r"<!-- table (\w+) -->\n.*?<!-- end -->", re.S)
 NUMBER = re.compile(r"<!-- n:([^>]+) -->.*?<!-- / -->", re.S)
 MEASURED = re.compile(r"\d[\d.,]*\s*(?:ms|us|ns|%|[GT]B/s|GiB|eV)(?!\w)")
