@@ -68,7 +68,7 @@ static clb_status choose_context(clb_dynamics *d) {
 static clb_status put(clb_dynamics *d, clb_buffer **buffer, int64_t n, const double *from) {
   const uint64_t bytes = (uint64_t)n * sizeof *from;
   const clb_status s = clb_buffer_create(d->ctx, bytes ? bytes : 1, buffer);
-  return s || !from || !n ? s : clb_buffer_write(*buffer, 0, from, bytes);
+  return s || !from || !n ? s : clb_staged_write(*buffer, 0, from, bytes);
 }
 
 static clb_status make_arrays(clb_dynamics *d, const double *x, const double *v,
@@ -188,7 +188,7 @@ clb_status clb_dynamics_create_sized(clb_model *m, const clb_model_atoms *atoms,
 static clb_status read_record(clb_dynamics *d) {
   const int64_t n = clb_motion_record(d->motion, d->n);
   double seen[CLB_SEEN];
-  const clb_status s = clb_buffer_read(d->record, 0, d->host, (uint64_t)n * sizeof *d->host);
+  const clb_status s = clb_staged_read(d->record, 0, d->host, (uint64_t)n * sizeof *d->host);
   if (s) return told(d, s);
   clb_motion_seen(d->motion, d->n, d->host, seen);
   if (d->unseen) d->moved = d->moved || too_far(d, seen[CLB_SEEN_WAY]);
@@ -218,15 +218,15 @@ static clb_status compute_on_device(clb_dynamics *d) {
 static clb_status compute_from_cpu(clb_dynamics *d) {
   const uint64_t bytes = (uint64_t)d->n * 3 * sizeof *d->host;
   double *x = d->host, *forces = d->host + 3 * d->n;
-  clb_status s = d->n ? told(d, clb_buffer_read(d->x, 0, x, bytes)) : CLB_OK;
+  clb_status s = d->n ? told(d, clb_staged_read(d->x, 0, x, bytes)) : CLB_OK;
   const clb_model_atoms a = atoms_of(d, x);
   const clb_model_results r = {
       .energy = &d->energy, .forces = forces, .stress = d->stress ? d->virial : NULL};
   if (!s) s = clb_model_compute_atoms(d->model, &a, &r);
   if (s || !d->n) return s;
-  if (d->model->edges.rebuilds != d->rebuilds) s = clb_buffer_write(d->places, 0, x, bytes);
+  if (d->model->edges.rebuilds != d->rebuilds) s = clb_staged_write(d->places, 0, x, bytes);
   d->rebuilds = d->model->edges.rebuilds;
-  if (!s) s = clb_buffer_write(d->force, 0, forces, bytes);
+  if (!s) s = clb_staged_write(d->force, 0, forces, bytes);
   return told(d, s);
 }
 
@@ -274,7 +274,7 @@ static clb_status put_noise(clb_dynamics *d, const clb_dynamics_move *move) {
     return FAIL(d, CLB_ERROR_ARGUMENT, "clb_dynamics_run: noise is NULL, and width is %g",
                 move->width);
   if (!d->noise) return told(d, put(d, &d->noise, 3 * d->n, move->noise));
-  return told(d, clb_buffer_write(d->noise, 0, move->noise, (uint64_t)d->n * 3 * sizeof(double)));
+  return told(d, clb_staged_write(d->noise, 0, move->noise, (uint64_t)d->n * 3 * sizeof(double)));
 }
 
 static clb_status run(clb_dynamics *d, const clb_dynamics_move *move) {
@@ -378,6 +378,6 @@ clb_status clb_dynamics_read(clb_dynamics *d, double *positions, double *velocit
                 "clb_dynamics_read: there are no forces; clb_dynamics_compute comes first");
   clb_status s = CLB_OK;
   for (size_t i = 0; i < sizeof rows / sizeof *rows && !s && bytes; i++)
-    if (rows[i].to) s = told(d, clb_buffer_read(rows[i].from, 0, rows[i].to, bytes));
+    if (rows[i].to) s = told(d, clb_staged_read(rows[i].from, 0, rows[i].to, bytes));
   return s;
 }

@@ -10,7 +10,7 @@ static clb_status read_rows(clb_edge_list *l, clb_buffer *from, int64_t n, const
     return clb_fail(&l->ctx->error, CLB_ERROR_MEMORY, "clb_model: no memory for %lld positions",
                     (long long)n);
   *x = p->positions;
-  return clb_buffer_read(from, 0, p->positions, (uint64_t)n * row);
+  return clb_staged_read(from, 0, p->positions, (uint64_t)n * row);
 }
 
 clb_status clb_edges_read_positions(clb_edge_list *l, const clb_model_edges *e, const double **x) {

@@ -235,6 +235,64 @@ static void without_f64(void **state) {
   unlink(path);
 }
 
+/* ---- what travels ---- */
+
+static struct {
+  clb_backend counting;
+  const clb_backend *backend;
+  uint64_t down, up;
+  int reads;
+} device;
+static clb_status write_counted(clb_device *d, const clb_memory *to, uint64_t offset,
+                                const void *from, uint64_t bytes) {
+  device.down += bytes;
+  return device.backend->write(d, to, offset, from, bytes);
+}
+static clb_status read_counted(clb_device *d, const clb_memory *from, uint64_t offset, void *to,
+                               uint64_t bytes) {
+  device.up += bytes;
+  device.reads++;
+  return device.backend->read(d, from, offset, to, bytes);
+}
+
+/* Less than positions and forces, in few reads: the search, or the way of the atoms, then the
+   record. */
+static void moves_few_bytes(void **state) {
+  (void)state;
+  const clb_model_options *options[] = {&bare, &skin};
+  for (int which = 0; which < 2; which++) {
+    opened o = open_made("cpu:interpreter", MODEL, options[which]);
+    atom_set a = random_atoms(MAX_ATOMS, 2, true, 3);
+    for (int64_t i = 0; i < 3 * a.n; i++) a.positions[i] *= 4;
+    for (int k = 0; k < 9; k++) a.cell[k] *= 4;
+    rows r = rows_of(&a, 5);
+    clb_dynamics_view seen;
+    memset(r.v, 0, (size_t)a.n * 24);
+    r.v[0] = 0.1; /* the list of a skin stays */
+    clb_dynamics *d = start(&o, &a, &r, NULL);
+    OK(o.ctx, clb_dynamics_compute(d, NULL, 1));
+    const clb_dynamics_move drift = {.grow = 1, .reach = dt, .keep = 1, .grow_again = 1};
+    device.backend = o.ctx->device->backend;
+    device.counting = *device.backend;
+    device.counting.write = write_counted;
+    device.counting.read = read_counted;
+    o.ctx->device->backend = &device.counting;
+    for (int t = 0; t < 4; t++) {
+      device.down = device.up = 0;
+      device.reads = 0;
+      OK(o.ctx, clb_dynamics_run(d, &drift));
+      OK(o.ctx, clb_dynamics_compute(d, NULL, 1));
+      OK(o.ctx, clb_dynamics_see(d, &seen));
+      if (!(device.reads <= (which ? 2 : 4) && device.up + device.down < (uint64_t)a.n * 48))
+        fail_msg("%d reads, %d bytes up, %d down", device.reads, (int)device.up, (int)device.down);
+    }
+    o.ctx->device->backend = device.backend;
+    clb_dynamics_destroy(&d);
+    free_rows(&r);
+    close_model(&o);
+  }
+}
+
 static void moves_nothing(void **state) {
   (void)state;
   for (int d = 0; d < devices.n; d++) {
@@ -312,8 +370,8 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(follows_the_host), cmocka_unit_test(jumps),
       cmocka_unit_test(goes_on),          cmocka_unit_test(grows),
-      cmocka_unit_test(without_f64),      cmocka_unit_test(moves_nothing),
-      cmocka_unit_test(refuses)};
+      cmocka_unit_test(without_f64),      cmocka_unit_test(moves_few_bytes),
+      cmocka_unit_test(moves_nothing),    cmocka_unit_test(refuses)};
   clb_devices(remember, NULL);
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
