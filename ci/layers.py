@@ -27,7 +27,9 @@ MAY = {  # folder: the folders that it may include, with their subfolders
     "models/atoms": "src/problem src/base",
     "models/edges": "models/atoms kernels/*/host src/runtime src/base",
     "models/ghosts": "kernels/*/host kernels/host src/runtime",
-    "models/layers": "models/atoms models/ghosts kernels/*/host src/runtime src/problem src/base",
+    "models/parameters": "src/base",
+    "models/layers": "models/atoms models/ghosts models/parameters "
+                     "kernels/*/host src/runtime src/problem src/base",
     "models/passes": "models/layers",
     "models/file": "models/layers src/base",
     "models/arch": "models/file models/layers",

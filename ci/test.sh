@@ -14,7 +14,8 @@ Installs what the tests need, then runs, two at a time:
   the fuzzers of all readers of files, 20 s each (ci/fuzz.sh), where clang is installed
   --long   all cases of all tests, on all devices; also clebsch check on the interpreter, and of the sanitized build on the CPU; fuzzers take
            600 s each
-CLB_TEST_MODELS names the folder of large models and structures (default: ../shared): models/nequix-mp-1.nqx, structures/*, models/mace/*.
+CLB_TEST_MODELS names the folder of large models and structures (default: ../shared): models/nequix-mp-1.nqx, structures/*, models/mace/*,
+data/training/*.
 Without it the tests of these are skipped.
 END
 }
@@ -50,6 +51,12 @@ if [ -d "$mace" ] && command -v xz >/dev/null; then CLB_TEST_MACE=$(cd "$mace" &
 else
   echo "ci/test.sh: no $mace (CLB_TEST_MODELS), or no xz: the tests of these models are skipped"
   of_models="$of_models|mace_[a-z0-9_]*"
+fi
+training=${CLB_TEST_MODELS:-../shared}/data/training
+if [ -d "$training" ]; then CLB_TEST_TRAINING=$(cd "$training" && pwd) && export CLB_TEST_TRAINING
+else
+  echo "ci/test.sh: no $training (CLB_TEST_MODELS): the tests against gradients of original programs are skipped"
+  of_models="$of_models|mace_tiny|nequix_mp1|nequip_water"
 fi
 if [ -n "$sevennet" ]; then export CLB_TEST_SEVENNET="$sevennet"
 else

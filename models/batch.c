@@ -1,5 +1,5 @@
 /* models/batch.c - clb_model_compute_many: structures as one graph without edges between them. */
-#include "models/model_state.h"
+#include "models/batch.h"
 #include "src/base/reserve.h"
 #include "src/base/sizes.h"
 
@@ -8,26 +8,13 @@
 
 #define FAIL(m, s, ...) clb_fail(&(m)->ctx->error, s, __VA_ARGS__)
 
-/* Structures first ... first + n - 1 of all, one after the other in arrays. */
-typedef struct {
-  const clb_model_atoms *atoms;
-  const clb_model_results *results;
-  int64_t first, n, n_atoms, n_edges, edge_capacity;
-  bool forces, stress;             /* wanted for some structure */
-  int32_t *species, *system;       /* [n_atoms] */
-  double *positions;               /* [n_atoms][3] */
-  clb_cell_grid *grid;             /* [n] */
-  int32_t *sender, *receiver;      /* [n_edges]: where the host finds them */
-  double *vectors;                 /* [n_edges][3] */
-  double *e_atom, *force, *v_atom; /* [n_atoms], [n_atoms][3], [n_atoms][9] */
-  clb_neighbours list;             /* of one structure */
-} batch;
+typedef clb_structures batch;
 
 static clb_status no_memory(clb_model *m) {
   return FAIL(m, CLB_ERROR_MEMORY, "clb_model_compute_many: no memory");
 }
 
-static void free_arrays(batch *b) {
+void clb_structures_free(batch *b) {
   void *const all[] = {b->species,  b->system,  b->positions, b->grid,  b->sender,
                        b->receiver, b->vectors, b->e_atom,    b->force, b->v_atom};
   for (size_t i = 0; i < sizeof all / sizeof *all; i++) free(all[i]);
@@ -37,8 +24,7 @@ static void free_arrays(batch *b) {
   b->n_edges = b->edge_capacity = 0;
 }
 
-/* Takes the next structures, one at least, of `most` atoms together. */
-static void take_structures(batch *b, int64_t n, int64_t most) {
+void clb_structures_take(batch *b, int64_t n, int64_t most) {
   b->n = b->n_atoms = 0;
   b->forces = b->stress = false;
   while (b->first + b->n < n) {
@@ -167,7 +153,7 @@ static clb_status set_edges(clb_model *m, batch *b, clb_model_edges *e) {
   return s;
 }
 
-static void hand_out(const batch *b) {
+void clb_structures_hand_out(const batch *b) {
   int64_t at = 0;
   for (int64_t i = b->first; i < b->first + b->n; i++) {
     const clb_model_atoms *a = &b->atoms[i];
@@ -186,18 +172,22 @@ static void hand_out(const batch *b) {
   }
 }
 
-static clb_status compute_batch(clb_model *m, batch *b) {
-  clb_model_edges e;
+clb_status clb_structures_set(clb_model *m, batch *b, clb_model_edges *e) {
   clb_status s = reserve_atoms(m, b);
   if (!s) s = list_atoms(m, b);
-  if (!s) s = set_edges(m, b, &e);
+  return s ? s : set_edges(m, b, e);
+}
+
+static clb_status compute_batch(clb_model *m, batch *b) {
+  clb_model_edges e;
+  clb_status s = clb_structures_set(m, b, &e);
   if (!s)
     s = clb_model_evaluate(
         m, &e,
         &(clb_model_edge_results){.e_atom = b->e_atom, .forces = b->force, .v_atom = b->v_atom});
   clb_edges_forget(&m->edges);
-  if (!s) hand_out(b);
-  free_arrays(b);
+  if (!s) clb_structures_hand_out(b);
+  clb_structures_free(b);
   return s;
 }
 
@@ -206,7 +196,7 @@ static clb_status compute_all(clb_model *m, batch *b, int64_t n) {
   int64_t most = m->batch_atoms;
   clb_status s = CLB_OK;
   while (b->first < n && !s) {
-    take_structures(b, n, most);
+    clb_structures_take(b, n, most);
     s = compute_batch(m, b);
     if (s == CLB_ERROR_MEMORY && b->n > 1) s = CLB_OK, most = b->n_atoms / 2;
     else b->first += b->n;
@@ -220,6 +210,17 @@ static clb_status check_species(clb_model *m, const clb_model_atoms *a) {
       return FAIL(m, CLB_ERROR_ARGUMENT, "species[%lld] is %d; it must be 0 ... %d", (long long)i,
                   a->species[i], m->net.n_species - 1);
   return CLB_OK;
+}
+
+clb_status clb_structures_check(clb_model *m, int64_t n, const clb_model_atoms *atoms,
+                                const clb_model_results *results) {
+  clb_status s = CLB_OK;
+  for (int64_t i = 0; i < n && !s; i++) {
+    s = clb_model_check_atoms(m, &atoms[i], &results[i]);
+    if (!s) s = check_species(m, &atoms[i]);
+    s = of_structure(m, s, i);
+  }
+  return s;
 }
 
 clb_status clb_model_compute_many_sized(clb_model *m, int64_t n, const clb_model_atoms *atoms,
@@ -240,10 +241,9 @@ clb_status clb_model_compute_many_sized(clb_model *m, int64_t n, const clb_model
                *to = (const char *)results + (size_t)i * results_size;
     s = clb_take_struct(e, "clb_model_atoms", &a[i], sizeof *a, from, atoms_size);
     if (!s) s = clb_take_struct(e, "clb_model_results", &r[i], sizeof *r, to, results_size);
-    if (!s) s = clb_model_check_atoms(m, &a[i], &r[i]);
-    if (!s) s = check_species(m, &a[i]);
     s = of_structure(m, s, i);
   }
+  if (!s) s = clb_structures_check(m, n, a, r);
   batch b = {.atoms = a, .results = r, .list = {.cutoff = m->net.r_max}};
   if (!s) s = compute_all(m, &b, n);
   clb_neighbours_free(&b.list);

@@ -2,6 +2,7 @@
 #include "models/blocks.h"
 #include "models/layers/kinds.h"
 #include "models/passes/passes.h"
+#include "models/training/training.h"
 
 #include <float.h>
 #include <math.h>
@@ -31,7 +32,7 @@ static clb_status make_ops(clb_model *m) {
     if (s)
       clb_fail(&c->error, s, "%s: %s", y->name, c->error.text.s ? c->error.text.s : "no memory");
   }
-  return s;
+  return s || !n->trains ? s : clb_training_create(m);
 }
 
 static void set_info(clb_model *m) {
@@ -61,7 +62,7 @@ static void set_info(clb_model *m) {
 /* In blocks and, as it is left, as a whole. */
 static clb_status count_bytes(clb_model *m) {
   clb_model_info *info = &m->info;
-  for (int blocked = 1; blocked >= 0; blocked--) {
+  for (int blocked = m->net.trains ? 0 : 1; blocked >= 0; blocked--) {
     const clb_status s = clb_blocks_order(m, blocked, false);
     if (s) return s;
     const clb_model_bytes b = clb_model_count_bytes(m);
@@ -78,7 +79,7 @@ clb_status clb_model_build(clb_model *m) {
   n->atomics = m->options.atomics != 0;
   clb_status s = clb_pass_tables(n);
   clb_pass_moves(n);
-  if (!s) s = clb_pass_frames(n);
+  if (!s && !n->trains) s = clb_pass_frames(n);
   if (!s) s = clb_pass_order(n);
   if (!s) s = upload_weights(m);
   if (!s) s = make_ops(m);

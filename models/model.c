@@ -13,7 +13,7 @@
 
 clb_status clb_model_load(clb_model *m, const char *path, int knots) {
   clb_context *ctx = m->ctx;
-  clb_status s = clb_model_read(&ctx->error, path, &m->net);
+  clb_status s = clb_model_read(&ctx->error, path, m->options.trains != 0, &m->net);
   m->net.knots = knots;
   m->edges.between.cutoff = m->net.r_max;
   m->edges.auto_skin = m->options.skin == CLB_AUTO_SKIN;
@@ -26,7 +26,7 @@ clb_status clb_model_load(clb_model *m, const char *path, int knots) {
 
 void clb_model_unload(clb_model *m) {
   clb_model_forget_step(m);
-  clb_op **ops[] = {&m->virial, &m->forces};
+  clb_op **ops[] = {&m->virial, &m->forces, &m->zero};
   clb_buffer **buffers[] = {&m->species_of, &m->results, &m->v_atom};
   for (size_t i = 0; i < sizeof ops / sizeof *ops; i++) clb_op_destroy(ops[i]);
   for (size_t i = 0; i < sizeof buffers / sizeof *buffers; i++) clb_buffer_destroy(buffers[i]);

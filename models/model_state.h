@@ -22,6 +22,7 @@ struct clb_model {
   clb_network net;
 
   clb_op *virial, *forces;
+  clb_op *zero;           /* of networks that train */
   clb_buffer *species_of; /* int32 [2][n_total]: of features, of energies */
   clb_buffer *results;    /* of sum_type: clb_result_offsets */
   clb_buffer *v_atom;     /* of sum_type [n_local][9]; NULL: never wanted */

@@ -82,21 +82,35 @@ static void check_weights(reader *r) {
       clb_model_refuse(r, "its matrices multiply to numbers that are not finite");
 }
 
-static void read_all(reader *r) {
-  read_header(r);
-  read_architecture(r);
-  check_all_used(r);
-  for (int i = 0; i < clb_safetensors_size(r->file) && !r->status; i++)
-    r->out->parameters += clb_safetensors_at(r->file, i)->count;
+/* Lists the file's tensors as parameters. */
+static void list_parameters(reader *r) {
+  for (int i = 0; i < clb_safetensors_size(r->file) && !r->status; i++) {
+    const clb_tensor *t = clb_safetensors_at(r->file, i);
+    if (!clb_parameters_add(&r->out->parameter, t->name, t->rank, t->shape)) clb_model_no_memory(r);
+  }
+}
+
+/* Networks that train keep what the file has: each weight is one of its numbers times a factor. */
+static void rewrite(reader *r) {
   if (!r->status) r->status = clb_pass_fold(r->out);
   check_weights(r);
   if (!r->status) r->status = clb_pass_prune(r->out);
   if (!r->status) clb_pass_merge(r->out);
 }
 
-clb_status clb_model_read(clb_error_sink *error, const char *path, clb_network *out) {
+static void read_all(reader *r) {
+  if (r->out->trains) list_parameters(r);
+  read_header(r);
+  read_architecture(r);
+  check_all_used(r);
+  for (int i = 0; i < clb_safetensors_size(r->file) && !r->status; i++)
+    r->out->parameters += clb_safetensors_at(r->file, i)->count;
+  if (!r->out->trains) rewrite(r);
+}
+
+clb_status clb_model_read(clb_error_sink *error, const char *path, bool trains, clb_network *out) {
   reader r = {.error = error, .path = path, .out = out};
-  *out = (clb_network){.error = error};
+  *out = (clb_network){.error = error, .trains = trains};
   r.status = clb_safetensors_open(error, path, &r.file);
   if (!r.status && !(r.used = calloc((size_t)clb_safetensors_size(r.file) + 1, sizeof *r.used)))
     clb_model_no_memory(&r);

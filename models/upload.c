@@ -137,7 +137,7 @@ static clb_status workspace_within(clb_model *m, uint64_t limit, uint64_t *need)
   clb_network *n = &m->net;
   *need = 0;
   for (int l = 0; l < n->n_layers; l++)
-    for (clb_pass pass = CLB_FORWARD; pass <= CLB_BACKWARD && n->layer[l]->kind->workspace;
+    for (clb_pass pass = CLB_FORWARD; pass <= CLB_DOUBLE_BACKWARD && n->layer[l]->kind->workspace;
          pass++) {
       uint64_t min, max;
       clb_status s = n->layer[l]->kind->workspace(n, n->layer[l], pass, &min, &max);
@@ -295,7 +295,7 @@ clb_status clb_model_set_graph(clb_model *m, const clb_model_edges *e) {
   const bool large = m->too_many_edges && e->n_edges >= m->too_many_edges,
              blocked = m->options.block_atoms || large;
   clb_status s = set_graph(m, e, m->edges.same ? m->net.blocked : blocked);
-  if (s == CLB_ERROR_MEMORY && !blocked && e->n_edges) {
+  if (s == CLB_ERROR_MEMORY && !blocked && e->n_edges && !m->net.trains) {
     m->too_many_edges = e->n_edges;
     m->edges.same = false;
     s = set_graph(m, e, true);

@@ -245,6 +245,7 @@ module clebsch
     integer(c_int64_t) :: workspace_bytes = 0
     integer(c_int) :: atomics = 0
     integer(c_int64_t) :: block_atoms = 0
+    integer(c_int) :: trains = 0
   end type
 
   type, bind(c) :: clb_model_info
@@ -322,6 +323,17 @@ module clebsch
     real(c_double) :: delta = 0, energy = 0, forces = 0, stress = 0
     integer(c_int) :: force_norm = 0
     real(c_double) :: stress_unit = 0
+  end type
+
+  type, bind(c) :: clb_gradient_results
+    type(c_ptr) :: loss = c_null_ptr, terms = c_null_ptr, gradient = c_null_ptr, &
+         energies = c_null_ptr, forces = c_null_ptr, stresses = c_null_ptr
+  end type
+
+  type, bind(c) :: clb_tensor_info
+    type(c_ptr) :: name = c_null_ptr
+    integer(c_int) :: rank = 0
+    integer(c_int64_t) :: shape(8) = 0, first = 0, count = 0
   end type
 
 
@@ -1147,6 +1159,40 @@ module clebsch
       real(c_double), intent(out) :: positions, velocities, forces, listed
       integer(c_int) :: status
     end function
+    function clb_model_gradient_c(model, n, atoms, labels, loss, results, model_atoms_size, &
+         labels_size, loss_size, gradient_results_size) bind(c, name='clb_model_gradient_sized') &
+         result(status)
+      import
+      type(c_ptr), value :: model
+      integer(c_int64_t), value :: n
+      type(clb_model_atoms), intent(in), target :: atoms
+      type(clb_labels), intent(in), target :: labels
+      type(clb_loss), intent(in) :: loss
+      type(clb_gradient_results), intent(in), target :: results
+      integer(c_size_t), value :: model_atoms_size, labels_size, loss_size, gradient_results_size
+      integer(c_int) :: status
+    end function
+    function clb_model_tensor_c(model, index, info, tensor_info_size) bind(c, &
+         name='clb_model_tensor_sized') result(status)
+      import
+      type(c_ptr), value :: model
+      integer(c_int64_t), value :: index
+      type(clb_tensor_info), intent(out) :: info
+      integer(c_size_t), value :: tensor_info_size
+      integer(c_int) :: status
+    end function
+    function clb_model_parameters(model, parameters) bind(c) result(status)
+      import
+      type(c_ptr), value :: model
+      real(c_double), intent(out) :: parameters
+      integer(c_int) :: status
+    end function
+    function clb_model_set_parameters(model, parameters) bind(c) result(status)
+      import
+      type(c_ptr), value :: model
+      real(c_double), intent(in) :: parameters(*)
+      integer(c_int) :: status
+    end function
   end interface
 
 contains
@@ -1503,6 +1549,26 @@ contains
     type(clb_dynamics_view), intent(out) :: view
     integer(c_int) :: status
     status = clb_dynamics_see_c(dynamics, view, c_sizeof(view))
+  end function
+
+  function clb_model_gradient(model, n, atoms, labels, loss, results) result(status)
+    type(c_ptr), intent(in) :: model
+    integer(c_int64_t), intent(in) :: n
+    type(clb_model_atoms), intent(in), target :: atoms
+    type(clb_labels), intent(in), target :: labels
+    type(clb_loss), intent(in) :: loss
+    type(clb_gradient_results), intent(in), target :: results
+    integer(c_int) :: status
+    status = clb_model_gradient_c(model, n, atoms, labels, loss, results, c_sizeof(atoms), &
+         c_sizeof(labels), c_sizeof(loss), c_sizeof(results))
+  end function
+
+  function clb_model_tensor(model, index, info) result(status)
+    type(c_ptr), intent(in) :: model
+    integer(c_int64_t), intent(in) :: index
+    type(clb_tensor_info), intent(out) :: info
+    integer(c_int) :: status
+    status = clb_model_tensor_c(model, index, info, c_sizeof(info))
   end function
 
   ! A text of C; '' where there is none.

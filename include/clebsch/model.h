@@ -50,6 +50,8 @@ typedef struct {
                   memory and more time: `block_bytes_per_atom` below; edges must come in the order
                   of their receivers. 0: only where the whole does not fit, in blocks as large as
                   memory allows */
+  int trains; /* 1: clb_model_gradient can be called. Needs CLB_NO_KNOTS: radial networks are
+                 trained, not splines; and block_atoms is 0. Takes more memory */
 } clb_model_options;
 
 /* Reads a model that `clebsch convert` wrote (a safetensors file; docs/model-format.md in the
@@ -309,6 +311,35 @@ typedef struct {
   double stress_unit; /* k: 1602.1766208 for differences in kbar; 0: 1 */
 } clb_loss;
 
+/* Results that are not wanted are NULL; atoms of all structures follow each other. */
+typedef struct {
+  double *loss;     /* [1] */
+  double *terms;    /* [3]: energy, forces, stress, before their factors */
+  double *gradient; /* [parameters]: dloss / d(number of the file's tensors): clb_model_tensor */
+  double *energies; /* [structures] */
+  double *forces;   /* [atoms of all][3] */
+  double *stresses; /* [structures][9]; 0 without a cell that has a volume */
+} clb_gradient_results;
+
+/* The loss of n structures, all of them in one batch, and its gradient by the model's parameters.
+ */
+CLB_SIZED clb_status clb_model_gradient(clb_model *model, int64_t n, const clb_model_atoms *atoms,
+                                        const clb_labels *labels, const clb_loss *loss,
+                                        const clb_gradient_results *results);
+
+/* Tensor `index` (0, 1, ...) of the file of a model that trains: its numbers are `count` of the
+   parameters, from `first` on. CLB_ERROR_ARGUMENT, without a message: there are no more. */
+typedef struct {
+  const char *name; /* valid as long as the model */
+  int rank;
+  int64_t shape[8], first, count;
+} clb_tensor_info;
+CLB_SIZED clb_status clb_model_tensor(const clb_model *model, int64_t index, clb_tensor_info *info);
+/* The parameters of a model that trains, [parameters]; and others, finite, for calls from now on:
+   new frequencies of Bessel functions are compiled, all else is only copied. */
+CLB_API clb_status clb_model_parameters(const clb_model *model, double *parameters);
+CLB_API clb_status clb_model_set_parameters(clb_model *model, const double *parameters);
+
 /* ---- the sizes of structs ---- */
 
 /* What the functions with CLB_SIZED call, with the sizes that this header gives their structs. */
@@ -376,6 +407,25 @@ CLB_API clb_status clb_dynamics_see_sized(clb_dynamics *dynamics, clb_dynamics_v
                                           size_t view_size);
 static inline clb_status clb_dynamics_see(clb_dynamics *dynamics, clb_dynamics_view *view) {
   return clb_dynamics_see_sized(dynamics, view, sizeof *view);
+}
+CLB_API clb_status clb_model_gradient_sized(clb_model *model, int64_t n,
+                                            const clb_model_atoms *atoms, const clb_labels *labels,
+                                            const clb_loss *loss,
+                                            const clb_gradient_results *results, size_t atoms_size,
+                                            size_t labels_size, size_t loss_size,
+                                            size_t results_size);
+static inline clb_status clb_model_gradient(clb_model *model, int64_t n,
+                                            const clb_model_atoms *atoms, const clb_labels *labels,
+                                            const clb_loss *loss,
+                                            const clb_gradient_results *results) {
+  return clb_model_gradient_sized(model, n, atoms, labels, loss, results, sizeof *atoms,
+                                  sizeof *labels, sizeof *loss, sizeof *results);
+}
+CLB_API clb_status clb_model_tensor_sized(const clb_model *model, int64_t index,
+                                          clb_tensor_info *info, size_t info_size);
+static inline clb_status clb_model_tensor(const clb_model *model, int64_t index,
+                                          clb_tensor_info *info) {
+  return clb_model_tensor_sized(model, index, info, sizeof *info);
 }
 
 #ifdef __cplusplus

@@ -1,5 +1,5 @@
-/* kernels/layers/pointwise.c - gathered rows, silu: lanes are columns, a sub-group does a block of
-   columns of one row. */
+/* kernels/layers/pointwise.c - gathered rows, silu, zeros: lanes are columns, a sub-group does a
+   block of columns of one row. */
 #include "kernels/layers/layer.h"
 
 enum { LOTS = 4 }; /* columns of a block, in multiples of the lanes */
@@ -21,17 +21,20 @@ static ir_val function(builder *b, int pass, const ir_val *x) {
   ir_kernel *k = b->l.k;
   ir_val value, slope, scale = ir_real(k, b->l.t, b->p->scale);
   if (b->p->function == CLB_POINTWISE_GATHER) return x[0];
+  if (b->p->function == CLB_POINTWISE_ZERO) return ir_real(k, b->l.t, 0);
   clb_activate(k, b->l.t, b->p->activation, ir_mul(k, scale, x[0]), &value, &slope, NULL);
   return pass ? ir_mul(k, x[1], ir_mul(k, ir_real(k, b->l.t, b->p->factor * b->p->scale), slope))
               : ir_mul(k, ir_real(k, b->l.t, b->p->factor), value);
 }
 
 static void lower(const clb_problem *p, const clb_schedule *s, ir_kernel *k) {
-  static const char *const names[][2] = {{"gathered", ""}, {"activation", "activation_backward"}};
+  static const char *const names[][2] = {
+      {"gathered", ""}, {"activation", "activation_backward"}, {"zeros", ""}};
   builder b = {.p = &p->pointwise};
+  const int n_in = b.p->function == CLB_POINTWISE_ZERO ? 0 : p->pass + 1;
   clb_layer_begin(&b.l, k, names[b.p->function][p->pass], s, p->arithmetic);
   ir_val columns = ir_scalar(k, IR_I64), blocks = ir_scalar(k, IR_I64); /* of columns */
-  for (int i = 0; i <= p->pass; i++)
+  for (int i = 0; i < n_in; i++)
     b.in[i] = clb_layer_array(&b.l, p->storage,
                               b.p->function != CLB_POINTWISE_GATHER); /* out may be one of the
                                                                          inputs */
@@ -46,13 +49,13 @@ static void lower(const clb_problem *p, const clb_schedule *s, ir_kernel *k) {
              ir_2(k, IR_MIN, ir_sub(k, columns, first), clb_i64(k, s->layer.columns_per_subgroup))),
          column = ir_add(k, first, ir_cast(k, IR_I64, ir_lane(k)));
   ir_val from = index == IR_NONE ? row : ir_cast(k, IR_I64, ir_load(k, index, row, IR_NONE));
-  for (int i = 0; i <= p->pass; i++) b.start[i] = clb_layer_row(&b.l, &b.in[i], from);
+  for (int i = 0; i < n_in; i++) b.start[i] = clb_layer_row(&b.l, &b.in[i], from);
   b.start[2] = clb_layer_row(&b.l, &b.out, row);
   ir_val x[LOTS][2], at[LOTS], mask[LOTS];
   for (int j = 0; j < LOTS; j++) {
     mask[j] = ir_2(k, IR_LT, ir_lane(k), ir_sub(k, left, clb_i32(k, (int64_t)j * s->lanes)));
     at[j] = ir_add(k, column, clb_i64(k, (int64_t)j * s->lanes));
-    for (int i = 0; i <= p->pass; i++)
+    for (int i = 0; i < n_in; i++)
       x[j][i] = clb_layer_load(&b.l, &b.in[i], b.start[i], at[j], mask[j]);
   }
   for (int j = 0; j < LOTS; j++)

@@ -93,8 +93,47 @@ clb_arch_radial_desc clb_arch_radial_read(reader *r) {
   return d;
 }
 
+/* A matrix k of a radial network, whose factor includes the activation's before it; its columns:
+   n_weights of the last one. */
+static int64_t take_radial(reader *r, int block, const clb_arch_radial_desc *d, int k, int64_t rows,
+                           int64_t n_weights, int64_t *columns) {
+  char key[CLB_MODEL_KEY];
+  snprintf(key, sizeof key, "layers.%d.radial.%d", block, k);
+  const clb_tensor *t = r->status ? NULL : clb_safetensors_find(r->file, key);
+  *columns = k == d->n - 1 ? n_weights : t && t->rank == 2 ? t->shape[1] : 0;
+  if (t && (*columns < 1 || *columns > CLB_MODEL_WIDTH))
+    clb_model_refuse(r, "'%s' must have 1 to %d columns", key, CLB_MODEL_WIDTH);
+  return clb_model_take(r, key, 2, (const int64_t[]){rows, *columns},
+                        (k ? d->scale : 1) / (d->fan_in ? sqrt((double)rows) : 1));
+}
+
+/* Layers of their own, which have derivatives by their weights. */
+static int radial_layers(reader *r, int block, const clb_arch_radial_desc *d, int basis,
+                         int64_t n_weights) {
+  int from = basis;
+  for (int k = 0; k < d->n && !r->status; k++) {
+    const int64_t rows = r->out->array[from]->irreps.dim;
+    int64_t columns;
+    const int64_t at = take_radial(r, block, d, k, rows, n_weights, &columns);
+    const int to = clb_arch_scalars(r, CLB_PER_EDGE, columns);
+    clb_layer *y =
+        clb_model_layer(r, &clb_linear_kind, sizeof(clb_linear), block, "radial", from, to);
+    if (y) r->status = clb_linear_add(r->out, y->parameters, 0, 0, at);
+    from = to;
+    if (k == d->n - 1 || r->status) continue;
+    const int after = clb_arch_scalars(r, CLB_PER_EDGE, columns);
+    y = clb_model_layer(r, &clb_gate_kind, sizeof(clb_gate), block, "radial", to, after);
+    if (y)
+      *(clb_gate *)y->parameters =
+          (clb_gate){.scalars = clb_scalars(columns), .even = {CLB_SILU, 1}};
+    from = after;
+  }
+  return from;
+}
+
 int clb_arch_radial(reader *r, int block, const clb_arch_radial_desc *d, int basis,
                     int64_t n_weights) {
+  if (r->out->trains) return radial_layers(r, block, d, basis, n_weights);
   const int last = d->n - 1, weights = clb_arch_scalars(r, CLB_PER_EDGE, n_weights);
   int64_t hidden = 0;
   clb_layer *y =
@@ -104,18 +143,8 @@ int clb_arch_radial(reader *r, int block, const clb_arch_radial_desc *d, int bas
   p->n = d->n;
   p->width[0] = r->out->array[basis]->irreps.dim;
   for (int k = 0; k <= last && !r->status; k++) {
-    char key[CLB_MODEL_KEY];
-    snprintf(key, sizeof key, "layers.%d.radial.%d", block, k);
-    const clb_tensor *t = clb_safetensors_find(r->file, key);
-    const int64_t rows = p->width[k], to = k == last           ? n_weights
-                                           : t && t->rank == 2 ? t->shape[1]
-                                                               : 0;
-    if (t && (to < 1 || to > CLB_MODEL_WIDTH))
-      clb_model_refuse(r, "'%s' must have 1 to %d columns", key, CLB_MODEL_WIDTH);
-    p->width[k + 1] = to;
-    p->matrix[k] = clb_model_take(r, key, 2, (const int64_t[]){rows, to},
-                                  (k ? d->scale : 1) / (d->fan_in ? sqrt((double)rows) : 1));
-    hidden += k == last ? 0 : (to + 3) / 4 * 4;
+    p->matrix[k] = take_radial(r, block, d, k, p->width[k], n_weights, &p->width[k + 1]);
+    hidden += k == last ? 0 : (p->width[k + 1] + 3) / 4 * 4;
   }
   if (!hidden) return weights;
   y->out[CLB_RADIAL_HIDDEN] = clb_arch_scalars(r, CLB_PER_EDGE, hidden);
@@ -168,4 +197,5 @@ void clb_arch_linear(reader *r, int block, const char *what, int from, int to, b
     const int term = clb_find_irrep(out, &in->term[i]);
     if (term >= 0 && clb_find_irrep(in, &in->term[i]) == i) add_irrep(r, block, what, y, i, term);
   }
+  if (r->out->trains && !r->status) r->status = clb_linear_make_rows(r->out, y);
 }

@@ -17,10 +17,13 @@ static void read_embedding(reader *r, clb_nequip *q) {
 
 /* ---- the readout ---- */
 
-/* All its matrices multiplied into one column: [channels]. */
-static int64_t read_matrices(reader *r, int64_t channels) {
-  const int matrices = clb_model_whole(r, "readout_layers", 1, CLB_RADIAL_MATRICES);
-  int64_t width[CLB_RADIAL_MATRICES + 1] = {channels}, at[CLB_RADIAL_MATRICES] = {0};
+enum { MATRICES = CLB_RADIAL_MATRICES };
+
+/* Matrices at[n], of width[k] rows and width[k + 1] columns. */
+static int take_matrices(reader *r, int64_t channels, int64_t width[MATRICES + 1],
+                         int64_t at[MATRICES]) {
+  const int matrices = clb_model_whole(r, "readout_layers", 1, MATRICES);
+  width[0] = channels;
   for (int k = 0; k < matrices && !r->status; k++) {
     char key[CLB_MODEL_KEY];
     snprintf(key, sizeof key, "readout.%d", k);
@@ -31,6 +34,12 @@ static int64_t read_matrices(reader *r, int64_t channels) {
     at[k] = clb_model_take(r, key, 2, (const int64_t[]){width[k], width[k + 1]},
                            r->status ? 1 : 1 / sqrt((double)width[k]));
   }
+  return matrices;
+}
+
+/* All of them multiplied into one column: [channels]. */
+static int64_t multiply(reader *r, int matrices, const int64_t width[MATRICES + 1],
+                        const int64_t at[MATRICES]) {
   int64_t column = r->status ? 0 : at[matrices - 1];
   for (int k = matrices - 2; k >= 0 && !r->status; k--) {
     const int64_t product = clb_model_reserve(r, width[k]);
@@ -48,14 +57,25 @@ static void read_energy(reader *r, clb_nequip *q) {
   const clb_irreps one = clb_scalars(1);
   if (r->status) return;
   const clb_irreps *in = &r->out->array[q->features]->irreps;
-  int64_t column = read_matrices(r, clb_channels(in, &even));
-  const int scalar = clb_model_array(r, CLB_PER_LOCAL, true, &one);
+  int64_t width[MATRICES + 1], at[MATRICES] = {0};
+  const int n = take_matrices(r, clb_channels(in, &even), width, at),
+            first = r->out->trains ? n : 1;
+  int64_t matrix = first == n ? at[0] : multiply(r, n, width, at);
+  int scalar = first == 1 ? clb_model_array(r, CLB_PER_LOCAL, true, &one)
+                          : clb_arch_scalars(r, CLB_PER_LOCAL, width[1]);
   clb_layer *readout =
       clb_model_layer(r, &clb_linear_kind, sizeof(clb_linear), -1, "readout", q->features, scalar);
   for (int t = 0; t < in->n && readout && !r->status; t++) {
     if (!clb_same_irrep(&in->term[t], &even)) continue;
-    r->status = clb_linear_add(r->out, readout->parameters, t, 0, column);
-    column += in->term[t].mul;
+    r->status = clb_linear_add(r->out, readout->parameters, t, 0, matrix);
+    matrix += in->term[t].mul * (first == 1 ? 1 : width[1]);
+  }
+  for (int k = 1; k < first && !r->status; k++) {
+    const int from = scalar;
+    scalar = k == n - 1 ? clb_model_array(r, CLB_PER_LOCAL, true, &one)
+                        : clb_arch_scalars(r, CLB_PER_LOCAL, width[k + 1]);
+    readout = clb_model_layer(r, &clb_linear_kind, sizeof(clb_linear), -1, "readout", from, scalar);
+    if (readout) r->status = clb_linear_add(r->out, readout->parameters, 0, 0, at[k]);
   }
   clb_layer *sum =
       clb_model_layer(r, &clb_energy_kind, sizeof(clb_energy), -1, "energy", scalar, -1);

@@ -37,8 +37,7 @@ static void read_bias(const block *b, const char *what, int to, const clb_irreps
   const int64_t mul = irreps->term[at].mul, from = clb_model_take(b->r, key, 1, &mul, 1),
                 table = clb_model_reserve(b->r, f->n_species * (int64_t)irreps->dim);
   for (int s = 0; s < f->n_species && !b->r->status; s++)
-    memcpy(f->weights + table + s * (int64_t)irreps->dim + irreps->term[at].at, f->weights + from,
-           (size_t)mul * sizeof *f->weights);
+    clb_model_copy(b->r, table + s * (int64_t)irreps->dim + irreps->term[at].at, from, mul);
   clb_layer *y = LAYER(b, embedding, what, -1, to);
   if (y) *(clb_embedding *)y->parameters = (clb_embedding){table};
 }
@@ -69,7 +68,7 @@ static int read_norm(const block *b, int linear) {
   if (y) *(clb_norm *)y->parameters = (clb_norm){b->q->norm_epsilon, at, NULL};
   for (int t = 0; t < irreps->n && y; t++) {
     const int64_t mul = irreps->term[t].mul;
-    memcpy(b->r->out->weights + at, b->r->out->weights + from[t], (size_t)mul * sizeof(double));
+    clb_model_copy(b->r, at, from[t], mul);
     at += mul;
   }
   return out;

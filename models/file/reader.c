@@ -74,6 +74,10 @@ int64_t clb_model_reserve(reader *r, int64_t n) {
   return at;
 }
 
+void clb_model_copy(reader *r, int64_t to, int64_t from, int64_t n) {
+  if (!r->status) r->status = clb_network_copy_weights(r->out, to, from, n);
+}
+
 int clb_model_array(reader *r, clb_per per, bool dense, const clb_irreps *irreps) {
   int array = CLB_VECTORS;
   if (!r->status) r->status = clb_network_array(r->out, per, dense, irreps, &array);
@@ -104,6 +108,13 @@ int64_t clb_model_take(reader *r, const char *name, int rank, const int64_t *sha
   const int64_t at = clb_model_reserve(r, n);
   if (!r->status)
     r->status = clb_safetensors_read(r->error, r->file, name, rank, shape, r->out->weights + at);
+  if (!r->status && r->out->trains &&
+      !clb_parameters_take(
+          &r->out->parameter,
+          (clb_parameter_piece){at, r->out->parameter.tensor[t - clb_safetensors_at(r->file, 0)].at,
+                                n, factor},
+          r->out->weights + at))
+    clb_model_no_memory(r);
   for (int64_t i = 0; i < n && !r->status; i++) {
     const double x = r->out->weights[at + i];
     if (!isfinite(r->out->weights[at + i] *= factor))

@@ -42,6 +42,8 @@ int64_t clb_model_reserve(clb_model_reader *r, int64_t n);
 /* Appends a tensor times a factor. */
 int64_t clb_model_take(clb_model_reader *r, const char *name, int rank, const int64_t *shape,
                        double factor);
+/* Copies n weights. */
+void clb_model_copy(clb_model_reader *r, int64_t to, int64_t from, int64_t n);
 
 /* ---- the network ---- */
 

@@ -1,5 +1,6 @@
 /* models/layers/basis.c - radial basis functions of edges: Bessel functions times a cutoff. */
 #include <math.h>
+#include <string.h>
 
 #include "models/layers/kinds.h"
 
@@ -30,10 +31,64 @@ static clb_status backward(clb_network *n, clb_layer *y, unsigned adds) {
                                    clb_gradient(n, y->in[0]), adds & 1);
 }
 
-static void free_ops(void *parameters) { clb_op_destroy(&((clb_basis *)parameters)->op); }
+/* ---- training ---- */
 
-const clb_layer_kind clb_basis_kind = {
-    .reads_in = 1, .build = build, .forward = forward, .backward = backward, .free_ops = free_ops};
+static clb_status derive(clb_network *n, clb_layer *y) {
+  clb_basis *p = y->parameters;
+  const clb_status s = clb_layer_add_training(p->op);
+  return s ? s
+           : clb_column_sum_create(n->ctx, n->type, n->type,
+                                   clb_array_stride(n->array[y->out[CLB_BASIS_FUNCTIONS]]),
+                                   INT32_MAX, &p->sums);
+}
+
+/* Frequencies are constants of the kernels. */
+static clb_status renew(clb_network *n, clb_layer *y) {
+  clb_basis *p = y->parameters;
+  if (!memcmp(p->op->problem.radial.frequency, n->weights + p->frequencies,
+              (size_t)p->n * sizeof *n->weights))
+    return CLB_OK;
+  clb_op_destroy(&p->op);
+  const clb_status s = build(n, y);
+  return s ? s : clb_layer_add_training(p->op);
+}
+
+static clb_status along(clb_network *n, clb_layer *y) {
+  const clb_basis *p = y->parameters;
+  return clb_radial_pairs_along(
+      p->op, n->graph, n->graph_species, clb_value(n, y->in[0]), clb_tangent(n, y->in[0]),
+      clb_tangent(n, y->out[CLB_BASIS_FUNCTIONS]), clb_tangent(n, y->out[CLB_BASIS_CUTOFF]));
+}
+
+/* The functions' tangents are not needed any more: their place takes gradients of each edge. */
+static clb_status reverse(clb_network *n, clb_layer *y) {
+  const clb_basis *p = y->parameters;
+  const int b = y->out[CLB_BASIS_FUNCTIONS];
+  const clb_rows h = clb_gradient(n, b), place = clb_tangent(n, b);
+  const int64_t edges = clb_row_count(n, b);
+  if (!h.buffer || !edges) return CLB_OK;
+  const clb_status s =
+      clb_radial_pairs_frequencies(p->op, n->graph, n->graph_species, clb_value(n, y->in[0]),
+                                   clb_tangent(n, y->in[0]), clb_adjoint(n, b), h, place);
+  return s ? s
+           : clb_column_sum_run(p->sums, edges, &place.buffer->memory, 0, place.stride,
+                                &n->weight_gradient->memory, p->frequencies, false);
+}
+
+static void free_ops(void *parameters) {
+  clb_op_destroy(&((clb_basis *)parameters)->op);
+  clb_op_destroy(&((clb_basis *)parameters)->sums);
+}
+
+const clb_layer_kind clb_basis_kind = {.reads_in = 1,
+                                       .build = build,
+                                       .forward = forward,
+                                       .backward = backward,
+                                       .derive = derive,
+                                       .renew = renew,
+                                       .along = along,
+                                       .reverse = reverse,
+                                       .free_ops = free_ops};
 
 /* ---- on the host ---- */
 

@@ -122,7 +122,45 @@ static clb_status backward(clb_network *n, clb_layer *y, unsigned adds) {
 static clb_status workspace(clb_network *n, clb_layer *y, clb_pass pass, uint64_t *min,
                             uint64_t *max) {
   const clb_convolution_layer *p = y->parameters;
-  return clb_convolution_workspace(p->op, pass, n->graph, min, max);
+  *min = *max = 0;
+  if (pass == CLB_DOUBLE_BACKWARD && !y->derivatives) return CLB_OK;
+  return clb_convolution_workspace(pass == CLB_DOUBLE_BACKWARD ? y->derivatives : p->op, pass,
+                                   n->graph, min, max);
+}
+
+/* ---- training: without tables and frames; harmonics have no parameters ---- */
+
+static clb_status derive(clb_network *n, clb_layer *y) {
+  const clb_convolution_table none = {0};
+  clb_problem *problem = calloc(1, sizeof *problem);
+  if (!problem) return clb_network_no_memory(n);
+  clb_status s = clb_convolution_describe(n, y, false, problem);
+  problem->accumulate = 1;
+  problem->tensor_product.gradients = CLB_OPERAND_X | CLB_OPERAND_W | CLB_OPERAND_Z;
+  if (!s)
+    s = clb_convolution_make(n->ctx, problem, &none,
+                             CLB_PASS_BIT(CLB_BACKWARD) | CLB_PASS_BIT(CLB_DOUBLE_BACKWARD), NULL,
+                             &y->derivatives);
+  free(problem);
+  return s;
+}
+
+static clb_status along(clb_network *n, clb_layer *y) {
+  const int x = y->in[CLB_CONVOLUTION_X], h = y->in[CLB_CONVOLUTION_HARMONICS],
+            w = y->in[CLB_CONVOLUTION_WEIGHTS], z = y->out[CLB_CONVOLUTION_MESSAGE];
+  if (!clb_gradient(n, z).buffer) return CLB_OK;
+  return clb_convolution_double_backward(
+      y->derivatives, n->graph, clb_value(n, x), clb_value(n, h), clb_value(n, w),
+      clb_gradient(n, z), clb_tangent(n, x), clb_tangent(n, h), clb_tangent(n, w),
+      clb_adjoint(n, x), (clb_rows){0}, clb_adjoint(n, w), clb_tangent(n, z), n->workspace);
+}
+
+static clb_status reverse(clb_network *n, clb_layer *y) {
+  const int x = y->in[CLB_CONVOLUTION_X], w = y->in[CLB_CONVOLUTION_WEIGHTS];
+  return clb_convolution_backward(
+      y->derivatives, n->graph, clb_value(n, x), clb_value(n, y->in[CLB_CONVOLUTION_HARMONICS]),
+      clb_value(n, w), clb_adjoint(n, y->out[CLB_CONVOLUTION_MESSAGE]), clb_adjoint(n, x),
+      (clb_rows){0}, clb_adjoint(n, w), n->workspace);
 }
 
 /* ---- pruning: path by path ---- */
@@ -176,6 +214,9 @@ const clb_layer_kind clb_convolution_kind = {.reads_in = ALL,
                                              .forward = forward,
                                              .backward = backward,
                                              .workspace = workspace,
+                                             .derive = derive,
+                                             .along = along,
+                                             .reverse = reverse,
                                              .need = need,
                                              .keep = keep,
                                              .free_ops = free_ops};

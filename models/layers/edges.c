@@ -72,6 +72,23 @@ static clb_status backward(clb_network *n, clb_layer *y, unsigned adds) {
                                                                g_lengths, g_vectors, add);
 }
 
+/* ---- training ---- */
+
+static clb_status derive(clb_network *n, clb_layer *y) {
+  if (y->out[CLB_EDGES_HARMONICS] < 0) return CLB_OK;
+  return create_harmonics(n, y->parameters, true, CLB_PASS_BIT(CLB_DOUBLE_BACKWARD),
+                          &y->derivatives);
+}
+
+/* Nobody reads the adjoint of vectors. */
+static clb_status along(clb_network *n, clb_layer *y) {
+  const int v = y->in[CLB_EDGES_VECTORS], h = y->out[CLB_EDGES_HARMONICS];
+  if (h < 0 || !clb_gradient(n, h).buffer) return CLB_OK;
+  return clb_spherical_harmonics_double_backward(y->derivatives, n->at.n_edges, clb_value(n, v),
+                                                 clb_gradient(n, h), clb_tangent(n, v),
+                                                 clb_adjoint(n, v), clb_tangent(n, h));
+}
+
 static void free_ops(void *parameters) {
   clb_edges *p = parameters;
   clb_op_destroy(&p->harmonics);
@@ -83,6 +100,8 @@ const clb_layer_kind clb_edges_kind = {.reads_in = 1U << CLB_EDGES_VECTORS,
                                        .build = build,
                                        .forward = forward,
                                        .backward = backward,
+                                       .derive = derive,
+                                       .along = along,
                                        .free_ops = free_ops};
 
 /* ---- frames, in which convolutions work ---- */

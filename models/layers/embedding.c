@@ -1,4 +1,7 @@
 /* models/layers/embedding.c - rows of a table by species: of atoms' first features, and biases. */
+#include <stdlib.h>
+
+#include "kernels/linear/host/linear.h"
 #include "models/layers/kinds.h"
 
 static clb_status build(clb_network *n, clb_layer *y) {
@@ -16,10 +19,51 @@ static clb_status forward(clb_network *n, clb_layer *y, unsigned adds) {
                         clb_value(n, y->out[0]));
 }
 
+/* Training: gradients by rows of a species are those of a linear map of the number 1, with weights
+   by species. */
+static clb_status derive(clb_network *n, clb_layer *y) {
+  const int64_t columns = n->array[y->out[0]]->irreps.dim;
+  clb_problem *problem = calloc(1, sizeof *problem);
+  if (!problem) return clb_network_no_memory(n);
+  problem->kind = CLB_LINEAR;
+  problem->storage = problem->arithmetic = (int32_t)n->type;
+  problem->accumulate = 1;
+  problem->linear = (clb_linear_problem){.in = clb_scalars(1),
+                                         .out = clb_scalars(columns),
+                                         .layout_in = CLB_IR_MUL,
+                                         .layout_out = CLB_IR_MUL,
+                                         .weights = CLB_LINEAR_BY_SPECIES,
+                                         .n_species = n->n_species,
+                                         .gradients = CLB_OPERAND_W,
+                                         .incoming = CLB_OPERAND_X,
+                                         .n_paths = 1,
+                                         .n_weights = (int32_t)columns,
+                                         .path = {{.coefficient = 1}}};
+  const clb_status s =
+      clb_linear_make(n->ctx, problem, CLB_PASS_BIT(CLB_BACKWARD), &y->derivatives);
+  free(problem);
+  return s;
+}
+
+static clb_status reverse(clb_network *n, clb_layer *y) {
+  const clb_embedding *p = y->parameters;
+  const clb_rows w = {n->device_weights, p->table, CLB_DENSE, n->species.buffer};
+  return clb_linear_run(y->derivatives, CLB_BACKWARD, clb_row_count(n, y->out[0]),
+                        (const clb_rows[]){{n->one, 0, CLB_SAME_ROW, NULL},
+                                           w,
+                                           clb_adjoint(n, y->out[0]),
+                                           {0},
+                                           clb_weight_gradient(n, w)});
+}
+
 static void keep(clb_network *n, clb_layer *y, clb_needed needed) {
   const clb_embedding *p = y->parameters;
   clb_keep_columns(n, y->out[0], needed, p->table, n->n_species);
 }
 
-const clb_layer_kind clb_embedding_kind = {
-    .build = build, .forward = forward, .need = clb_need_nothing, .keep = keep};
+const clb_layer_kind clb_embedding_kind = {.build = build,
+                                           .forward = forward,
+                                           .need = clb_need_nothing,
+                                           .keep = keep,
+                                           .derive = derive,
+                                           .reverse = reverse};

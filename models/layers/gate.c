@@ -11,7 +11,7 @@ static void set_activations(const clb_gate *p, clb_gate_parts *parts) {
   for (int t = 0; t < p->gates.n; t++) parts->activation[CLB_GATE_GATES][t] = p->gate;
 }
 
-static clb_status build(clb_network *n, clb_layer *y) {
+static clb_status create(clb_network *n, clb_layer *y, bool adds, unsigned passes, clb_op **op) {
   clb_gate *p = y->parameters;
   clb_gate_parts *parts = calloc(1, sizeof *parts);
   clb_problem *problem = clb_layer_problem(n->ctx, CLB_GATE, n->type, n->type);
@@ -22,13 +22,17 @@ static clb_status build(clb_network *n, clb_layer *y) {
                               .part = {p->scalars, p->gates, p->gated}};
     set_activations(p, parts);
     s = clb_gate_plan(parts, &problem->gate, &n->ctx->error);
+    problem->accumulate = adds;
   }
-  if (!s)
-    s = clb_op_create(n->ctx, problem, CLB_PASS_BIT(CLB_FORWARD) | CLB_PASS_BIT(CLB_BACKWARD), NULL,
-                      &p->op);
+  if (!s) s = clb_op_create(n->ctx, problem, passes, NULL, op);
   free(parts);
   free(problem);
   return s;
+}
+
+static clb_status build(clb_network *n, clb_layer *y) {
+  return create(n, y, false, CLB_PASS_BIT(CLB_FORWARD) | CLB_PASS_BIT(CLB_BACKWARD),
+                &((clb_gate *)y->parameters)->op);
 }
 
 static clb_status forward(clb_network *n, clb_layer *y, unsigned adds) {
@@ -45,6 +49,28 @@ static clb_status backward(clb_network *n, clb_layer *y, unsigned adds) {
   return clb_public_op_run(p->op, CLB_GATE, CLB_BACKWARD, clb_row_count(n, y->in[0]),
                            (const clb_rows[]){clb_value(n, y->in[0]), clb_gradient(n, y->out[0]),
                                               clb_gradient(n, y->in[0])});
+}
+
+/* ---- training ---- */
+
+static clb_status derive(clb_network *n, clb_layer *y) {
+  return create(n, y, true, CLB_PASS_BIT(CLB_BACKWARD) | CLB_PASS_BIT(CLB_DOUBLE_BACKWARD),
+                &y->derivatives);
+}
+
+static clb_status along(clb_network *n, clb_layer *y) {
+  if (!clb_goes_along(n, y)) return CLB_OK;
+  return clb_public_op_run(y->derivatives, CLB_GATE, CLB_DOUBLE_BACKWARD,
+                           clb_row_count(n, y->in[0]),
+                           (const clb_rows[]){clb_value(n, y->in[0]), clb_gradient(n, y->out[0]),
+                                              clb_tangent(n, y->in[0]), clb_adjoint(n, y->in[0]),
+                                              clb_tangent(n, y->out[0])});
+}
+
+static clb_status reverse(clb_network *n, clb_layer *y) {
+  return clb_public_op_run(y->derivatives, CLB_GATE, CLB_BACKWARD, clb_row_count(n, y->in[0]),
+                           (const clb_rows[]){clb_value(n, y->in[0]), clb_adjoint(n, y->out[0]),
+                                              clb_adjoint(n, y->in[0])});
 }
 
 /* ---- pruning ---- */
@@ -109,4 +135,7 @@ const clb_layer_kind clb_gate_kind = {.reads_in = 1,
                                       .backward = backward,
                                       .need = need,
                                       .keep = keep,
+                                      .derive = derive,
+                                      .along = along,
+                                      .reverse = reverse,
                                       .free_ops = free_ops};

@@ -9,6 +9,15 @@
 
 enum { CLB_RADIAL_MATRICES = 16 };
 
+/* Training: whether a layer's outputs have tangents that the energy depends on; and where gradients
+   by weights at an offset go. */
+static inline bool clb_goes_along(const clb_network *n, const clb_layer *y) {
+  return n->array[y->in[0]]->moves && clb_gradient(n, y->out[0]).buffer;
+}
+static inline clb_rows clb_weight_gradient(const clb_network *n, clb_rows weights) {
+  return (clb_rows){n->weight_gradient, weights.offset, weights.stride, NULL};
+}
+
 /* ---- edges [2]: vectors -> harmonics of degrees 0 to l_max, lengths ---- */
 
 enum { CLB_EDGES_VECTORS };
@@ -28,8 +37,8 @@ typedef struct {
   int64_t frequencies;
   bool transformed; /* functions of Agnesi's distances; then they depend on species */
   clb_agnesi agnesi;
-  int64_t radii; /* of the transform: [species] */
-  clb_op *op;
+  int64_t radii;     /* of the transform: [species] */
+  clb_op *op, *sums; /* sums: of gradients by frequencies */
 } clb_basis;
 extern const clb_layer_kind clb_basis_kind;
 /* On the host, of atoms of mean radius r_0 (ignored without a transform): b[n](r) without the
@@ -92,8 +101,9 @@ extern const clb_layer_kind clb_scale_kind;
 
 enum { CLB_DENSITY_FUNCTIONS, CLB_DENSITY_CUTOFF /* or none */ };
 typedef struct {
-  int64_t weights; /* [functions] */
-  clb_op *op;
+  int64_t weights;     /* [functions] */
+  clb_op *op, *sums;   /* sums: of gradients by weights, */
+  clb_buffer *by_edge; /* of which these are each edge's */
 } clb_density;
 extern const clb_layer_kind clb_density_kind;
 
@@ -122,6 +132,8 @@ typedef struct {
   unsigned passes[2]; /* that it has */
 } clb_linear;
 extern const clb_layer_kind clb_linear_kind;
+/* Lays weights out as rows of all matrices, one for each species if they are by species. */
+clb_status clb_linear_make_rows(clb_network *n, clb_layer *y);
 clb_status clb_linear_add(clb_network *n, clb_linear *p, int from, int to, int64_t weights);
 
 /* ---- exchange: its input is its output, whose rows of ghosts are set ---- */

@@ -18,6 +18,27 @@ static int64_t matrices(const clb_network *n, const clb_linear *p) {
   return p->by_species ? n->n_species : 1;
 }
 
+clb_status clb_linear_make_rows(clb_network *n, clb_layer *y) {
+  clb_linear *p = y->parameters;
+  const clb_irreps *in = &n->array[y->in[0]]->irreps, *out = &n->array[y->out[0]]->irreps;
+  const int64_t many = matrices(n, p);
+  int64_t row = 0, to, at = 0;
+  for (int b = 0; b < p->n; b++)
+    row += (int64_t)in->term[p->block[b].from].mul * out->term[p->block[b].to].mul;
+  clb_status s = clb_network_reserve(n, many * row, &to);
+  for (int b = 0; b < p->n && !s; b++) {
+    clb_block *k = &p->block[b];
+    const int64_t count = (int64_t)in->term[k->from].mul * out->term[k->to].mul,
+                  columns = many > 1 ? out->term[k->to].mul : count;
+    for (int64_t i = 0; i < count / columns * many && !s; i++)
+      s = clb_network_copy_weights(n, to + i % many * row + at + i / many * columns,
+                                   k->weights + i * columns, columns);
+    k->weights = to + at;
+    at += count;
+  }
+  return s;
+}
+
 /* ---- ops ---- */
 
 /* The op's weights are contiguous blocks. */
@@ -47,8 +68,8 @@ static clb_status describe(clb_network *n, const clb_layer *y, clb_linear *p,
                              .out = n->array[y->out[0]]->irreps,
                              .layout_in = CLB_IR_MUL,
                              .layout_out = CLB_IR_MUL,
-                             .weights = CLB_LINEAR_ONE_ROW,
-                             .n_species = 1,
+                             .weights = p->by_species ? CLB_LINEAR_BY_SPECIES : CLB_LINEAR_ONE_ROW,
+                             .n_species = p->by_species ? n->n_species : 1,
                              .gradients = CLB_OPERAND_X,
                              .incoming = CLB_OPERAND_X,
                              .n_paths = p->n};
@@ -81,7 +102,7 @@ static unsigned passes_of(const clb_network *n, const clb_layer *y, bool adds) {
 /* Maps for the order of layers as it is, besides those that are there. */
 static clb_status make_maps(clb_network *n, clb_layer *y) {
   clb_linear *p = y->parameters;
-  if (p->by_species) return CLB_OK;
+  if (p->by_species && !n->trains) return CLB_OK;
   clb_problem *problem = calloc(1, sizeof *problem);
   if (!problem) return clb_network_no_memory(n);
   problem->kind = CLB_LINEAR;
@@ -101,11 +122,12 @@ static clb_status make_maps(clb_network *n, clb_layer *y) {
 
 static clb_status build(clb_network *n, clb_layer *y) {
   clb_linear *p = y->parameters;
-  return p->by_species ? create_by_species(n, y, p) : make_maps(n, y);
+  return p->by_species && !n->trains ? create_by_species(n, y, p) : make_maps(n, y);
 }
 
 static clb_rows weights(const clb_network *n, const clb_linear *p) {
-  return (clb_rows){.buffer = n->device_weights, .offset = p->weights};
+  return (clb_rows){n->device_weights, p->weights, CLB_DENSE,
+                    p->by_species ? n->species.buffer : NULL};
 }
 
 /* Ghosts have no input; `exchange` sets their rows of the output. */
@@ -122,10 +144,50 @@ static clb_status backward(clb_network *n, clb_layer *y, unsigned adds) {
   const clb_linear *p = y->parameters;
   const int64_t rows = clb_row_count(n, y->in[0]);
   const clb_rows g_in = clb_gradient(n, y->in[0]), g_out = clb_gradient(n, y->out[0]);
+  if (!g_in.buffer) return CLB_OK; /* of species alone */
   if (p->op) return clb_species_linear_backward(p->op, rows, n->species, g_out, g_in, adds & 1);
   return clb_linear_run(
       p->map[adds & 1], CLB_BACKWARD, rows,
       (const clb_rows[]){clb_value(n, y->in[0]), weights(n, p), g_out, g_in, {0}});
+}
+
+/* ---- training ---- */
+
+static clb_status derive(clb_network *n, clb_layer *y) {
+  clb_problem *problem = calloc(1, sizeof *problem);
+  if (!problem) return clb_network_no_memory(n);
+  problem->kind = CLB_LINEAR;
+  problem->storage = problem->arithmetic = (int32_t)n->type;
+  problem->accumulate = 1;
+  clb_status s = describe(n, y, y->parameters, &problem->linear);
+  problem->linear.gradients = CLB_OPERAND_X | CLB_OPERAND_W | CLB_OPERAND_Z;
+  if (!s)
+    s = clb_linear_make(n->ctx, problem,
+                        CLB_PASS_BIT(CLB_BACKWARD) | CLB_PASS_BIT(CLB_DOUBLE_BACKWARD),
+                        &y->derivatives);
+  free(problem);
+  return s;
+}
+
+static clb_status along(clb_network *n, clb_layer *y) {
+  const clb_rows w = weights(n, y->parameters);
+  if (!clb_goes_along(n, y)) return CLB_OK;
+  return clb_linear_run(y->derivatives, CLB_DOUBLE_BACKWARD, clb_row_count(n, y->in[0]),
+                        (const clb_rows[]){clb_value(n, y->in[0]),
+                                           w,
+                                           clb_gradient(n, y->out[0]),
+                                           clb_tangent(n, y->in[0]),
+                                           {0},
+                                           clb_adjoint(n, y->in[0]),
+                                           clb_weight_gradient(n, w),
+                                           clb_tangent(n, y->out[0])});
+}
+
+static clb_status reverse(clb_network *n, clb_layer *y) {
+  const clb_rows w = weights(n, y->parameters);
+  return clb_linear_run(y->derivatives, CLB_BACKWARD, clb_row_count(n, y->in[0]),
+                        (const clb_rows[]){clb_value(n, y->in[0]), w, clb_adjoint(n, y->out[0]),
+                                           clb_adjoint(n, y->in[0]), clb_weight_gradient(n, w)});
 }
 
 /* ---- pruning ---- */
@@ -182,4 +244,7 @@ const clb_layer_kind clb_linear_kind = {.sums = true,
                                         .backward = backward,
                                         .need = need,
                                         .keep = keep,
+                                        .derive = derive,
+                                        .along = along,
+                                        .reverse = reverse,
                                         .free_ops = free_ops};

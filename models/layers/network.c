@@ -26,6 +26,7 @@ int clb_find_irrep(const clb_irreps *irreps, const clb_term *t) {
 
 static void free_layer(clb_layer *y) {
   if (y->kind->free_ops) y->kind->free_ops(y->parameters);
+  clb_op_destroy(&y->derivatives);
   free(y->parameters);
   free(y);
 }
@@ -33,10 +34,17 @@ static void free_layer(clb_layer *y) {
 void clb_network_free(clb_network *n) {
   clb_op **ops[] = {&n->product, &n->gather, &n->silu};
   for (int i = 0; i < n->n_layers; i++) free_layer(n->layer[i]);
-  for (int i = 0; i < n->n_arrays; i++) free(n->array[i]);
+  for (int i = 0; i < n->n_arrays; i++) {
+    clb_buffer_destroy(&n->array[i]->tangent);
+    clb_buffer_destroy(&n->array[i]->adjoint);
+    free(n->array[i]);
+  }
   for (int i = 0; i < n->n_slots; i++) clb_buffer_destroy(&n->slot[i].buffer);
   for (size_t i = 0; i < sizeof ops / sizeof *ops; i++) clb_op_destroy(ops[i]);
   clb_buffer_destroy(&n->device_weights);
+  clb_buffer_destroy(&n->weight_gradient);
+  clb_buffer_destroy(&n->one);
+  clb_parameters_free(&n->parameter);
   clb_buffer_destroy(&n->workspace);
   clb_graph_destroy(&n->whole);
   clb_graph_destroy(&n->block);
@@ -107,6 +115,13 @@ clb_status clb_network_reserve(clb_network *n, int64_t count, int64_t *at) {
   return CLB_OK;
 }
 
+clb_status clb_network_copy_weights(clb_network *n, int64_t to, int64_t from, int64_t count) {
+  memcpy(n->weights + to, n->weights + from, (size_t)count * sizeof *n->weights);
+  return n->trains && !clb_parameters_copy(&n->parameter, to, from, count)
+             ? clb_network_no_memory(n)
+             : CLB_OK;
+}
+
 /* ---- who reads and writes what ---- */
 
 int clb_network_writer(const clb_network *n, int array) {
@@ -158,6 +173,15 @@ clb_rows clb_all_gradients(const clb_network *n, int array) {
   return rows_of(n, array, true, true);
 }
 
+clb_rows clb_tangent(const clb_network *n, int array) {
+  if (array < 0) return (clb_rows){0};
+  return (clb_rows){n->array[array]->tangent, 0, clb_array_stride(n->array[array]), NULL};
+}
+clb_rows clb_adjoint(const clb_network *n, int array) {
+  if (array < 0) return (clb_rows){0};
+  return (clb_rows){n->array[array]->adjoint, 0, clb_array_stride(n->array[array]), NULL};
+}
+
 int64_t clb_row_count(const clb_network *n, int array) {
   const clb_atom_block *at = &n->at;
   const int64_t ghosts = at->last ? n->n_total - n->n_local : 0;
@@ -196,4 +220,15 @@ clb_status clb_network_multiply(clb_network *n, const clb_gemm_step *p) {
                                                    .stride_c = p->columns,
                                                    .transpose_b = p->transposed,
                                                    .add = p->add});
+}
+
+clb_status clb_network_grow(clb_network *n, clb_buffer **buffer, int64_t count) {
+  const int64_t bytes = clb_dtype_bytes((int32_t)n->type);
+  int64_t all;
+  if (*buffer && (*buffer)->memory.bytes >= (uint64_t)(count * bytes)) return CLB_OK;
+  const clb_status s = clb_wait(n->ctx);
+  if (s) return s;
+  clb_buffer_destroy(buffer);
+  if (__builtin_mul_overflow(count + count / 4 + 1, bytes, &all)) return clb_network_no_memory(n);
+  return clb_buffer_create(n->ctx, (uint64_t)all, buffer);
 }

@@ -12,6 +12,7 @@
 
 #include "models/atoms/elements.h"
 #include "models/ghosts/ghosts.h"
+#include "models/parameters/parameters.h"
 #include "kernels/layers/host/layers.h"
 #include "kernels/linear/host/matmul.h"
 #include "src/problem/irreps.h"
@@ -44,6 +45,7 @@ typedef struct {
   bool has_gradient;
   clb_irreps irreps;
   clb_stored value, gradient;
+  clb_buffer *tangent, *adjoint; /* of networks that train (models/training); NULL: not yet */
 } clb_array;
 
 /* The first array of every network: sender minus receiver, [n_edges][3]. The caller may bring it,
@@ -104,6 +106,16 @@ typedef struct {
   void (*need)(const clb_network *n, const clb_layer *y, clb_needed needed);
   void (*keep)(clb_network *n, clb_layer *y, clb_needed needed);
 
+  /* Training (models/training), where rows are those of the whole system. derive: creates
+     y->derivatives. along: adds to the tangents of outputs what those of inputs give, and to
+     adjoints of inputs and to gradients by weights what these tangents depend on. reverse: adds to
+     both what the outputs' adjoints give. NULL: nothing to do. */
+  clb_status (*derive)(clb_network *n, clb_layer *y);
+  /* Takes weights that its ops keep as they are now, while nothing runs. */
+  clb_status (*renew)(clb_network *n, clb_layer *y);
+  clb_status (*along)(clb_network *n, clb_layer *y);
+  clb_status (*reverse)(clb_network *n, clb_layer *y);
+
   void (*free_ops)(void *parameters);
 } clb_layer_kind;
 
@@ -111,10 +123,11 @@ struct clb_layer {
   const clb_layer_kind *kind;
   char name[CLB_LAYER_NAME];                  /* where errors occur */
   int in[CLB_LAYER_INS], out[CLB_LAYER_OUTS]; /* arrays; -1: none */
-  int work;           /* array that is free for use within a step; -1: none */
-  bool again;         /* forward runs again */
-  unsigned gradients; /* bits: inputs by which there is a gradient */
-  void *parameters;   /* of its kind (models/layers/kinds.h) */
+  int work;            /* array that is free for use within a step; -1: none */
+  bool again;          /* forward runs again */
+  unsigned gradients;  /* bits: inputs by which there is a gradient */
+  clb_op *derivatives; /* of networks that train: backward and double backward, which add */
+  void *parameters;    /* of its kind (models/layers/kinds.h) */
 };
 
 static inline bool clb_in_place(const clb_layer *y) {
@@ -160,6 +173,8 @@ struct clb_network {
   int64_t parameters;             /* numbers in the file */
   double *weights;                /* parameters of layers are offsets into it */
   int64_t n_weights, weights_capacity;
+  bool trains;              /* weights are as in the file, and can change */
+  clb_parameters parameter; /* then: what they are made of */
   clb_array **array;
   clb_layer **layer;
   int n_arrays, n_layers;
@@ -179,6 +194,10 @@ struct clb_network {
   clb_op *product, *gather, *silu;       /* that layers share; NULL where none needs them */
   clb_op *energy;                        /* of the layer that sums energies; not owned */
   clb_buffer *device_weights;            /* `weights` in `type` */
+  clb_buffer *weight_gradient;           /* of networks that train: a loss's, by `weights` */
+  clb_buffer *one;                       /* then: the number 1 */
+  const double *by_energy;               /* then: a loss's, by the energy of each atom */
+  const int32_t *energy_species_of;      /* then: species of energies, on the host */
   clb_buffer *workspace;                 /* free for use within a step */
   int knots;                             /* of tables; 0: there are none */
   bool halved;                           /* tables are made of every second knot */
@@ -211,6 +230,8 @@ clb_status clb_network_layer(clb_network *n, const clb_layer_kind *kind, const c
 void clb_network_remove(clb_network *n, int layer);
 /* Reserves more weights, set to 0, at an offset that is a multiple of 16. */
 clb_status clb_network_reserve(clb_network *n, int64_t count, int64_t *at);
+/* Copies weights, and what they are made of. */
+clb_status clb_network_copy_weights(clb_network *n, int64_t to, int64_t from, int64_t count);
 
 /* The position of the only layer that writes an array, -1: there are none or several; and the
    number of layers that read it. Layers that change it in place do not count. */
@@ -249,6 +270,8 @@ clb_rows clb_value(const clb_network *n, int array);
 clb_rows clb_gradient(const clb_network *n, int array); /* without a buffer if there is none */
 clb_rows clb_all_values(const clb_network *n, int array);
 clb_rows clb_all_gradients(const clb_network *n, int array);
+clb_rows clb_tangent(const clb_network *n, int array);
+clb_rows clb_adjoint(const clb_network *n, int array);
 int64_t clb_row_count(const clb_network *n, int array); /* of the block */
 
 /* Ops that layers share, created by the first that needs them. */
@@ -264,6 +287,10 @@ typedef struct {
   clb_rows a, c;
 } clb_gemm_step;
 clb_status clb_network_multiply(clb_network *n, const clb_gemm_step *p);
+
+/* At least so many numbers of the network's type on the device, whose contents are lost where there
+   were fewer. */
+clb_status clb_network_grow(clb_network *n, clb_buffer **buffer, int64_t count);
 
 clb_status clb_network_no_memory(const clb_network *n);
 

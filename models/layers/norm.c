@@ -4,8 +4,8 @@
 #include "models/layers/kinds.h"
 #include "kernels/norm/host/rms_norm.h"
 
-static clb_status build(clb_network *n, clb_layer *y) {
-  clb_norm *p = y->parameters;
+static clb_status create(clb_network *n, clb_layer *y, bool trains, unsigned passes, clb_op **op) {
+  const clb_norm *p = y->parameters;
   clb_problem *problem = calloc(1, sizeof *problem);
   if (!problem) return clb_network_no_memory(n);
   problem->kind = CLB_RMS_NORM;
@@ -16,10 +16,18 @@ static clb_status build(clb_network *n, clb_layer *y) {
                                              .gradients = CLB_OPERAND_X,
                                              .incoming = CLB_OPERAND_X,
                                              .epsilon = p->epsilon};
-  clb_status s = clb_rms_norm_make(
-      n->ctx, problem, CLB_PASS_BIT(CLB_FORWARD) | CLB_PASS_BIT(CLB_BACKWARD), NULL, &p->op);
+  if (trains) {
+    problem->accumulate = 1;
+    problem->rms_norm.gradients = CLB_OPERAND_X | CLB_OPERAND_W | CLB_OPERAND_Z;
+  }
+  clb_status s = clb_rms_norm_make(n->ctx, problem, passes, NULL, op);
   free(problem);
   return s;
+}
+
+static clb_status build(clb_network *n, clb_layer *y) {
+  return create(n, y, false, CLB_PASS_BIT(CLB_FORWARD) | CLB_PASS_BIT(CLB_BACKWARD),
+                &((clb_norm *)y->parameters)->op);
 }
 
 static clb_rows weights(const clb_network *n, const clb_norm *p) {
@@ -46,6 +54,34 @@ static clb_status backward(clb_network *n, clb_layer *y, unsigned adds) {
                                              {0}});
 }
 
+/* ---- training ---- */
+
+static clb_status derive(clb_network *n, clb_layer *y) {
+  return create(n, y, true, CLB_PASS_BIT(CLB_BACKWARD) | CLB_PASS_BIT(CLB_DOUBLE_BACKWARD),
+                &y->derivatives);
+}
+
+static clb_status along(clb_network *n, clb_layer *y) {
+  const clb_rows w = weights(n, y->parameters);
+  if (!clb_goes_along(n, y)) return CLB_OK;
+  return clb_rms_norm_run(y->derivatives, CLB_DOUBLE_BACKWARD, clb_row_count(n, y->in[0]),
+                          (const clb_rows[]){clb_value(n, y->in[0]),
+                                             w,
+                                             clb_gradient(n, y->out[0]),
+                                             clb_tangent(n, y->in[0]),
+                                             {0},
+                                             clb_adjoint(n, y->in[0]),
+                                             clb_weight_gradient(n, w),
+                                             clb_tangent(n, y->out[0])});
+}
+
+static clb_status reverse(clb_network *n, clb_layer *y) {
+  const clb_rows w = weights(n, y->parameters);
+  return clb_rms_norm_run(y->derivatives, CLB_BACKWARD, clb_row_count(n, y->in[0]),
+                          (const clb_rows[]){clb_value(n, y->in[0]), w, clb_adjoint(n, y->out[0]),
+                                             clb_adjoint(n, y->in[0]), clb_weight_gradient(n, w)});
+}
+
 static void free_ops(void *parameters) { clb_op_destroy(&((clb_norm *)parameters)->op); }
 
 const clb_layer_kind clb_norm_kind = {.reads_in = 1,
@@ -54,4 +90,7 @@ const clb_layer_kind clb_norm_kind = {.reads_in = 1,
                                       .build = build,
                                       .forward = forward,
                                       .backward = backward,
+                                      .derive = derive,
+                                      .along = along,
+                                      .reverse = reverse,
                                       .free_ops = free_ops};

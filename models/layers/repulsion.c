@@ -27,6 +27,19 @@ static clb_status backward(clb_network *n, clb_layer *y, unsigned adds) {
                                 clb_gradient(n, y->out[0]), clb_gradient(n, y->in[0]), adds & 1);
 }
 
+/* ---- training: it has no parameters that are trained ---- */
+
+static clb_status derive(clb_network *n, clb_layer *y) {
+  (void)n;
+  return clb_layer_add_training(((clb_repulsion *)y->parameters)->op);
+}
+
+static clb_status along(clb_network *n, clb_layer *y) {
+  const clb_repulsion *p = y->parameters;
+  return clb_repulsion_along(p->op, n->graph, n->graph_species, clb_value(n, y->in[0]),
+                             clb_tangent(n, y->in[0]), clb_tangent(n, y->out[0]), true);
+}
+
 static void free_ops(void *parameters) { clb_op_destroy(&((clb_repulsion *)parameters)->op); }
 
 const clb_layer_kind clb_repulsion_kind = {.reads_in = 1,
@@ -34,4 +47,6 @@ const clb_layer_kind clb_repulsion_kind = {.reads_in = 1,
                                            .build = build,
                                            .forward = forward,
                                            .backward = backward,
+                                           .derive = derive,
+                                           .along = along,
                                            .free_ops = free_ops};

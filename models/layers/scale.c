@@ -25,6 +25,31 @@ static clb_status backward(clb_network *n, clb_layer *y, unsigned adds) {
                                 adds >> CLB_SCALE_NUMBERS & 1);
 }
 
+/* ---- training ---- */
+
+static clb_status derive(clb_network *n, clb_layer *y) {
+  (void)n;
+  return clb_layer_add_training(((clb_scale *)y->parameters)->op);
+}
+
+static clb_status along(clb_network *n, clb_layer *y) {
+  const int rows = y->in[CLB_SCALE_ROWS], numbers = y->in[CLB_SCALE_NUMBERS];
+  const clb_scale *p = y->parameters;
+  if (!clb_gradient(n, y->out[0]).buffer) return CLB_OK;
+  return clb_row_scale_along(p->op, clb_row_count(n, y->out[0]), clb_value(n, rows),
+                             clb_value(n, numbers), clb_tangent(n, rows), clb_tangent(n, numbers),
+                             clb_tangent(n, y->out[0]));
+}
+
+static clb_status reverse(clb_network *n, clb_layer *y) {
+  const int rows = y->in[CLB_SCALE_ROWS], numbers = y->in[CLB_SCALE_NUMBERS];
+  const clb_scale *p = y->parameters;
+  return clb_row_scale_reverse(p->op, clb_row_count(n, y->out[0]), clb_value(n, rows),
+                               clb_value(n, numbers), clb_tangent(n, rows), clb_tangent(n, numbers),
+                               clb_adjoint(n, y->out[0]), clb_gradient(n, y->out[0]),
+                               clb_adjoint(n, rows), clb_adjoint(n, numbers));
+}
+
 static void need(const clb_network *n, const clb_layer *y, clb_needed needed) {
   const int64_t channels = clb_channels(&n->array[y->out[0]]->irreps, NULL);
   for (int64_t c = 0; c < channels; c++)
@@ -41,4 +66,7 @@ const clb_layer_kind clb_scale_kind = {.reads_in = 1U << CLB_SCALE_ROWS | 1U << 
                                        .forward = forward,
                                        .backward = backward,
                                        .need = need,
+                                       .derive = derive,
+                                       .along = along,
+                                       .reverse = reverse,
                                        .free_ops = free_ops};

@@ -136,6 +136,7 @@ static int collect(const clb_network *n, item *all) {
 /* A block uses its own rows of a slot alone; but senders' rows are of all blocks, and dense rows
    lie elsewhere: such arrays are needed throughout a phase. */
 static bool overlap(const clb_network *n, const item *x, const item *y) {
+  if (n->trains) return true; /* they are needed once more */
   const bool rows = x->stored->block || (x->own_rows && y->own_rows);
   for (int i = 0; i < CLB_SPANS && !empty(x->stored->span[i]); i++)
     for (int j = 0; j < CLB_SPANS && !empty(y->stored->span[j]); j++) {
@@ -227,6 +228,7 @@ static clb_status assign(clb_network *n, usage *least) {
 /* In blocks any layer may that alone writes its outputs, but for rows that ghosts get in between.
  */
 static bool may_run_again(const clb_network *n, const clb_layer *y) {
+  if (n->trains) return false;
   if (!n->blocked) return y->kind->again;
   bool may = !y->kind->ends && !y->kind->whole;
   for (int i = 0; i < CLB_LAYER_OUTS && may; i++) {

@@ -143,6 +143,11 @@ ARGUMENTS = {
     "dynamics_see": [c.c_void_p, c.POINTER(s.dynamics_view)],
     "dynamics_read": [c.c_void_p, c.POINTER(c.c_double), c.POINTER(c.c_double),
                       c.POINTER(c.c_double), c.POINTER(c.c_double)],
+    "model_gradient": [c.c_void_p, c.c_int64, c.POINTER(s.model_atoms), c.POINTER(s.labels),
+                       c.POINTER(s.loss), c.POINTER(s.gradient_results)],
+    "model_tensor": [c.c_void_p, c.c_int64, c.POINTER(s.tensor_info)],
+    "model_parameters": [c.c_void_p, c.POINTER(c.c_double)],
+    "model_set_parameters": [c.c_void_p, c.POINTER(c.c_double)],
 }
 # Those that return no status.
 RESULTS = {
@@ -222,4 +227,6 @@ SIZES = {
     "dynamics_create": [s.model_atoms],
     "dynamics_run": [s.dynamics_move],
     "dynamics_see": [s.dynamics_view],
+    "model_gradient": [s.model_atoms, s.labels, s.loss, s.gradient_results],
+    "model_tensor": [s.tensor_info],
 }

@@ -277,7 +277,8 @@ class norm_activation_desc(c.Structure):
 
 class model_options(c.Structure):
     _fields_ = [("dtype", c.c_int), ("knots", c.c_int), ("skin", c.c_double),
-                ("workspace_bytes", c.c_uint64), ("atomics", c.c_int), ("block_atoms", c.c_int64)]
+                ("workspace_bytes", c.c_uint64), ("atomics", c.c_int), ("block_atoms", c.c_int64),
+                ("trains", c.c_int)]
 
 
 class model_info(c.Structure):
@@ -349,3 +350,13 @@ class loss(c.Structure):
     _fields_ = [("function", c.c_int), ("delta", c.c_double), ("energy", c.c_double),
                 ("forces", c.c_double), ("stress", c.c_double), ("force_norm", c.c_int),
                 ("stress_unit", c.c_double)]
+
+
+class gradient_results(c.Structure):
+    _fields_ = [("loss", c.c_void_p), ("terms", c.c_void_p), ("gradient", c.c_void_p),
+                ("energies", c.c_void_p), ("forces", c.c_void_p), ("stresses", c.c_void_p)]
+
+
+class tensor_info(c.Structure):
+    _fields_ = [("name", c.c_char_p), ("rank", c.c_int), ("shape", c.c_int64 * 8),
+                ("first", c.c_int64), ("count", c.c_int64)]

@@ -139,7 +139,7 @@ typedef struct {
 
 /* ---- of kernels/layers/host/layers.h ---- */
 
-enum { CLB_POINTWISE_GATHER, CLB_POINTWISE_ACTIVATION };
+enum { CLB_POINTWISE_GATHER, CLB_POINTWISE_ACTIVATION, CLB_POINTWISE_ZERO };
 typedef struct {
   int32_t function, activation;
   double scale, factor; /* ACTIVATION: h = factor f(scale x) */

@@ -1,61 +1,9 @@
 /* tests/models/test_model_reference.c - real models against the results of their own programs.
-   CLB_TEST_NEQUIX: nequix-mp-1.nqx; CLB_TEST_NEQUIP: water.pth, by default that of Debian's
-   cp2k-data; CLB_TEST_SEVENNET: the folder sevenn/pretrained_potentials of PyPI's sevenn 0.13.0;
-   CLB_TEST_MACE: a folder with tiny_a.model to tiny_d.model, of which some are packed by xz;
    CLB_TEST_STRUCTURES: a folder with water96.extxyz. */
-#include "tests/tools/convert_runner.h"
+#include "tests/training/original_models.h"
 #include "tests/models/model_places.h"
 
 #include "tools/structures/structure.h"
-
-static char nequix[80], water[80];
-static struct {
-  const char *name, *file, *modality; /* name: in sevennet_reference.json */
-  char path[80];
-} sevennet[] = {
-    {"SevenNet-0_11Jul2024", "SevenNet_0__11Jul2024/checkpoint_sevennet_0.pth", NULL, ""},
-    {"SevenNet-0_22May2024", "SevenNet_0__22May2024/checkpoint_sevennet_0.pth", NULL, ""},
-    {"SevenNet-l3i5", "SevenNet_l3i5/checkpoint_l3i5.pth", NULL, ""},
-    {"SevenNet-MF-0:PBE", "SevenNet_MF_0/checkpoint_sevennet_mf_0.pth", "PBE", ""},
-    {"SevenNet-MF-0:R2SCAN", "SevenNet_MF_0/checkpoint_sevennet_mf_0.pth", "R2SCAN", ""}};
-enum { SEVENNETS = sizeof sevennet / sizeof *sevennet };
-static struct {
-  const char *name; /* in mace_reference.json, and of the file */
-  char path[80];
-} mace[] = {{"tiny_a", ""}, {"tiny_b", ""}, {"tiny_c", ""}, {"tiny_d", ""}};
-enum { MACES = sizeof mace / sizeof *mace };
-
-/* Converts a model; the path is empty where there is none. */
-static void convert_model(const char *from, const char *modality, const char *name, char to[80]) {
-  if (!from || access(from, R_OK)) return;
-  snprintf(to, 80, "%s", name);
-  outcome o = run_convert("--modality", modality, from, to);
-  if (o.status) fail_msg("%s", o.err);
-  forget(&o);
-}
-
-/* FOLDER/NAME.model, or NAME.model.xz unpacked. */
-static void convert_mace(const char *folder, int i) {
-  char from[600];
-  snprintf(from, sizeof from, "%s/%s.model", folder, mace[i].name);
-  if (!access(from, R_OK)) convert_model(from, NULL, mace[i].name, mace[i].path);
-  else if (!system(format("xz -dc '%s.xz' >unpacked", from)))
-    convert_model("unpacked", NULL, mace[i].name, mace[i].path);
-}
-
-static int convert_models(void **state) {
-  const char *path = getenv("CLB_TEST_NEQUIP");
-  if (make_folder(state)) return -1;
-  convert_model(getenv("CLB_TEST_NEQUIX"), NULL, "nequix", nequix);
-  convert_model(path ? path : "/usr/share/cp2k/NequIP/water.pth", NULL, "water", water);
-  for (int i = 0; i < SEVENNETS && getenv("CLB_TEST_SEVENNET"); i++) {
-    const char *from = format("%s/%s", getenv("CLB_TEST_SEVENNET"), sevennet[i].file);
-    convert_model(from, sevennet[i].modality, format("sevennet%d", i), sevennet[i].path);
-  }
-  for (int i = 0; i < MACES && getenv("CLB_TEST_MACE"); i++)
-    convert_mace(getenv("CLB_TEST_MACE"), i);
-  return 0;
-}
 
 /* ---- references ---- */
 
@@ -171,12 +119,12 @@ static void nequix_tables(void **state) {
 static void expect_sevennets(const char *device, int first, int last, size_t most,
                              const clb_model_options *options) {
   for (int i = first; i < last; i++)
-    if (!*sevennet[i].path)
+    if (!*original_sevennet[i].path)
       skip_because("CLB_TEST_SEVENNET does not name the folder of PyPI's sevenn 0.13.0");
   json_t *all = references("sevennet_reference.json");
   for (int i = first; i < last; i++)
-    expect_structures(device, sevennet[i].path, json_object_get(all, sevennet[i].name), most, 1e-9,
-                      options);
+    expect_structures(device, original_sevennet[i].path,
+                      json_object_get(all, original_sevennet[i].name), most, 1e-9, options);
   json_decref(all);
 }
 
@@ -231,10 +179,11 @@ static void sevennet_interpreter(void **state) {
 static void sevennet_modalities(void **state) {
   (void)state;
   char several[600], none[600];
-  if (!*sevennet[3].path)
+  if (!*original_sevennet[3].path)
     skip_because("CLB_TEST_SEVENNET does not name the folder of PyPI's sevenn 0.13.0");
-  snprintf(several, sizeof several, "%s/%s", getenv("CLB_TEST_SEVENNET"), sevennet[3].file);
-  snprintf(none, sizeof none, "%s/%s", getenv("CLB_TEST_SEVENNET"), sevennet[0].file);
+  snprintf(several, sizeof several, "%s/%s", getenv("CLB_TEST_SEVENNET"),
+           original_sevennet[3].file);
+  snprintf(none, sizeof none, "%s/%s", getenv("CLB_TEST_SEVENNET"), original_sevennet[0].file);
   expect_no_model("--modality", NULL, several,
                   "choose one of its modalities with --modality: R2SCAN, PBE");
   expect_no_model("--modality", "HSE", several, "there is no 'HSE': choose one of its modalities");
@@ -244,10 +193,11 @@ static void sevennet_modalities(void **state) {
 /* ---- MACE ---- */
 
 static void expect_mace(const char *device, int i, size_t most, const clb_model_options *options) {
-  if (!*mace[i].path)
+  if (!*original_mace[i].path)
     skip_because("CLB_TEST_MACE does not name a folder of made MACE models, or there is no xz");
   json_t *all = references("mace_reference.json");
-  expect_structures(device, mace[i].path, json_object_get(all, mace[i].name), most, 1e-9, options);
+  expect_structures(device, original_mace[i].path, json_object_get(all, original_mace[i].name),
+                    most, 1e-9, options);
   json_decref(all);
 }
 
@@ -345,9 +295,13 @@ static void water_energies(void **state) {
 /* With the knots that the library chooses, forces are as near to the networks' as model.h says. */
 static void chosen_knots(void **state) {
   (void)state;
-  const char *folder = getenv("CLB_TEST_STRUCTURES"),
-             *paths[] = {water,        nequix,       sevennet[0].path, sevennet[2].path,
-                         mace[0].path, mace[2].path, mace[3].path};
+  const char *folder = getenv("CLB_TEST_STRUCTURES"), *paths[] = {water,
+                                                                  nequix,
+                                                                  original_sevennet[0].path,
+                                                                  original_sevennet[2].path,
+                                                                  original_mace[0].path,
+                                                                  original_mace[2].path,
+                                                                  original_mace[3].path};
   char structure_path[512];
   snprintf(structure_path, sizeof structure_path, "%s/water96.extxyz", folder ? folder : ".");
   if (!folder || access(structure_path, R_OK))

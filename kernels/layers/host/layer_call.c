@@ -24,19 +24,26 @@ clb_status clb_layer_create(clb_context *ctx, clb_problem *p, unsigned passes, c
   return s;
 }
 
+clb_status clb_layer_write(clb_op *op, clb_dtype type, const double *from, int64_t n,
+                           const clb_memory *to) {
+  clb_device *d = op->ctx->device;
+  const size_t bytes = (size_t)(n * clb_dtype_bytes((int32_t)type));
+  if (!d->info.runs || !n) return CLB_OK;
+  float *singles = type == CLB_F32 ? malloc(bytes) : NULL;
+  if (type == CLB_F32 && !singles)
+    return clb_fail(&op->ctx->error, CLB_ERROR_MEMORY, "%s: no memory", name_of(op));
+  for (int64_t i = 0; singles && i < n; i++) singles[i] = (float)from[i];
+  const clb_status s = d->backend->write(d, to, 0, singles ? (const void *)singles : from, bytes);
+  free(singles);
+  return s;
+}
+
 clb_status clb_layer_upload(clb_op **op, clb_dtype type, const double *from, int64_t n,
                             clb_memory *to) {
   clb_device *d = (*op)->ctx->device;
-  size_t bytes = (size_t)(n * clb_dtype_bytes((int32_t)type));
-  float *singles = type == CLB_F32 ? malloc(bytes ? bytes : 1) : NULL;
-  clb_status s = type == CLB_F64 || singles ? CLB_OK
-                                            : clb_fail(&(*op)->ctx->error, CLB_ERROR_MEMORY,
-                                                       "%s: no memory", name_of(*op));
-  for (int64_t i = 0; singles && i < n; i++) singles[i] = (float)from[i];
-  if (!s && d->info.runs) s = clb_device_alloc(d, bytes ? bytes : 1, to);
-  if (!s && d->info.runs && n)
-    s = d->backend->write(d, to, 0, singles ? (const void *)singles : from, bytes);
-  free(singles);
+  const size_t bytes = (size_t)(n * clb_dtype_bytes((int32_t)type));
+  clb_status s = d->info.runs ? clb_device_alloc(d, bytes ? bytes : 1, to) : CLB_OK;
+  if (!s) s = clb_layer_write(*op, type, from, n, to);
   if (s) clb_op_destroy(op);
   return s;
 }

@@ -15,6 +15,11 @@ clb_status clb_layer_create(clb_context *ctx, clb_problem *p, unsigned passes, c
    the op is destroyed. */
 clb_status clb_layer_upload(clb_op **op, clb_dtype type, const double *from, int64_t n,
                             clb_memory *to);
+/* Other numbers in place of those that were uploaded, for calls from now on. */
+clb_status clb_layer_write(clb_op *op, clb_dtype type, const double *from, int64_t n,
+                           const clb_memory *to);
+/* What clb_layer_add_training does for a radial basis. */
+clb_status clb_radial_add_training(clb_op *op);
 clb_schedule clb_layer_schedule_of(const clb_op *op, int pass);
 
 /* What clb_received, clb_ends and its species declare. Species: of all atoms of the graph. */

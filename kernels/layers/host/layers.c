@@ -23,6 +23,11 @@ clb_status clb_gather_create(clb_context *ctx, clb_dtype type, clb_op **op) {
                           op);
 }
 
+clb_status clb_zero_create(clb_context *ctx, clb_dtype type, clb_op **op) {
+  return create_pointwise(ctx, type, (clb_pointwise_problem){.function = CLB_POINTWISE_ZERO}, 1,
+                          op);
+}
+
 clb_status clb_silu_create(clb_context *ctx, clb_dtype type, double scale, double factor,
                            clb_op **op) {
   return create_pointwise(
@@ -57,7 +62,7 @@ static clb_status run_pointwise(clb_op *op, int32_t function, int64_t n, int64_t
     clb_call_rows(&c, o[i].name, (clb_dtype)op->problem.storage, columns, o[i].rows,
                   i < n_in ? CLB_IN : CLB_OUT);
   if (function == CLB_POINTWISE_GATHER) clb_call_memory(&c, n ? &o[0].rows.index->memory : NULL);
-  return clb_call_run(&c, n_in - 1);
+  return clb_call_run(&c, n_in > 1);
 }
 
 clb_status clb_gather_run(clb_op *op, int64_t n, int64_t columns, clb_rows table, clb_rows out) {
@@ -71,6 +76,10 @@ clb_status clb_gather_run(clb_op *op, int64_t n, int64_t columns, clb_rows table
                     (long long)n);
   return run_pointwise(op, CLB_POINTWISE_GATHER, n, columns,
                        (const operand[]){{"table", table}, {"out", out}}, 1);
+}
+
+clb_status clb_zero_run(clb_op *op, int64_t n, int64_t columns, clb_rows out) {
+  return run_pointwise(op, CLB_POINTWISE_ZERO, n, columns, (const operand[]){{"out", out}}, 0);
 }
 
 clb_status clb_silu_forward(clb_op *op, int64_t n, int64_t columns, clb_rows a, clb_rows h) {

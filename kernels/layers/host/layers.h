@@ -37,6 +37,10 @@ clb_status clb_layer_add_training(clb_op *op);
 clb_status clb_gather_create(clb_context *ctx, clb_dtype type, clb_op **op);
 clb_status clb_gather_run(clb_op *op, int64_t n, int64_t columns, clb_rows table, clb_rows out);
 
+/* out[n][columns] = 0. */
+clb_status clb_zero_create(clb_context *ctx, clb_dtype type, clb_op **op);
+clb_status clb_zero_run(clb_op *op, int64_t n, int64_t columns, clb_rows out);
+
 /* h[n][columns] = factor silu(scale a[n][columns]), silu(x) = x / (1 + exp(-x)); h may be a (but
    backward needs a). backward: g_a[n][columns] = g_h factor scale silu'(scale a); g_a may be a or
    g_h. */
@@ -248,6 +252,8 @@ clb_status clb_species_linear_backward(clb_op *op, int64_t n, clb_rows species, 
    backward: g_x[n][1] of `type` = dE/dx = scale[species]. */
 clb_status clb_energy_create(clb_context *ctx, clb_dtype type, int64_t n_species,
                              const double *scale, const double *shift, clb_op **op);
+/* Others, [n_species] as before, for calls from now on. */
+clb_status clb_energy_set(clb_op *op, const double *scale, const double *shift);
 clb_status clb_energy_forward(clb_op *op, int64_t n, clb_rows species, clb_rows x, clb_rows e_atom,
                               clb_rows total);
 clb_status clb_energy_backward(clb_op *op, int64_t n, clb_rows species, clb_rows g_x);

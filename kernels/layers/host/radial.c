@@ -1,5 +1,6 @@
 /* kernels/layers/host/radial.c - lengths of edges and the radial basis: the calls. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "kernels/layers/host/layer_call.h"
 #include "kernels/layers/host/layers.h"

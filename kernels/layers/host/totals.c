@@ -130,21 +130,37 @@ static clb_status launch_totals(clb_call *c, clb_rows total) {
 
 /* ---- energies ---- */
 
+static clb_status check_energy(clb_context *ctx, int64_t n_species, const double *scale,
+                               const double *shift) {
+  return scale && shift && n_species >= 1 && n_species <= INT32_MAX
+             ? CLB_OK
+             : clb_fail(&ctx->error, CLB_ERROR_ARGUMENT,
+                        "energy: scale or shift is NULL, or n_species, %lld, is not 1 ... %d",
+                        (long long)n_species, INT32_MAX);
+}
+
 clb_status clb_energy_create(clb_context *ctx, clb_dtype type, int64_t n_species,
                              const double *scale, const double *shift, clb_op **op) {
   *op = NULL;
-  if (!scale || !shift || n_species < 1 || n_species > INT32_MAX)
-    return clb_fail(&ctx->error, CLB_ERROR_ARGUMENT,
-                    "energy: scale or shift is NULL, or n_species, %lld, is not 1 ... %d",
-                    (long long)n_species, INT32_MAX);
-  double *both = malloc(sizeof *both * 2 * (size_t)n_species);
-  clb_status s =
-      both ? create_totals(ctx, type, (clb_totals_problem){CLB_TOTAL_ENERGY, (int32_t)n_species},
-                           1 << PARTS | 1 << SUM | 1 << ENERGY_BACKWARD, op)
-           : clb_fail(&ctx->error, CLB_ERROR_MEMORY, "energy: no memory");
-  for (int64_t i = 0; i < 2 * n_species && !s; i++)
-    both[i] = i < n_species ? scale[i] : shift[i - n_species];
-  if (!s) s = clb_layer_upload(op, clb_sum_type(ctx), both, 2 * n_species, &(*op)->reals);
+  clb_status s = check_energy(ctx, n_species, scale, shift);
+  if (!s)
+    s = create_totals(ctx, type, (clb_totals_problem){CLB_TOTAL_ENERGY, (int32_t)n_species},
+                      1 << PARTS | 1 << SUM | 1 << ENERGY_BACKWARD, op);
+  if (!s && ctx->device->info.runs)
+    s = clb_device_alloc(ctx->device,
+                         (uint64_t)(2 * n_species * clb_dtype_bytes((int32_t)clb_sum_type(ctx))),
+                         &(*op)->reals);
+  if (!s) s = clb_energy_set(*op, scale, shift);
+  if (s && *op) clb_op_destroy(op);
+  return s;
+}
+
+clb_status clb_energy_set(clb_op *op, const double *scale, const double *shift) {
+  const int64_t n = op->problem.totals.n_species;
+  double *both = malloc(sizeof *both * 2 * (size_t)n);
+  if (!both) return clb_fail(&op->ctx->error, CLB_ERROR_MEMORY, "energy: no memory");
+  for (int64_t i = 0; i < n; i++) both[i] = scale[i], both[n + i] = shift[i];
+  const clb_status s = clb_layer_write(op, clb_sum_type(op->ctx), both, 2 * n, &op->reals);
   free(both);
   return s;
 }

@@ -1,0 +1,25 @@
+/* models/training/training.h - a loss's gradient by the weights of a network.
+
+   With c_g, f_i and B_g the loss's derivatives by energies, forces and stresses of volume V_g, and
+   u = -f, S = (B + B^T) / 2V:
+
+     dL/dw = d/dw [ sum c_g E_g + dE along (u, S) ]
+
+   After a step as in inference, vectors of edges get the tangents q = u_sender - u_receiver + S v;
+   a sweep over the layers makes the tangents of all arrays, with double backward passes whose other
+   results are added to adjoints; then a reverse sweep adds the backward passes of adjoints. */
+#ifndef CLB_MODELS_TRAINING_TRAINING_H
+#define CLB_MODELS_TRAINING_TRAINING_H
+
+#include "models/model_state.h"
+
+/* Whether a call is for a model that trains. */
+clb_status clb_training_check(const clb_model *m, const char *call);
+/* Creates what a network that trains needs besides what it computes with. */
+clb_status clb_training_create(clb_model *m);
+/* After a step with gradients: the loss's gradient by weights, gradient[n_weights], from its
+   derivatives by the energy of each atom, and tangents of vectors[n_edges][3]. */
+clb_status clb_training_sweep(clb_model *m, const double *by_energy, const double *tangents,
+                              double *gradient);
+
+#endif

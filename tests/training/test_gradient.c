@@ -1,0 +1,276 @@
+/* tests/training/test_gradient.c - the gradient of a loss by a model's parameters against central
+   differences of the loss, of every made model; the same gradient on other devices and in f32;
+   parameters that change; calls that are refused. */
+#include "tests/models/model_places.h"
+
+#include "models/training/training.h"
+
+enum { STRUCTURES = 3 };
+
+/* Three structures: a skewed cell with all labels, an open cluster without stress, and a cell
+   without forces. */
+typedef struct {
+  clb_model_atoms atoms[STRUCTURES];
+  clb_labels labels[STRUCTURES];
+  int32_t species[STRUCTURES][8];
+  double positions[STRUCTURES][24], energy[STRUCTURES], forces[STRUCTURES][24];
+  double stress[STRUCTURES][9], weight[STRUCTURES];
+} sample;
+
+static const double cell[9] = {4.1, 0.3, 0.1, 0, 4.4, -0.2, 0.2, 0, 4.2};
+
+static sample make_sample(int n_species) {
+  static const int count[STRUCTURES] = {5, 4, 3};
+  sample s = {0};
+  uint64_t seed = 11;
+  for (int g = 0; g < STRUCTURES; g++) {
+    for (int i = 0; i < count[g]; i++) {
+      s.species[g][i] = (i + g) % n_species;
+      for (int d = 0; d < 3; d++)
+        s.positions[g][3 * i + d] = 1.9 * (i >> d & 1) + 0.25 * test_random(&seed);
+      for (int d = 0; d < 3; d++) s.forces[g][3 * i + d] = test_random(&seed);
+    }
+    s.energy[g] = test_random(&seed);
+    s.weight[g] = 1 + 0.5 * g;
+    for (int k = 0; k < 9; k++) s.stress[g][k] = 0.01 * (k / 3 + k % 3);
+  }
+  return s;
+}
+
+/* Pointers within the sample, which stays where it is. */
+static void set_sample(sample *s) {
+  static const int count[STRUCTURES] = {5, 4, 3};
+  for (int g = 0; g < STRUCTURES; g++) {
+    const int periodic = g != 1;
+    s->atoms[g] = (clb_model_atoms){count[g],
+                                    s->species[g],
+                                    s->positions[g],
+                                    periodic ? cell : NULL,
+                                    {periodic, periodic, periodic}};
+    s->labels[g] = (clb_labels){&s->energy[g], g == 2 ? NULL : s->forces[g],
+                                periodic ? s->stress[g] : NULL, &s->weight[g]};
+  }
+}
+
+static const clb_loss losses[] = {
+    {.function = CLB_LOSS_MSE, .energy = 1, .forces = 3, .stress = 0.01, .stress_unit = 1602},
+    {.function = CLB_LOSS_HUBER, .delta = 0.4, .energy = 2, .forces = 1, .stress = 5},
+    {.function = CLB_LOSS_MAE, .energy = 1, .forces = 1, .stress = 5, .force_norm = 1}};
+enum { LOSSES = sizeof losses / sizeof *losses };
+
+static opened open_trained(const char *device, int which, clb_dtype type) {
+  return open_made(device, which,
+                   &(clb_model_options){.dtype = type, .knots = CLB_NO_KNOTS, .trains = 1});
+}
+
+static double *numbers_for(const opened *o, int64_t *n) {
+  clb_model_info info;
+  assert_int_equal(clb_model_describe(o->model, &info), CLB_OK);
+  *n = info.parameters;
+  double *x = malloc((size_t)*n * sizeof *x);
+  assert_non_null(x);
+  for (int64_t i = 0; i < *n; i++) x[i] = NAN;
+  return x;
+}
+
+static double find(opened *o, const sample *s, const clb_loss *loss, double *gradient) {
+  double value = NAN;
+  if (clb_model_gradient(o->model, STRUCTURES, s->atoms, s->labels, loss,
+                         &(clb_gradient_results){.loss = &value, .gradient = gradient}))
+    fail_msg("%s", clb_error(o->ctx));
+  return value;
+}
+
+static double loss_at(opened *o, const sample *s, const clb_loss *loss, const double *parameters) {
+  if (clb_model_set_parameters(o->model, parameters)) fail_msg("%s", clb_error(o->ctx));
+  return find(o, s, loss, NULL);
+}
+
+/* ---- central differences ---- */
+
+/* Of the loss along random numbers in one tensor, of fourth order. */
+static double slope_of(opened *o, const sample *s, const clb_loss *loss, const double *x, int64_t n,
+                       const clb_tensor_info *t, const double *along) {
+  static const double place[] = {-2, -1, 1, 2}, weight[] = {1, -8, 8, -1};
+  const double h = 1e-3;
+  double *moved = malloc((size_t)n * sizeof *moved), sum = 0;
+  assert_non_null(moved);
+  memcpy(moved, x, (size_t)n * sizeof *moved);
+  for (int k = 0; k < 4; k++) {
+    for (int64_t i = 0; i < t->count; i++)
+      moved[t->first + i] = x[t->first + i] + place[k] * h * along[i];
+    sum += weight[k] * loss_at(o, s, loss, moved);
+  }
+  free(moved);
+  return sum / (12 * h);
+}
+
+/* Not trained: agnesi_radii, zbl_*. */
+static bool is_trained(const char *name) {
+  return strcmp(name, "agnesi_radii") != 0 && strncmp(name, "zbl_", 4) != 0;
+}
+
+static void expect_slopes(opened *o, const sample *s, const clb_loss *loss) {
+  int64_t n;
+  double *g = numbers_for(o, &n), *x = numbers_for(o, &n), *along = numbers_for(o, &n), size = 0;
+  uint64_t seed = 3;
+  clb_tensor_info t;
+  int tensors = 0;
+  assert_int_equal(clb_model_parameters(o->model, x), CLB_OK);
+  assert_true(find(o, s, loss, g) > 0);
+  for (int64_t i = 0; i < n; i++) size += g[i] * g[i];
+  for (int64_t k = 0; !clb_model_tensor(o->model, k, &t); k++) {
+    double expected = 0;
+    if (!is_trained(t.name)) continue;
+    for (int64_t i = 0; i < t.count; i++) along[i] = test_random(&seed) / sqrt((double)t.count);
+    for (int64_t i = 0; i < t.count; i++) expected += g[t.first + i] * along[i];
+    const double slope = slope_of(o, s, loss, x, n, &t, along);
+    if (fabs(slope - expected) > 1e-7 * (fabs(slope) + 0.01 * sqrt(size)))
+      fail_msg("%s: %.12g, but by differences %.12g", t.name, expected, slope);
+    tensors++;
+  }
+  assert_true(tensors > 10);
+  loss_at(o, s, loss, x);
+  free(g);
+  free(x);
+  free(along);
+}
+
+static void test_differences(void **state) {
+  (void)state;
+  for (int i = 0; i < MADE_MODELS; i++) {
+    if (SANITIZED && i % 3) continue;
+    opened o = open_trained("cpu", i, CLB_F64);
+    sample s = make_sample(made_models[i].n_species);
+    set_sample(&s);
+    for (int k = 0; k < LOSSES; k++)
+      if (!i || k == i % LOSSES) expect_slopes(&o, &s, &losses[k]);
+    close_model(&o);
+  }
+}
+
+/* ---- devices ---- */
+
+static double *gradient_on(const char *device, int which, clb_dtype type, int64_t *n) {
+  opened o = open_trained(device, which, type);
+  sample s = make_sample(made_models[which].n_species);
+  set_sample(&s);
+  double *g = numbers_for(&o, n);
+  find(&o, &s, &losses[1], g);
+  close_model(&o);
+  return g;
+}
+
+/* The same, but for `most` of its size. */
+static void expect_equal_gradient(const char *device, int which, clb_dtype type, double most) {
+  int64_t n;
+  double *wanted = gradient_on("cpu", which, CLB_F64, &n),
+         *found = gradient_on(device, which, type, &n), size = 0, off = 0;
+  for (int64_t i = 0; i < n; i++) {
+    size += wanted[i] * wanted[i];
+    off += (found[i] - wanted[i]) * (found[i] - wanted[i]);
+  }
+  if (!(sqrt(off) <= most * sqrt(size)))
+    fail_msg("%s, model %d: off by %.2g of its size", device, which, sqrt(off / size));
+  free(wanted);
+  free(found);
+}
+
+static void test_f32(void **state) {
+  (void)state;
+  for (int i = 0; i < MADE_MODELS; i += 3) expect_equal_gradient("cpu", i, CLB_F32, 1e-4);
+}
+
+static void test_interpreter(void **state) {
+  (void)state;
+  expect_equal_gradient("cpu:interpreter", 1, CLB_F64, 1e-12);
+  expect_equal_gradient("cpu:interpreter", MADE_AGNESI, CLB_F64, 1e-12);
+}
+
+static void test_opencl(void **state) {
+  static const char *const devices[] = {"opencl:0:0", "opencl:1:0"};
+  (void)state;
+  for (int d = 0; d < (SANITIZED ? 1 : 2); d++) {
+    clb_context *ctx;
+    const bool there = !clb_context_create(devices[d], &ctx);
+    clb_context_destroy(&ctx);
+    if (!there) continue;
+    expect_equal_gradient(devices[d], d ? MADE_AGNESI : 1, CLB_F64, 1e-12);
+  }
+}
+
+/* ---- calls ---- */
+
+/* The same batch again gives the same bits, also after another one and other parameters. */
+static void test_again(void **state) {
+  (void)state;
+  opened o = open_trained("cpu", 2, CLB_F64);
+  sample s = make_sample(made_models[2].n_species), other = s;
+  int64_t n;
+  set_sample(&s);
+  for (int i = 0; i < 24; i++) other.positions[0][i] *= 1.05;
+  set_sample(&other);
+  double *first = numbers_for(&o, &n), *again = numbers_for(&o, &n), *x = numbers_for(&o, &n);
+  const double loss = find(&o, &s, &losses[0], first);
+  assert_int_equal(clb_model_parameters(o.model, x), CLB_OK);
+  x[0] += 0.1;
+  assert_true(loss_at(&o, &other, &losses[1], x) != loss);
+  x[0] -= 0.1;
+  assert_int_equal(clb_model_parameters(o.model, again), CLB_OK);
+  assert_true(again[0] != x[0]);
+  x[0] = again[0] - 0.1;
+  assert_int_equal(clb_model_set_parameters(o.model, x), CLB_OK);
+  find(&o, &s, &losses[0], again);
+  for (int64_t i = 0; i < n; i++)
+    assert_true(fabs(first[i] - again[i]) <= 1e-9 * (1 + fabs(first[i])));
+  find(&o, &s, &losses[0], x);
+  assert_memory_equal(x, again, (size_t)n * sizeof *x);
+  free(first);
+  free(again);
+  free(x);
+  close_model(&o);
+}
+
+static void expect_refusal(opened *o, clb_status s, const char *what) {
+  assert_int_equal(s, CLB_ERROR_ARGUMENT);
+  if (!strstr(clb_error(o->ctx), what)) fail_msg("'%s', not '%s'", clb_error(o->ctx), what);
+}
+
+static void test_refusals(void **state) {
+  (void)state;
+  opened o = open_trained("cpu", 1, CLB_F64), plain = open_made("cpu", 1, NULL);
+  sample s = make_sample(made_models[1].n_species);
+  set_sample(&s);
+  double loss, *x, nothing = 0;
+  int64_t n;
+  const clb_gradient_results r = {.loss = &loss};
+#define CALL(model, count) clb_model_gradient(model, count, s.atoms, s.labels, &losses[0], &r)
+  expect_refusal(&plain, CALL(plain.model, 3), "without `trains`");
+  expect_refusal(&plain, clb_model_parameters(plain.model, &nothing), "without `trains`");
+  expect_refusal(&plain, clb_model_set_parameters(plain.model, &nothing), "without `trains`");
+  expect_refusal(&o, CALL(o.model, 0), "there are no structures");
+  s.labels[1].stress = s.stress[1];
+  expect_refusal(&o, CALL(o.model, 3), "structure 1 has a stress, but no cell");
+  s.labels[1].stress = NULL;
+  s.species[2][1] = 7;
+  expect_refusal(&o, CALL(o.model, 3), "structure 2: species[1] is 7");
+  s.species[2][1] = 0;
+#undef CALL
+  x = numbers_for(&o, &n);
+  expect_refusal(&o, clb_model_set_parameters(o.model, x), "number 0 of tensor '");
+  free(x);
+  close_model(&plain);
+  clb_model *m;
+  assert_int_equal(clb_model_open(o.ctx, "none", &(clb_model_options){.trains = 1}, &m),
+                   CLB_ERROR_ARGUMENT);
+  assert_non_null(strstr(clb_error(o.ctx), "knots must be CLB_NO_KNOTS"));
+  close_model(&o);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_differences), cmocka_unit_test(test_f32),
+      cmocka_unit_test(test_interpreter), cmocka_unit_test(test_opencl),
+      cmocka_unit_test(test_again),       cmocka_unit_test(test_refusals)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
