@@ -65,7 +65,7 @@ static char *header_of(const model *m) {
   return text;
 }
 
-static bool write_model(FILE *f, const void *user) {
+static bool write_tensors(FILE *f, const void *user) {
   const model *m = user;
   char *header = header_of(m);
   const size_t n = strlen(header), padded = (n + 7) / 8 * 8;
@@ -79,7 +79,18 @@ static bool write_model(FILE *f, const void *user) {
   return good;
 }
 
-static void free_model(model *m) {
+model *model_new(const char *from, const char *format) {
+  model *m = allocate(1, sizeof *m);
+  m->from = from;
+  m->metadata = json_object();
+  put_string(m, format, "format");
+  put_string(m, "1", "format_version");
+  return m;
+}
+
+bool model_write(const char *to, const model *m) { return file_replace(to, write_tensors, m); }
+
+void model_free(model *m) {
   for (int i = 0; i < m->n; i++) free(m->tensors[i].data);
   json_decref(m->metadata);
   free(m);
@@ -87,16 +98,12 @@ static void free_model(model *m) {
 
 static model *read_model(const char *from, const model_choice *choice) {
   source_file in = {.path = from, .choice = *choice};
-  model *m = allocate(1, sizeof *m);
-  m->from = from;
-  m->metadata = json_object();
+  model *m = model_new(from, "clebsch model");
   read_source(&in);
   size_t i = 0;
   while (i < sizeof formats / sizeof *formats && !formats[i].is(&in)) i++;
   if (i == sizeof formats / sizeof *formats)
     fail_model(from, "neither a model of PyTorch (.pth, .model) nor a Nequix model (.nqx)");
-  put_string(m, "clebsch model", "format");
-  put_string(m, "1", "format_version");
   formats[i].convert(&in, m);
   if (choice->modality && !m->has_modalities)
     fail_model(from, "it has no modalities, so '%s' cannot be chosen", choice->modality);
@@ -135,22 +142,22 @@ static model *write_converted(const char *from, const model_choice *choice, cons
                               {"the model", to, FILE_WHOLE}};
   if (!outputs_ready(files, 2)) exit(EXIT_FAILED);
   model *m = read_model(from, choice);
-  if (!file_replace(to, write_model, m)) exit(EXIT_FAILED);
+  if (!model_write(to, m)) exit(EXIT_FAILED);
   return m;
 }
 
 void convert_file(const char *from, const model_choice *choice, const char *to) {
-  free_model(write_converted(from, choice, to));
+  model_free(write_converted(from, choice, to));
 }
 
 int convert_in_memory(const char *from, const model_choice *choice) {
   model *m = read_model(from, choice);
   const int fd = memfd_create("clebsch_model", MFD_CLOEXEC), again = fd < 0 ? -1 : dup(fd);
   FILE *f = again < 0 ? NULL : fdopen(again, "wb");
-  bool good = f && write_model(f, m);
+  bool good = f && write_tensors(f, m);
   if (f) good &= !fclose(f);
   if (!good) fail_model(from, "no memory for the converted model: %s", strerror(errno));
-  free_model(m);
+  model_free(m);
   return fd;
 }
 
@@ -200,6 +207,6 @@ int convert_main(int argc, char **argv) {
   parse_arguments(&argp, argc, argv, 0, &a);
   model *m = write_converted(a.in, &a.choice, a.out);
   tell(m, a.out);
-  free_model(m);
+  model_free(m);
   return EXIT_GOOD;
 }

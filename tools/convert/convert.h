@@ -59,6 +59,11 @@ typedef struct {
   model_tensor tensors[MAX_TENSORS];
 } model;
 
+/* Without tensors; from: of which file messages speak. */
+model *model_new(const char *from, const char *format);
+bool model_write(const char *to, const model *m); /* false, after a message */
+void model_free(model *m);
+
 /* A name of a format and its arguments, for a call that it is an argument of. */
 typedef struct {
   char text[NAME_BYTES];

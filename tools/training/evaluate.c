@@ -75,9 +75,7 @@ static bool evaluate_all(md_system *y, const evaluate_arguments *a, frame_file *
   for (int i = 0; i < a->n && good; i++) good = frames_compute(y, &files[i], &frames);
   e->seconds = seconds_now() - start;
   if (good && e->errors.all.unlabelled == e->errors.all.frames) {
-    warn("%s: no frame has labels, which are energy, forces, stress or virial, also with REF_ "
-         "before them",
-         a->structures[0]);
+    warn_without_labels(a->structures[0]);
     good = false;
   }
   for (int kind = 0; kind < LABELS && good; kind++)

@@ -3,6 +3,12 @@
 
 #include <math.h>
 
+void warn_without_labels(const char *path) {
+  warn("%s: no frame has labels, which are energy, forces, stress or virial, also with REF_ before "
+       "them",
+       path);
+}
+
 int64_t labels_known(const label_pairs *p) {
   int64_t known = 0;
   for (int64_t i = 0; i < p->n; i++) known += !isnan(p->known[i]);

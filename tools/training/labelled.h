@@ -19,6 +19,8 @@ typedef struct {
 } labelled_frame;
 /* *l is filled, and points into itself and the frame. */
 void label_frame_pairs(const md_system *frame, labelled_frame *l);
+/* Says that no frame of a file has labels, and what they are called. */
+void warn_without_labels(const char *path);
 /* How many numbers are known. */
 int64_t labels_known(const label_pairs *p);
 

@@ -1,0 +1,66 @@
+/* tools/training/labelled_batch.c - all frames of files with their labels, as the library takes
+   them. */
+#include "tools/training/labelled_batch.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "tools/energy/all_frames.h"
+
+static md_system *next_system(labelled_batch *b) {
+  if (b->n == b->room) {
+    b->room = 2 * b->room + 64;
+    b->systems = enlarge(b->systems, (size_t)b->room, sizeof *b->systems);
+  }
+  return &b->systems[b->n];
+}
+
+bool labelled_batch_read(labelled_batch *b, const md_system *y, const char *path,
+                         const structure_options *reading) {
+  frame_file file;
+  structure atoms;
+  char from[512];
+  int found = -1;
+  int64_t number = 0;
+  bool good = frames_open(&file, path, reading);
+  while (good && (found = frames_next(&file, &atoms)) == 1) {
+    md_system *system = next_system(b);
+    *system = *y;
+    snprintf(from, sizeof from, "%s, frame %lld", path, (long long)++number);
+    progress("reading %s", from);
+    good = md_system_set_atoms(system, &atoms, from);
+    system->from = path;
+    b->n_atoms += system->atoms.n;
+    b->n++;
+  }
+  progress(NULL);
+  frames_close(&file);
+  return good && !found;
+}
+
+bool labelled_batch_end(labelled_batch *b) {
+  bool labelled = false;
+  b->atoms = allocate((size_t)b->n, sizeof *b->atoms);
+  b->labels = allocate((size_t)b->n, sizeof *b->labels);
+  for (int64_t i = 0; i < b->n; i++) {
+    const md_system *s = &b->systems[i];
+    const structure_labels *l = s->atoms.labels;
+    labelled_frame frame;
+    label_frame_pairs(s, &frame);
+    b->atoms[i] = md_system_atoms(s, NULL);
+    b->labels[i] = (clb_labels){.energy = isnan(l->energy) ? NULL : &l->energy,
+                                .forces = l->forces,
+                                .stress = frame.of[LABEL_STRESS].n ? l->stress : NULL,
+                                .weight = &l->weight};
+    labelled |= b->labels[i].energy || b->labels[i].forces || b->labels[i].stress;
+  }
+  if (!labelled) warn_without_labels(b->systems[0].from);
+  return labelled;
+}
+
+void labelled_batch_free(labelled_batch *b) {
+  for (int64_t i = 0; i < b->n; i++) md_system_free_atoms(&b->systems[i]);
+  free(b->systems);
+  free(b->atoms);
+  free(b->labels);
+}

@@ -1,0 +1,22 @@
+/* tools/training/labelled_batch.h - all frames of files with their labels, as the library takes
+   them. */
+#ifndef CLB_TOOLS_TRAINING_LABELLED_BATCH_H
+#define CLB_TOOLS_TRAINING_LABELLED_BATCH_H
+
+#include "tools/training/labelled.h"
+
+typedef struct {
+  int64_t n, room, n_atoms;
+  md_system *systems;     /* [n]: atoms of the model, and their labels */
+  clb_model_atoms *atoms; /* [n], and so the labels: after labelled_batch_end */
+  clb_labels *labels;
+} labelled_batch;
+
+/* Adds all frames of a file; y: the model. false, after a message. */
+bool labelled_batch_read(labelled_batch *b, const md_system *y, const char *path,
+                         const structure_options *reading);
+/* After the last file. false, after a message: there are no labels. */
+bool labelled_batch_end(labelled_batch *b);
+void labelled_batch_free(labelled_batch *b);
+
+#endif
