@@ -14,6 +14,7 @@ import subprocess
 import sys
 
 DOCS = pathlib.Path(__file__).resolve().parent.parent / "docs"
+COMMANDS = DOCS.parent / "tools" / "cli" / "commands.def"
 PASSES = "forward", "backward", "double_backward", "triple_backward"
 TYPES = "f64", "f32", "f16", "bf16"
 # Subcommands with more than one --help text, and the first arguments of the others.
@@ -47,7 +48,11 @@ def page(command):
     if not listed:
         sys.exit("clebsch --help lists no commands")
     text, ops = HEAD + section("Its own help:", whole), None
-    for name in re.findall(r"^  (\w+)", listed[1], re.M):
+    names = re.findall(r"^  (\w+)", listed[1], re.M)
+    known = re.findall(r'^COMMAND\("(\w+)"', COMMANDS.read_text(), re.M)
+    if names != known:  # a summary is too long for its line
+        sys.exit(f"clebsch --help lists {', '.join(names)}, not {', '.join(known)}")
+    for name in names:
         own = help_of(command, name)
         text += section(f"## clebsch {name}", own)
         for more in MORE.get(name, []):

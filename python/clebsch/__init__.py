@@ -13,9 +13,11 @@ from .norm import RmsNorm, rms_norm
 from .optimizer import Optimizer, Progress
 from .ops import (Convolution, Graph, Paths, SphericalHarmonics, TensorProduct, convolution, paths,
                   spherical_harmonics, tensor_product)
+from .training import Gradient, Labels, Loss
 
-__all__ = ["Context", "Convolution", "Device", "Error", "Gate", "Graph", "Linear", "Model",
-           "Neighbours", "NormActivation", "Optimizer", "Paths", "Progress", "Results", "RmsNorm",
-           "SphericalHarmonics", "SymmetricContraction", "TensorProduct", "__version__", "convert",
-           "convolution", "devices", "gate", "linear", "norm_activation", "paths", "rms_norm",
-           "spherical_harmonics", "symmetric_contraction", "tensor_product"]
+__all__ = ["Context", "Convolution", "Device", "Error", "Gate", "Gradient", "Graph", "Labels",
+           "Linear", "Loss", "Model", "Neighbours", "NormActivation", "Optimizer", "Paths",
+           "Progress", "Results", "RmsNorm", "SphericalHarmonics", "SymmetricContraction",
+           "TensorProduct", "__version__", "convert", "convolution", "devices", "gate", "linear",
+           "norm_activation", "paths", "rms_norm", "spherical_harmonics", "symmetric_contraction",
+           "tensor_product"]

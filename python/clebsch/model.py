@@ -7,7 +7,7 @@ import hashlib
 import os
 import pathlib
 import tempfile
-from typing import Any, Iterable, List, NamedTuple, Optional, Sequence, Union
+from typing import (Any, Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Union)
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +16,7 @@ from . import _checks, _command
 from . import _structs as s
 from ._context import Context
 from ._library import Error
+from .training import Gradient, Labels, Loss, Tensors
 
 DTYPES = {"f64": s.F64, "f32": s.F32}
 FOREIGN = (".pth", ".model", ".nqx")  # what `clebsch convert` reads
@@ -97,7 +98,8 @@ class Model:
     moved by half of it; "auto": as is fastest for each structure.  atomics: gradients are added up
     faster, but the last digits of forces differ from call to call.  head, modality: as for convert.
     block_atoms: structures are computed in blocks of at most so many atoms, which takes less memory
-    and more time; 0: only those that would not fit."""
+    and more time; 0: only those that would not fit.  trains: gradient and set_tensors can be called;
+    knots are 0."""
 
     @_checks.exact_keywords
     def __init__(self, path: Path, device: Union[str, Context] = "",
@@ -105,9 +107,12 @@ class Model:
                  skin: Union[float, str] = 0.0,
                  atomics: bool = False, head: Optional[str] = None,
                  modality: Optional[str] = None, exact: bool = False,
-                 block_atoms: int = 0) -> None:
+                 block_atoms: int = 0, trains: bool = False) -> None:
         if _checks.flag("exact", exact) and (dtype, knots) != (None, None):
             raise ValueError("exact: it means dtype 'f64' and knots 0, so that neither is given")
+        if _checks.flag("trains", trains) and knots:
+            raise ValueError(f"trains: it needs knots 0, not {knots!r}: networks are trained")
+        knots = 0 if trains else knots
         self.path = file_name(path)
         self.dtype = dtype if dtype is not None else "f64" if exact else "f32"
         chosen = -1 if exact else 0 if knots is None else _checks.count("knots", knots) or -1
@@ -119,7 +124,8 @@ class Model:
         options = s.model_options(dtype=_checks.choice("dtype", self.dtype, DTYPES), knots=chosen,
                                   skin=s.AUTO_SKIN if chosen_skin else self.skin,
                                   atomics=int(self.atomics),
-                                  block_atoms=_checks.count("block_atoms", block_atoms))
+                                  block_atoms=_checks.count("block_atoms", block_atoms),
+                                  trains=int(trains))
         self.context = device if isinstance(device, Context) else Context(device)
         with tempfile.TemporaryDirectory() as folder:
             file = self.path
@@ -140,6 +146,7 @@ class Model:
         self.table_error, self.table_slope_error = info.table_error, info.table_slope_error
         self.symbols = [symbol.decode() for symbol in info.symbols[:info.n_species]]
         self.numbers = list(info.atomic_numbers[:info.n_species])
+        self._tensors = Tensors(self) if trains else None
         self._species = np.full(max(self.numbers) + 1, -1, np.int32)
         for number in self.numbers:
             self._species[number] = self.context._lib.clb_model_species(self._handle, number)
@@ -177,6 +184,13 @@ class Model:
 
         Small structures are computed together, which takes as long as one structure of as many
         atoms."""
+        given = self._structures(derivatives, structures)
+        atoms = (s.model_atoms * len(given))(*(one.atoms for one in given))
+        results = (s.model_results * len(given))(*(one.results for one in given))
+        self.context._call("model_compute_many", len(given), atoms, results, handle=self._handle)
+        return [one.found() for one in given]
+
+    def _structures(self, derivatives, structures):
         given = []
         for i, structure in enumerate(structures):
             if not 2 <= len(structure) <= 4:
@@ -186,10 +200,27 @@ class Model:
                 given.append(self._structure(derivatives, *structure))
             except (Error, TypeError, ValueError) as error:
                 raise type(error)(f"structure {i}: {error}") from None
-        atoms = (s.model_atoms * len(given))(*(one.atoms for one in given))
-        results = (s.model_results * len(given))(*(one.results for one in given))
-        self.context._call("model_compute_many", len(given), atoms, results, handle=self._handle)
-        return [one.found() for one in given]
+        return given
+
+    def _training(self):
+        if self._tensors is None:
+            raise Error(f"{self.path}: the model was opened without trains=True")
+        return self._tensors
+
+    @_checks.exact_keywords
+    def gradient(self, structures: Iterable[Sequence[Any]], labels: Sequence[Labels],
+                 loss: Loss = Loss()) -> Gradient:
+        """The loss of structures, as of compute_many, with labels, all of them in one batch, and its
+        gradient by each tensor of the model."""
+        return self._training().gradient(self._structures(False, structures), list(labels), loss)
+
+    def tensors(self) -> Dict[str, np.ndarray]:
+        """The numbers of a model that trains, by the names and shapes of its file."""
+        return self._training().read()
+
+    def set_tensors(self, tensors: Mapping[str, npt.ArrayLike]) -> None:
+        """Other numbers for some of them, from now on."""
+        self._training().write(tensors)
 
     @_checks.exact_keywords
     def hessian(self, numbers: npt.ArrayLike, positions: npt.ArrayLike,
