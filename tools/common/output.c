@@ -236,16 +236,22 @@ bool file_copy(FILE *to, const void *user) {
 /* ---- checksums ---- */
 
 /* FNV-1a, 64 bits. */
+uint64_t bytes_checksum(uint64_t h, const void *bytes, size_t n) {
+  const unsigned char *piece = bytes;
+  for (size_t i = 0; i < n; i++) h = (h ^ piece[i]) * 1099511628211u;
+  return h;
+}
+
 bool file_checksum(int fd, off_t from, off_t to, uint64_t *sum) {
   unsigned char piece[65536];
-  uint64_t h = 14695981039346656037u;
+  uint64_t h = CHECKSUM_START;
   while (from < to) {
     const off_t left = to - from;
     const ssize_t n =
         pread(fd, piece, left < (off_t)sizeof piece ? (size_t)left : sizeof piece, from);
     if (n < 0 && errno == EINTR) continue;
     if (n <= 0) return false;
-    for (ssize_t i = 0; i < n; i++) h = (h ^ piece[i]) * 1099511628211u;
+    h = bytes_checksum(h, piece, (size_t)n);
     from += n;
   }
   *sum = h;

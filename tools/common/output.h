@@ -31,6 +31,9 @@ bool file_copy(FILE *f, const void *from);
 /* Flushes a new file's folder to the disk; if this fails, a loss of power may lose the file. */
 void folder_flush(const char *path);
 
+/* A checksum that goes on from h. */
+#define CHECKSUM_START 14695981039346656037u
+uint64_t bytes_checksum(uint64_t h, const void *bytes, size_t n);
 /* Checksum of bytes [from, to) of a file: FNV-1a, in which a single changed byte is always
    detected. false: they cannot be read. */
 bool file_checksum(int fd, off_t from, off_t to, uint64_t *sum);

@@ -1,7 +1,6 @@
 /* tools/dynamics/md.c - `clebsch md`: molecular dynamics of the atoms in a file. */
 #include <inttypes.h>
 #include <math.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +14,7 @@
 #include "tools/dynamics/md_restart.h"
 #include "tools/dynamics/md_series.h"
 #include "tools/common/output.h"
+#include "tools/common/stopping.h"
 #include "tools/measure/timing.h"
 
 /* ---- a run ---- */
@@ -31,17 +31,6 @@ typedef struct {
   int64_t written;                         /* the step of the last record; -1: none */
   double told;                             /* when progress was last shown, seconds */
 } md_run;
-
-static volatile sig_atomic_t stopped; /* the signal that requested the end */
-
-static void stop(int signal_number) { stopped = signal_number; }
-
-/* Only once: a second signal kills. */
-static void heed_signals(void) {
-  const struct sigaction action = {.sa_handler = stop, .sa_flags = (int)SA_RESETHAND};
-  sigaction(SIGINT, &action, NULL);
-  sigaction(SIGTERM, &action, NULL);
-}
 
 /* ---- files ---- */
 
@@ -221,7 +210,7 @@ static bool go(md_run *r) {
   csv_head(r);
   if (a->from) r->written = r->state.step; /* by the previous run */
   if (!record(r, v)) return false;
-  while (r->effort.steps < a->steps && !stopped) {
+  while (r->effort.steps < a->steps && !stopping()) {
     const double before = seconds_now();
     if (!md_step(&r->system, &r->state, &a->motion)) return false;
     r->effort.seconds += seconds_now() - before;
@@ -246,14 +235,14 @@ int md_main(int argc, char **argv) {
   md_run r = {.a = &a, .system.without_e_atom = true, .written = -1};
   bool good = begin(&r);
   if (good) {
-    heed_signals();
+    stopping_begin();
     good = go(&r);
   }
   progress(NULL);
   good &= finish(&r);
   if (good) report_print(&r.system, &r.state, &a.motion, &r.series, &r.effort);
-  if (good && stopped) warn("stopped by a signal after step %lld", (long long)r.state.step);
+  if (good && stopping()) warn("stopped by a signal after step %lld", (long long)r.state.step);
   md_state_free(&r.state);
   md_system_close(&r.system);
-  return good && !stopped ? EXIT_GOOD : EXIT_FAILED;
+  return good && !stopping() ? EXIT_GOOD : EXIT_FAILED;
 }

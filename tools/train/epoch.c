@@ -1,0 +1,146 @@
+/* tools/train/epoch.c - batches of labelled structures: their loss, its gradient, and errors. */
+#include "tools/train/epoch.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/common/philox.h"
+
+/* ---- sums ---- */
+
+double sums_loss(const epoch_sums *s, const clb_loss *l) {
+  return (l->energy * s->terms[LABEL_ENERGY] + l->stress * s->terms[LABEL_STRESS]) / s->structures +
+         (s->atoms > 0 ? l->forces * s->terms[LABEL_FORCES] / s->atoms : 0);
+}
+
+static void sums_add(epoch_sums *s, const double terms[LABELS], int64_t structures, int64_t atoms) {
+  s->structures += (double)structures;
+  s->atoms += (double)atoms;
+  for (int k = 0; k < LABELS; k++)
+    s->terms[k] += terms[k] * (double)(k == LABEL_FORCES ? atoms : structures);
+}
+
+/* ---- order ---- */
+
+void epoch_order(int64_t n, uint64_t seed, int64_t epoch, int64_t *order) {
+  const uint32_t key[2] = {(uint32_t)seed, (uint32_t)(seed >> 32)};
+  for (int64_t i = 0; i < n; i++) order[i] = i;
+  for (int64_t i = n - 1; i > 0; i--) {
+    const uint32_t counter[4] = {(uint32_t)i, (uint32_t)((uint64_t)i >> 32), (uint32_t)epoch,
+                                 (uint32_t)((uint64_t)epoch >> 32)};
+    uint32_t word[4];
+    philox(counter, key, word);
+    const int64_t k = (int64_t)(((uint64_t)word[0] << 32 | word[1]) % (uint64_t)(i + 1)),
+                  last = order[i];
+    order[i] = order[k];
+    order[k] = last;
+  }
+}
+
+/* ---- a batch ---- */
+
+typedef struct {
+  clb_model_atoms *atoms; /* [n], and the next two */
+  clb_labels *labels;
+  double *energies, *stresses, *forces;
+  int64_t n_atoms;
+} batch_arrays;
+
+static batch_arrays arrays_of(const batch_work *b) {
+  const size_t n = (size_t)b->n;
+  batch_arrays x = {.atoms = allocate(n, sizeof *x.atoms),
+                    .labels = allocate(n, sizeof *x.labels),
+                    .energies = allocate(n, sizeof *x.energies),
+                    .stresses = allocate(n, 9 * sizeof *x.stresses)};
+  for (int64_t i = 0; i < b->n; i++) {
+    x.atoms[i] = b->from->atoms[b->which[i]];
+    x.labels[i] = b->from->labels[b->which[i]];
+    x.n_atoms += x.atoms[i].n;
+  }
+  x.forces = allocate((size_t)x.n_atoms + 1, 3 * sizeof *x.forces);
+  return x;
+}
+
+static void free_arrays(batch_arrays *x) {
+  free(x->atoms);
+  free(x->labels);
+  free(x->energies);
+  free(x->stresses);
+  free(x->forces);
+}
+
+static void add_errors(const batch_work *b, const batch_arrays *x, epoch_sums *sums) {
+  const double *forces = x->forces;
+  for (int64_t i = 0; i < b->n; i++) {
+    md_system *s = &b->from->systems[b->which[i]];
+    const size_t n = (size_t)s->atoms.n;
+    labelled_frame l;
+    s->energy = x->energies[i];
+    if (n) memcpy(s->forces, forces, 3 * n * sizeof *forces);
+    memcpy(s->stress, x->stresses + 9 * i, sizeof s->stress);
+    forces += 3 * n;
+    label_frame_pairs(s, &l);
+    for (int k = 0; k < LABELS; k++) label_error_add(&sums->errors[k], &l.of[k]);
+  }
+}
+
+/* Its number among those of its file. */
+static int64_t frame_number(const labelled_batch *from, int64_t i) {
+  int64_t first = i;
+  while (first && from->systems[first - 1].from == from->systems[i].from) first--;
+  return i - first + 1;
+}
+
+void batch_names(const batch_work *b, char *text, size_t size) {
+  enum { SHOWN = 16 };
+  size_t n = 0;
+  text[0] = 0;
+  for (int64_t i = 0; i < b->n && i < SHOWN && n < size; i++) {
+    const int64_t at = b->which[i];
+    n += (size_t)snprintf(text + n, size - n, "%s%s, frame %lld", i ? "; " : "",
+                          b->from->systems[at].from, (long long)frame_number(b->from, at));
+  }
+  if (b->n > SHOWN && n < size)
+    snprintf(text + n, size - n, "; and %lld more", (long long)(b->n - SHOWN));
+}
+
+static bool refused(const batch_work *b, clb_status status) {
+  if (status == CLB_ERROR_MEMORY)
+    warn("%s; a smaller --batch takes less memory%s", clb_error(b->y->ctx),
+         b->y->dtype == CLB_F64 ? ", and so does --dtype f32" : "");
+  else warn("%s", clb_error(b->y->ctx));
+  return false;
+}
+
+bool batch_compute(const batch_work *b, double *gradient, epoch_sums *sums) {
+  double loss, terms[LABELS];
+  char names[2048];
+  batch_arrays x = arrays_of(b);
+  const clb_gradient_results results = {&loss, terms, gradient, x.energies, x.forces, x.stresses};
+  const clb_status s = clb_model_gradient(b->y->model, b->n, x.atoms, x.labels, b->loss, &results);
+  if (!s && isfinite(loss)) {
+    sums_add(sums, terms, b->n, x.n_atoms);
+    add_errors(b, &x, sums);
+  }
+  free_arrays(&x);
+  if (s) return refused(b, s);
+  if (isfinite(loss)) return true;
+  batch_names(b, names, sizeof names);
+  warn("the loss is %g, of these frames: %s; a smaller --lr, or --clip, may help", loss, names);
+  return false;
+}
+
+bool epoch_evaluate(const md_system *y, const clb_loss *loss, const labelled_batch *from,
+                    int64_t together, epoch_sums *sums) {
+  int64_t *which = allocate((size_t)from->n, sizeof *which);
+  bool good = true;
+  for (int64_t i = 0; i < from->n; i++) which[i] = i;
+  for (int64_t i = 0; i < from->n && good; i += together) {
+    const int64_t left = from->n - i;
+    const batch_work b = {y, loss, from, which + i, left < together ? left : together};
+    good = batch_compute(&b, NULL, sums);
+  }
+  free(which);
+  return good;
+}

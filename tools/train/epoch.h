@@ -1,0 +1,37 @@
+/* tools/train/epoch.h - batches of labelled structures: their loss, its gradient, and errors. */
+#ifndef CLB_TOOLS_TRAIN_EPOCH_H
+#define CLB_TOOLS_TRAIN_EPOCH_H
+
+#include "tools/training/errors_of_labels.h"
+#include "tools/training/labelled_batch.h"
+
+/* Over batches. */
+typedef struct {
+  double structures, atoms;
+  double terms[LABELS]; /* times structures, atoms, structures */
+  label_error errors[LABELS];
+} epoch_sums;
+/* Of all structures, as if they were one batch. */
+double sums_loss(const epoch_sums *s, const clb_loss *loss);
+
+/* The order of n structures, a function of seed and epoch alone. */
+void epoch_order(int64_t n, uint64_t seed, int64_t epoch, int64_t *order);
+
+typedef struct {
+  const md_system *y;
+  const clb_loss *loss;
+  const labelled_batch *from;
+  const int64_t *which; /* [n]: structures of `from` */
+  int64_t n;
+} batch_work;
+/* Adds to *sums; gradient[parameters], or NULL. false, after a message: the loss is not finite, or
+   it cannot be computed. */
+bool batch_compute(const batch_work *b, double *gradient, epoch_sums *sums);
+/* Its structures, as FILE, frame N; of many the first ones. */
+void batch_names(const batch_work *b, char *text, size_t size);
+
+/* All structures in batches of at most `together`. */
+bool epoch_evaluate(const md_system *y, const clb_loss *loss, const labelled_batch *from,
+                    int64_t together, epoch_sums *sums);
+
+#endif

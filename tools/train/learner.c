@@ -1,0 +1,224 @@
+/* tools/train/learner.c - the parameters of a model, and the optimizer that changes them. */
+#include "tools/train/learner.h"
+
+#include <fnmatch.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/common/dtype.h"
+
+static bool done(const learner *l, clb_status status) {
+  if (status) warn("%s", clb_error(l->ctx));
+  return !status;
+}
+
+/* ---- which tensors are trained ---- */
+
+static const char *const never[] = {"agnesi_radii", "zbl_*"}, *const by_default[] = {
+                                                                  "bessel_frequencies",
+                                                                  "species_scale", "species_shift"};
+
+static bool among(const char *name, const char *const *patterns, int n) {
+  for (int i = 0; i < n; i++)
+    if (!fnmatch(patterns[i], name, 0)) return true;
+  return false;
+}
+
+static bool is_trained(const train_arguments *a, const char *name) {
+  if (among(name, never, 2) || among(name, a->freeze.names, a->freeze.n)) return false;
+  return !among(name, by_default, 3) || among(name, a->thaw.names, a->thaw.n);
+}
+
+/* Whether each pattern is of a tensor. */
+static bool patterns_hold(const learner *l, const name_list *patterns, const char *option) {
+  clb_tensor_info t;
+  for (int p = 0; p < patterns->n; p++) {
+    bool found = false;
+    for (int64_t i = 0; !clb_model_tensor(l->model, i, &t) && !found; i++)
+      found = !fnmatch(patterns->names[p], t.name, 0);
+    if (found) continue;
+    clb_model_tensor(l->model, 0, &t);
+    warn("%s '%s': the model has no tensor of that name; one is %s", option, patterns->names[p],
+         t.name);
+    return false;
+  }
+  return true;
+}
+
+static bool choose_tensors(learner *l, const train_arguments *a) {
+  clb_tensor_info t;
+  int64_t all = 0;
+  if (!patterns_hold(l, &a->freeze, "--freeze") || !patterns_hold(l, &a->thaw, "--thaw"))
+    return false;
+  while (!clb_model_tensor(l->model, all, &t)) all++;
+  l->tensor = allocate((size_t)all, sizeof *l->tensor);
+  for (int64_t i = 0; i < all; i++) {
+    clb_model_tensor(l->model, i, &t);
+    if (!t.count || !is_trained(a, t.name)) continue;
+    l->tensor[l->n_tensors++] = (learned_tensor){t, l->room};
+    l->n_trained += t.count;
+    l->room += (t.count + 3) / 4 * 4;
+  }
+  if (!l->n_tensors) warn("--freeze: all tensors of the model are frozen");
+  return l->n_tensors;
+}
+
+/* ---- numbers of the host and the device ---- */
+
+/* What is trained, from all parameters to a buffer. */
+static clb_status put(const learner *l, const double *from, clb_buffer *to) {
+  const size_t size = dtype_bytes(l->dtype);
+  for (int i = 0; i < l->n_tensors; i++) {
+    const learned_tensor *t = &l->tensor[i];
+    encode(l->dtype, from + t->info.first, (char *)l->staged + (size_t)t->place * size,
+           t->info.count);
+  }
+  return clb_buffer_write(to, 0, l->staged, (uint64_t)l->room * size);
+}
+
+static clb_status get(const learner *l, const clb_buffer *from, double *to) {
+  const size_t size = dtype_bytes(l->dtype);
+  const clb_status s = clb_buffer_read((clb_buffer *)from, 0, l->staged, (uint64_t)l->room * size);
+  for (int i = 0; i < l->n_tensors && !s; i++) {
+    const learned_tensor *t = &l->tensor[i];
+    decode(l->dtype, (char *)l->staged + (size_t)t->place * size, to + t->info.first,
+           t->info.count);
+  }
+  return s;
+}
+
+/* ---- the optimizer ---- */
+
+static void set_groups(learner *l, const train_arguments *a) {
+  const optimizer_choice *o = &a->optimizer;
+  l->n_groups = 1;
+  l->groups[0] = (clb_optimizer_group){.rule = o->rule,
+                                       .lr = a->schedule.lr,
+                                       .weight_decay = o->weight_decay,
+                                       .momentum = o->momentum,
+                                       .amsgrad = o->amsgrad,
+                                       .muon = CLB_MUON_OPTAX};
+  if (o->rule != CLB_MUON) return;
+  l->n_groups = 2;
+  l->groups[1] = (clb_optimizer_group){.rule = CLB_ADAM, .lr = a->schedule.lr, .nesterov = 1};
+}
+
+/* A tensor of two dimensions is a matrix, any other one a vector. */
+static void describe(const learner *l, clb_optimizer_tensor *to) {
+  for (int i = 0; i < l->n_tensors; i++) {
+    const learned_tensor *t = &l->tensor[i];
+    const bool matrix = t->info.rank == 2;
+    to[i] = (clb_optimizer_tensor){.rows = matrix ? t->info.shape[0] : t->info.count,
+                                   .columns = matrix ? t->info.shape[1] : 1,
+                                   .group = !matrix && l->n_groups == 2,
+                                   .parameters = {l->values, t->place},
+                                   .gradients = {l->gradients, t->place}};
+    if (l->averages) to[i].average = (clb_place){l->average, t->place};
+  }
+}
+
+static clb_status create(learner *l, const optimizer_choice *o) {
+  clb_optimizer_tensor *tensors = allocate((size_t)l->n_tensors, sizeof *tensors);
+  const clb_optimizer_desc desc = {.tensors = tensors,
+                                   .n_tensors = l->n_tensors,
+                                   .groups = l->groups,
+                                   .n_groups = l->n_groups,
+                                   .parameters = l->dtype,
+                                   .gradients = l->dtype,
+                                   .clip = o->clip > 0 ? CLB_CLIP_TORCH : CLB_CLIP_NONE,
+                                   .max_norm = o->clip,
+                                   .ema = o->ema > 0 ? CLB_EMA_WARM_UP : CLB_EMA_NONE,
+                                   .ema_decay = o->ema};
+  describe(l, tensors);
+  const clb_status s = clb_optimizer_create(l->ctx, &desc, &l->optimizer);
+  free(tensors);
+  return s;
+}
+
+bool learner_open(learner *l, const md_system *y, const train_arguments *a) {
+  const optimizer_choice *o = &a->optimizer;
+  const size_t size = dtype_bytes(y->dtype);
+  *l = (learner){.ctx = y->ctx, .model = y->model, .dtype = y->dtype, .n = y->info.parameters};
+  l->averages_of_rule = o->rule == CLB_SCHEDULE_FREE_ADAMW;
+  if (!choose_tensors(l, a)) return false;
+  l->parameters = allocate((size_t)l->n, sizeof *l->parameters);
+  if (l->averages_of_rule || o->ema > 0) l->averages = allocate((size_t)l->n, sizeof *l->averages);
+  l->staged = allocate((size_t)l->room, size);
+  set_groups(l, a);
+  clb_status s = clb_model_parameters(l->model, l->parameters);
+  if (!s) s = clb_buffer_create(l->ctx, (uint64_t)l->room * size, &l->values);
+  if (!s) s = clb_buffer_create(l->ctx, (uint64_t)l->room * size, &l->gradients);
+  if (!s && l->averages) s = clb_buffer_create(l->ctx, (uint64_t)l->room * size, &l->average);
+  if (!s) s = put(l, l->parameters, l->values);
+  if (!s && l->averages) s = put(l, l->parameters, l->average);
+  if (!s) s = create(l, o);
+  if (!s && l->averages) memcpy(l->averages, l->parameters, (size_t)l->n * sizeof *l->averages);
+  return done(l, s);
+}
+
+void learner_close(learner *l) {
+  clb_optimizer_destroy(&l->optimizer);
+  clb_buffer_destroy(&l->values);
+  clb_buffer_destroy(&l->gradients);
+  clb_buffer_destroy(&l->average);
+  free(l->parameters);
+  free(l->averages);
+  free(l->tensor);
+  free(l->staged);
+}
+
+/* ---- steps ---- */
+
+bool learner_use(const learner *l, const double *parameters) {
+  return done(l, clb_model_set_parameters(l->model, parameters));
+}
+
+bool learner_step(learner *l, const double *gradient, double lr) {
+  clb_status s = put(l, gradient, l->gradients);
+  for (int i = 0; i < l->n_groups && !s; i++) {
+    l->groups[i].lr = lr;
+    s = clb_optimizer_set_group(l->optimizer, i, &l->groups[i]);
+  }
+  if (!s) s = clb_optimizer_step(l->optimizer);
+  if (!s) s = get(l, l->values, l->parameters);
+  return done(l, s) && learner_use(l, l->parameters);
+}
+
+bool learner_average(learner *l) {
+  clb_status s = CLB_OK;
+  if (!l->averages) return true;
+  if (l->averages_of_rule) s = clb_optimizer_average(l->optimizer);
+  return done(l, s ? s : get(l, l->average, l->averages));
+}
+
+const double *learner_result(const learner *l) { return l->averages ? l->averages : l->parameters; }
+
+double learner_norm(const learner *l, const double *gradient) {
+  double square = 0;
+  for (int i = 0; i < l->n_tensors; i++) {
+    const clb_tensor_info *t = &l->tensor[i].info;
+    for (int64_t k = t->first; k < t->first + t->count; k++) square += gradient[k] * gradient[k];
+  }
+  return sqrt(square);
+}
+
+/* ---- what is saved ---- */
+
+bool learner_moments(const learner *l, void **moments, uint64_t *bytes) {
+  clb_status s = clb_optimizer_state_bytes(l->optimizer, bytes);
+  *moments = s ? NULL : allocate(*bytes + 1, 1);
+  if (!s) s = clb_optimizer_state_read(l->optimizer, *moments, *bytes);
+  return done(l, s);
+}
+
+bool learner_restore(learner *l, const double *parameters, const double *averages,
+                     const void *moments, uint64_t bytes) {
+  const size_t n = (size_t)l->n * sizeof *parameters;
+  memcpy(l->parameters, parameters, n);
+  if (l->averages) memcpy(l->averages, averages, n);
+  clb_status s = clb_optimizer_state_write(l->optimizer, moments, bytes);
+  if (!s) s = put(l, l->parameters, l->values);
+  if (!s && l->averages && !l->averages_of_rule) s = put(l, l->averages, l->average);
+  return done(l, s) && learner_use(l, l->parameters);
+}

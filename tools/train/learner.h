@@ -1,0 +1,50 @@
+/* tools/train/learner.h - the parameters of a model, and the optimizer that changes them. */
+#ifndef CLB_TOOLS_TRAIN_LEARNER_H
+#define CLB_TOOLS_TRAIN_LEARNER_H
+
+#include "tools/train/train_options.h"
+
+typedef struct {
+  clb_tensor_info info;
+  int64_t place; /* of its first number in the buffers */
+} learned_tensor;
+
+typedef struct {
+  clb_context *ctx;
+  clb_model *model;
+  clb_dtype dtype; /* of the buffers: parameters, gradients, averages */
+  int64_t n, n_trained;
+  double *parameters;     /* [n]: the model's */
+  double *averages;       /* [n]: with the averages of what is trained; NULL: there are none */
+  bool averages_of_rule;  /* they are schedule-free's */
+  learned_tensor *tensor; /* [n_tensors]: those that are trained */
+  int n_tensors;
+  int64_t room; /* numbers of a buffer */
+  void *staged; /* [room] */
+  clb_buffer *values, *gradients, *average;
+  clb_optimizer *optimizer;
+  clb_optimizer_group groups[2];
+  int n_groups;
+} learner;
+
+/* The following print a message when they return false. *l must be zeroed, and learner_close must
+   be called even on failure. */
+bool learner_open(learner *l, const md_system *y, const train_arguments *a);
+void learner_close(learner *l);
+/* One step; the model has the new parameters then. */
+bool learner_step(learner *l, const double *gradient, double lr);
+/* Reads the averages. */
+bool learner_average(learner *l);
+/* What is validated and written: averages, or parameters. */
+const double *learner_result(const learner *l);
+/* Parameters of the model, for calls from now on. */
+bool learner_use(const learner *l, const double *parameters);
+/* The norm of a gradient by what is trained; not finite: a number is not. */
+double learner_norm(const learner *l, const double *gradient);
+
+/* The optimizer's state; and all that was saved: parameters and averages are copied. */
+bool learner_moments(const learner *l, void **moments, uint64_t *bytes); /* the caller frees them */
+bool learner_restore(learner *l, const double *parameters, const double *averages,
+                     const void *moments, uint64_t bytes);
+
+#endif

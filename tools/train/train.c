@@ -1,0 +1,267 @@
+/* tools/train/train.c - `clebsch train`: fine-tunes a model on labelled structures. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "tools/common/output.h"
+#include "tools/common/stopping.h"
+#include "tools/measure/timing.h"
+#include "tools/train/model_bytes.h"
+#include "tools/train/train_report.h"
+
+typedef struct {
+  const train_arguments *a;
+  md_system system;
+  model_bytes file;
+  learner learner;
+  labelled_batch sets[SETS];
+  train_state state;
+  epoch_sums sums; /* of this epoch */
+  int64_t *order;  /* [frames to train on]: of this epoch */
+  double *gradient;
+  double start, told; /* seconds */
+  double first;       /* the step at which this run started */
+} train_run;
+
+static train_story story_of(const train_run *r) {
+  return (train_story){r->a, &r->system, &r->learner, r->sets, &r->state, seconds_now() - r->start};
+}
+
+static int64_t steps_an_epoch(const train_run *r) {
+  return (r->sets[TRAINED].n + r->a->batch - 1) / r->a->batch;
+}
+
+/* ---- start ---- */
+
+static bool name_files(const train_arguments *a) {
+  const bool again = a->from && a->restart && same_file(a->from, a->restart);
+  const int inputs = 1 + a->train.n + a->valid.n;
+  named_file *all = allocate((size_t)inputs + 5, sizeof *all), *at = all;
+  struct stat about;
+  *at++ = (named_file){"the model (--model)", a->choice.model, FILE_INPUT};
+  for (int i = 0; i < a->train.n; i++)
+    *at++ = (named_file){"structures (--train)", a->train.names[i], FILE_INPUT};
+  for (int i = 0; i < a->valid.n; i++)
+    *at++ = (named_file){"structures (--valid)", a->valid.names[i], FILE_INPUT};
+  *at++ =
+      (named_file){"the restart to go on from (--continue)", again ? NULL : a->from, FILE_INPUT};
+  *at++ = (named_file){"the new model (--out)", a->out, FILE_WHOLE};
+  *at++ = (named_file){"the restart (--restart)", a->restart, FILE_WHOLE};
+  *at++ = (named_file){"the table (--csv)", a->csv, FILE_WHOLE};
+  *at++ = (named_file){"the picture (--plot)", a->plot, FILE_WHOLE};
+  const bool good = outputs_ready(all, inputs + 5);
+  free(all);
+  if (!good || !a->restart || again || stat(a->restart, &about) || !about.st_size) return good;
+  warn("%s: the file exists: name another, or --continue goes on from it", a->restart);
+  return false;
+}
+
+static bool read_set(train_run *r, int set, const name_list *files) {
+  labelled_batch *b = &r->sets[set];
+  bool good = true;
+  for (int i = 0; i < files->n && good; i++)
+    good = labelled_batch_read(b, &r->system, files->names[i], &r->a->choice.reading);
+  return good && (!files->n || labelled_batch_end(b));
+}
+
+/* Whether the restart is of a run like this one. */
+static bool same_run(const train_run *r) {
+  const train_numbers *at = &r->state.at;
+  if ((int64_t)at->frames[TRAINED] != r->sets[TRAINED].n ||
+      (int64_t)at->frames[VALIDATED] != r->sets[VALIDATED].n)
+    warn("%s: it is of a run with %.0f frames in --train and %.0f in --valid; these are %lld and "
+         "%lld",
+         r->a->from, at->frames[TRAINED], at->frames[VALIDATED], (long long)r->sets[TRAINED].n,
+         (long long)r->sets[VALIDATED].n);
+  else if ((int64_t)at->size != r->a->batch)
+    warn("%s: it is of a run with --batch %.0f", r->a->from, at->size);
+  else return true;
+  return false;
+}
+
+static bool begin_state(train_run *r) {
+  const train_arguments *a = r->a;
+  train_state *s = &r->state;
+  s->best = allocate((size_t)r->learner.n, sizeof *s->best);
+  if (!a->from) {
+    s->at = (train_numbers){.seed = (double)a->seed,
+                            .size = (double)a->batch,
+                            .frames = {(double)r->sets[TRAINED].n, (double)r->sets[VALIDATED].n},
+                            .best = INFINITY,
+                            .plateau = {INFINITY, 1, 0}};
+    return true;
+  }
+  if (!train_restart_read(a->from, r->file.sum, s, &r->learner) || !same_run(r)) return false;
+  sums_unpack(s->at.sums, &r->sums);
+  r->first = s->at.step;
+  return true;
+}
+
+static bool begin(train_run *r) {
+  const train_arguments *a = r->a;
+  if (!name_files(a) || !model_bytes_read(&r->file, a->choice.model) ||
+      !md_system_open(&r->system, &a->choice) || !read_set(r, TRAINED, &a->train) ||
+      !read_set(r, VALIDATED, &a->valid) || !learner_open(&r->learner, &r->system, a))
+    return false;
+  r->order = allocate((size_t)r->sets[TRAINED].n, sizeof *r->order);
+  r->gradient = allocate((size_t)r->learner.n, sizeof *r->gradient);
+  return begin_state(r);
+}
+
+/* ---- files during the run ---- */
+
+static bool write_restart(train_run *r) {
+  if (!r->a->restart) return true;
+  sums_pack(&r->sums, r->state.at.sums);
+  return learner_average(&r->learner) &&
+         train_restart_write(r->a->restart, r->file.sum, &r->state, &r->learner);
+}
+
+static bool write_best(train_run *r) {
+  for (int i = 0; i < r->learner.n_tensors; i++) {
+    const clb_tensor_info *t = &r->learner.tensor[i].info;
+    model_bytes_set(&r->file, t, r->state.best + t->first);
+  }
+  return model_bytes_write(&r->file, r->a->out);
+}
+
+/* ---- steps ---- */
+
+static double rate_now(const train_run *r) {
+  const train_numbers *at = &r->state.at;
+  const lr_plateau p = {at->plateau[0], at->plateau[1], (int64_t)at->plateau[2]};
+  return schedule_rate(&r->a->schedule, &p, (int64_t)at->step, r->a->epochs * steps_an_epoch(r),
+                       r->state.n);
+}
+
+static void tell(train_run *r) {
+  const train_numbers *at = &r->state.at;
+  const double now = seconds_now(), all = (double)(r->a->epochs * steps_an_epoch(r));
+  if (now - r->told < 0.2) return;
+  r->told = now;
+  const double left = (now - r->start) * (all - at->step) / (at->step - r->first);
+  progress("epoch %lld of %lld, step %.0f of %lld: loss %.6g, %.3g %s left",
+           (long long)r->state.n + 1, (long long)r->a->epochs, at->batch,
+           (long long)steps_an_epoch(r), sums_loss(&r->sums, &r->a->loss.loss),
+           left < 120    ? left
+           : left < 7200 ? left / 60
+                         : left / 3600,
+           left < 120    ? "s"
+           : left < 7200 ? "minutes"
+                         : "hours");
+}
+
+static bool step(train_run *r) {
+  train_numbers *at = &r->state.at;
+  const int64_t done = (int64_t)at->batch * r->a->batch, left = r->sets[TRAINED].n - done;
+  const batch_work b = {&r->system, &r->a->loss.loss, &r->sets[TRAINED], r->order + done,
+                        left < r->a->batch ? left : r->a->batch};
+  char names[2048];
+  if (!batch_compute(&b, r->gradient, &r->sums)) return false;
+  const double norm = learner_norm(&r->learner, r->gradient);
+  if (!isfinite(norm)) {
+    batch_names(&b, names, sizeof names);
+    warn("the gradient is not finite, of these frames: %s", names);
+    return false;
+  }
+  if (!learner_step(&r->learner, r->gradient, rate_now(r))) return false;
+  at->norms += norm;
+  at->batch++;
+  at->step++;
+  tell(r);
+  return true;
+}
+
+/* ---- epochs ---- */
+
+static void record_set(epoch_record *record, int set, const epoch_sums *s, const clb_loss *loss) {
+  record->loss[set] = s->structures > 0 ? sums_loss(s, loss) : NAN;
+  for (int k = 0; k < LABELS; k++) record->mae[set][k] = label_error_mean(&s->errors[k]);
+}
+
+static bool validate(train_run *r, epoch_sums *sums) {
+  const train_arguments *a = r->a;
+  const learner *l = &r->learner;
+  if (!learner_average(&r->learner)) return false;
+  if (!a->valid.n) return true;
+  return learner_use(l, learner_result(l)) &&
+         epoch_evaluate(&r->system, &a->loss.loss, &r->sets[VALIDATED], a->batch, sums) &&
+         learner_use(l, l->parameters);
+}
+
+static bool end_epoch(train_run *r) {
+  train_numbers *at = &r->state.at;
+  const clb_loss *loss = &r->a->loss.loss;
+  epoch_sums valid = {0};
+  epoch_record record = {.norm = at->norms / at->batch};
+  at->step--; /* the last one */
+  record.lr = rate_now(r);
+  at->step++;
+  if (!validate(r, &valid)) return false;
+  record_set(&record, TRAINED, &r->sums, loss);
+  record_set(&record, VALIDATED, &valid, loss);
+  const double by = record.loss[r->a->valid.n ? VALIDATED : TRAINED];
+  lr_plateau p = {at->plateau[0], at->plateau[1], (int64_t)at->plateau[2]};
+  plateau_see(&r->a->schedule, &p, by);
+  at->plateau[0] = p.best, at->plateau[1] = p.factor, at->plateau[2] = (double)p.bad;
+  record.best = by < at->best;
+  state_add(&r->state, &record);
+  at->batch = at->norms = 0;
+  r->sums = (epoch_sums){0};
+  if (!(record.best > 0)) return true;
+  at->best = by;
+  at->best_epoch = (double)r->state.n;
+  memcpy(r->state.best, learner_result(&r->learner), (size_t)r->learner.n * sizeof(double));
+  return write_best(r);
+}
+
+static bool run_epoch(train_run *r) {
+  epoch_order(r->sets[TRAINED].n, (uint64_t)r->state.at.seed, r->state.n, r->order);
+  while ((int64_t)r->state.at.batch < steps_an_epoch(r) && !stopping())
+    if (!step(r)) return false;
+  if ((int64_t)r->state.at.batch < steps_an_epoch(r)) return write_restart(r);
+  if (!end_epoch(r) || !write_restart(r)) return false;
+  const train_story story = story_of(r);
+  if (!r->a->json) report_epoch(&story);
+  return report_files(&story);
+}
+
+static bool go(train_run *r) {
+  const train_story story = story_of(r);
+  bool good = true;
+  if (!r->a->json) report_head(&story);
+  if (isfinite(r->state.at.best)) good = write_best(r);
+  while (good && r->state.n < r->a->epochs && !stopping()) good = run_epoch(r);
+  progress(NULL);
+  return good;
+}
+
+static void finish(const train_run *r) {
+  const train_story story = story_of(r);
+  if (r->a->json) report_json(&story);
+  else report_end(&story);
+}
+
+int train_main(int argc, char **argv) {
+  train_arguments a;
+  train_options(argc, argv, &a);
+  train_run r = {.a = &a};
+  bool good = begin(&r);
+  r.start = seconds_now();
+  if (good) stopping_begin();
+  good = good && go(&r);
+  if (good) finish(&r);
+  if (good && stopping())
+    warn("stopped by a signal after step %.0f, in epoch %lld", r.state.at.step,
+         (long long)r.state.n + 1);
+  learner_close(&r.learner);
+  state_free(&r.state);
+  for (int set = 0; set < SETS; set++) labelled_batch_free(&r.sets[set]);
+  md_system_close(&r.system);
+  model_bytes_free(&r.file);
+  free(r.order);
+  free(r.gradient);
+  train_options_free(&a);
+  return good && !stopping() ? EXIT_GOOD : EXIT_FAILED;
+}

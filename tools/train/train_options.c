@@ -1,0 +1,210 @@
+/* tools/train/train_options.c - the options of `clebsch train`. */
+#include "tools/train/train_options.h"
+
+#include <stdlib.h>
+
+enum {
+  TRAIN = 256,
+  VALID,
+  OPTIMIZER,
+  LR,
+  WEIGHT_DECAY,
+  MOMENTUM,
+  AMSGRAD,
+  CLIP,
+  EMA,
+  SCHEDULE,
+  LR_END,
+  DECAY,
+  PATIENCE,
+  WARM_UP,
+  BATCH,
+  SEED,
+  FREEZE,
+  THAW,
+  RESTART,
+  CONTINUE
+};
+
+const char *const rule_names[6] = {"sgd", "adam", "adamw", "schedule-free", "muon", "soap"};
+
+static const struct argp_option options[] = {
+    {"train", TRAIN, "FILE", 0,
+     "Labelled structures to train on: all frames of extended XYZ; more files may follow", 1},
+    {"valid", VALID, "FILE", 0,
+     "Labelled structures by which the best epoch is chosen; more files may follow", 1},
+    {"out", 'o', "FILE", 0, "The new model, of the best epoch so far; written whenever it improves",
+     1},
+    {"epochs", 'e', "N", 0, "How often every structure is seen", 1},
+    {"batch", BATCH, "N", 0, "Structures of a step (default: 8)", 1},
+    {"seed", SEED, "N", 0, "Seed of the order of structures (default: 1)", 1},
+    {"freeze", FREEZE, "PATTERN", 0,
+     "Tensors that stay as they are, by their names in the model file, with wildcards as in the "
+     "shell: 'layers.0.*'; may be repeated",
+     1},
+    {"thaw", THAW, "PATTERN", 0,
+     "Train these, too: bessel_frequencies, species_scale and species_shift are frozen by default",
+     1},
+    {"optimizer", OPTIMIZER, "NAME", 0, "sgd, adam, adamw (default), schedule-free, muon or soap",
+     2},
+    {"lr", LR, "X", 0, "Learning rate", 2},
+    {"weight-decay", WEIGHT_DECAY, "X", 0, "Weight decay (default: 0)", 2},
+    {"momentum", MOMENTUM, "X", 0, "Momentum of sgd (default: 0.9) and muon (0.95)", 2},
+    {"amsgrad", AMSGRAD, NULL, 0, "AMSGrad, of adam and adamw", 2},
+    {"clip", CLIP, "X", 0, "Shorten gradients whose norm is above X", 2},
+    {"ema", EMA, "DECAY", 0,
+     "A moving average of the parameters, such as 0.99 or 0.999, is validated and written", 2},
+    {"schedule", SCHEDULE, "NAME", 0,
+     "Learning rate: constant (default); cosine, to --lr-end at the last step; exponential, times "
+     "--decay after each epoch; plateau, times --decay after more than --patience epochs without a "
+     "lower loss",
+     2},
+    {"lr-end", LR_END, "X", 0, "The schedule falls no lower (default: 0)", 2},
+    {"decay", DECAY, "X", 0, "Factor of the schedule (default: 0.99, at plateaus 0.8)", 2},
+    {"patience", PATIENCE, "N", 0, "Epochs of a plateau (default: 50)", 2},
+    {"warm-up", WARM_UP, "N", 0, "The learning rate grows to its value in N steps", 2},
+    {"restart", RESTART, "FILE", 0, "After each epoch, write all that a later run needs to go on",
+     3},
+    {"continue", CONTINUE, "FILE", 0,
+     "Go on from such a file, with the same model, structures and options", 3},
+    {"csv", 'c', "FILE", 0, "Write a line for each epoch", 3},
+    {"plot", 'p', "FILE", 0, "Write the curves of loss and errors as SVG", 3},
+    {"json", 'j', NULL, 0, "Print one JSON object, nothing else", 3},
+    {0}};
+
+static void check(train_arguments *a, const struct argp_state *state) {
+  const optimizer_choice *o = &a->optimizer;
+  const lr_schedule *s = &a->schedule;
+  const bool adam = o->rule == CLB_ADAM || o->rule == CLB_ADAMW,
+             falls = s->kind == LR_EXPONENTIAL || s->kind == LR_PLATEAU;
+  if (!a->train.n) argp_error(state, "--train is missing");
+  if (!a->out) argp_error(state, "--out is missing");
+  if (a->epochs < 0) argp_error(state, "--epochs is missing");
+  if (!(s->lr > 0)) argp_error(state, "--lr is missing");
+  if (o->amsgrad && !adam) argp_error(state, "--amsgrad is of --optimizer adam and adamw");
+  if (o->momentum > 0 && o->rule != CLB_SGD && o->rule != CLB_MUON)
+    argp_error(state, "--momentum is of --optimizer sgd and muon");
+  if (o->ema > 0 && o->rule == CLB_SCHEDULE_FREE_ADAMW)
+    argp_error(state, "--optimizer schedule-free has an average of its own, without --ema");
+  if (s->decay > 0 && !falls) argp_error(state, "--decay is of --schedule exponential and plateau");
+  if (s->patience >= 0 && s->kind != LR_PLATEAU)
+    argp_error(state, "--patience is of --schedule plateau");
+  if (s->end > 0 && s->kind == LR_CONSTANT)
+    argp_error(state, "--lr-end is of a --schedule that falls");
+  if (s->end > s->lr) argp_error(state, "--lr-end is above --lr");
+  if (a->from && a->seeded) argp_error(state, "--seed: the seed is that of --continue");
+  if (a->choice.options.knots > 0)
+    argp_error(state, "--knots is 0 here: radial networks are trained, not splines");
+  if (!(s->decay > 0)) a->schedule.decay = s->kind == LR_PLATEAU ? 0.8 : 0.99;
+  if (s->patience < 0) a->schedule.patience = 50;
+  if (!(o->momentum > 0) && o->rule == CLB_SGD) a->optimizer.momentum = 0.9;
+}
+
+static void add_name(name_list *l, char *name) { l->names[l->n++] = name; }
+
+static error_t parse_rest(int key, char *arg, struct argp_state *state) {
+  train_arguments *a = state->input;
+  lr_schedule *s = &a->schedule;
+  switch (key) {
+    case LR: s->lr = real_number(state, "--lr", arg, 1e-30, 1e6); return 0;
+    case LR_END: s->end = real_number(state, "--lr-end", arg, 0, 1e6); return 0;
+    case DECAY: s->decay = real_number(state, "--decay", arg, 1e-6, 1); return 0;
+    case PATIENCE: s->patience = whole_number(state, "--patience", arg, 0, INT32_MAX); return 0;
+    case WARM_UP: s->warm_up = whole_number(state, "--warm-up", arg, 0, INT32_MAX); return 0;
+    case SCHEDULE:
+      s->kind = (lr_kind)name_among(state, "--schedule", arg, lr_names, LR_SCHEDULES);
+      return 0;
+    case RESTART: a->restart = arg; return 0;
+    case CONTINUE: a->from = arg; return 0;
+    case 'c': a->csv = arg; return 0;
+    case 'p': a->plot = arg; return 0;
+    case 'j': a->json = true; return 0;
+    case ARGP_KEY_INIT:
+      state->child_inputs[0] = &a->choice;
+      state->child_inputs[1] = &a->loss;
+      return 0;
+    case ARGP_KEY_ARG:
+      if (!a->reading) argp_error(state, "'%s' is neither behind --train nor behind --valid", arg);
+      add_name(a->reading, arg);
+      return 0;
+    case ARGP_KEY_END: check(a, state); return 0;
+    default: return ARGP_ERR_UNKNOWN;
+  }
+}
+
+static error_t parse(int key, char *arg, struct argp_state *state) {
+  train_arguments *a = state->input;
+  optimizer_choice *o = &a->optimizer;
+  switch (key) {
+    case TRAIN: add_name(a->reading = &a->train, arg); return 0;
+    case VALID: add_name(a->reading = &a->valid, arg); return 0;
+    case FREEZE: add_name(&a->freeze, arg); return 0;
+    case THAW: add_name(&a->thaw, arg); return 0;
+    case 'o': a->out = arg; return 0;
+    case 'e': a->epochs = whole_number(state, "--epochs", arg, 1, INT32_MAX); return 0;
+    case BATCH: a->batch = whole_number(state, "--batch", arg, 1, INT32_MAX); return 0;
+    case SEED:
+      a->seed = (uint64_t)whole_number(state, "--seed", arg, 0, (int64_t)1 << 53);
+      a->seeded = true;
+      return 0;
+    case OPTIMIZER:
+      o->rule = (clb_rule)name_among(state, "--optimizer", arg, rule_names, 6);
+      return 0;
+    case WEIGHT_DECAY:
+      o->weight_decay = real_number(state, "--weight-decay", arg, 0, 1e6);
+      return 0;
+    case MOMENTUM: o->momentum = real_number(state, "--momentum", arg, 1e-6, 1); return 0;
+    case AMSGRAD: o->amsgrad = true; return 0;
+    case CLIP: o->clip = real_number(state, "--clip", arg, 1e-30, 1e30); return 0;
+    case EMA: o->ema = real_number(state, "--ema", arg, 1e-6, 1 - 1e-9); return 0;
+    default: return parse_rest(key, arg, state);
+  }
+}
+
+static const struct argp_child children[] = {
+    {&md_model_argp, 0, NULL, 0}, {&loss_argp, 0, "The loss:", 0}, {0}};
+static const struct argp argp = {
+    .options = options,
+    .parser = parse,
+    .children = children,
+    .args_doc =
+        "--model FILE --train FILE [FILE...] [--valid FILE [FILE...]] --epochs N --lr X --out FILE",
+    .doc =
+        "Fine-tunes a model, an output of `clebsch convert`, on labelled structures.\v"
+        "Labels are energy, forces, stress or virial of the frames, also with REF_ before them, in "
+        "eV and Angstrom; `clebsch gradient --help` has the loss. After each epoch a line tells "
+        "the loss and the mean absolute errors: of energies per atom in meV, of forces in meV/A, "
+        "of "
+        "stresses in meV/A^3. Those of --train are means over the steps of the epoch, those of "
+        "--valid are of its end, with the moving average where there is one. An epoch that is the "
+        "best so far, by the loss of --valid or else of --train, has a star, and is what --out "
+        "contains: the model file with other numbers, in the same types. agnesi_radii and zbl_* "
+        "are "
+        "never trained. muon is of tensors with two dimensions, the others have adam without "
+        "decay. "
+        "Ctrl-C (SIGINT, or SIGTERM) ends a run after the current step, with --restart complete "
+        "and "
+        "exit status 1; a second one kills. A run that goes on from there takes the same steps as "
+        "one that was never interrupted, bit for bit, if device and options are the same. A loss "
+        "or gradient that is not finite ends a run with the names of the frames; --out and "
+        "--restart are then of before."};
+
+void train_options(int argc, char **argv, train_arguments *a) {
+  const size_t room = (size_t)argc + 1;
+  *a = (train_arguments){.batch = 8,
+                         .epochs = -1,
+                         .seed = 1,
+                         .optimizer.rule = CLB_ADAMW,
+                         .schedule = {.patience = -1},
+                         .choice = {.reading.labels = true}};
+  name_list *const all[] = {&a->train, &a->valid, &a->freeze, &a->thaw};
+  for (int i = 0; i < 4; i++) all[i]->names = allocate(room, sizeof(char *));
+  parse_arguments(&argp, argc, argv, ARGP_IN_ORDER, a);
+  a->choice.options.knots = CLB_NO_KNOTS;
+  a->choice.options.trains = 1;
+}
+
+void train_options_free(train_arguments *a) {
+  name_list *const all[] = {&a->train, &a->valid, &a->freeze, &a->thaw};
+  for (int i = 0; i < 4; i++) free(all[i]->names);
+}

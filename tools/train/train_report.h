@@ -1,0 +1,24 @@
+/* tools/train/train_report.h - what `clebsch train` prints, and its csv and picture. */
+#ifndef CLB_TOOLS_TRAIN_TRAIN_REPORT_H
+#define CLB_TOOLS_TRAIN_TRAIN_REPORT_H
+
+#include "tools/train/train_restart.h"
+
+typedef struct {
+  const train_arguments *a;
+  const md_system *y;
+  const learner *learner;
+  const labelled_batch *sets; /* [SETS] */
+  const train_state *state;
+  double seconds;
+} train_story;
+
+void report_head(const train_story *s);
+/* Of the last record. */
+void report_epoch(const train_story *s);
+void report_end(const train_story *s);
+void report_json(const train_story *s);
+/* --csv and --plot, where they are wanted; false, after a message. */
+bool report_files(const train_story *s);
+
+#endif
