@@ -333,6 +333,11 @@ static void text(void **state) {
                  "train      p.xyz and others: 16 frames, 80 atoms\n",
                  "valid      p.xyz: 8 frames, 40 atoms\n", "by adamw; mse loss\n",
                  "steps      6, in", "written    new: epoch 3, loss ");
+  char *out = get_text("out");
+  const char *row = strstr(out, "\n    1      0.001 ");
+  assert_non_null(row);
+  assert_true(strchr(row, '*') < strchr(row + 1, '\n')); /* the star is on the epoch's line */
+  free(out);
   char *svg = get_text("curves.svg");
   assert_non_null(svg);
   assert_true(strstr(svg, "Loss (log10)") && strstr(svg, "Stress") && strstr(svg, ">valid<"));

@@ -20,7 +20,8 @@ static table columns(void) {
   table t = {
       .n = CELLS,
       .titles = {">epoch", ">lr", ">loss", ">E", ">F", ">S", ">valid", ">E", ">F", ">S", ""}};
-  for (int i = 1; i < CELLS - 1; i++) table_fit(&t, i, "1.234e-05");
+  for (int i = 1; i < CELLS - 1; i++)
+    table_fit(&t, i, i < 3 || i == 6 ? "1.234e-05" : "1234.5"); /* rates and losses; errors */
   table_fit(&t, 0, "12345");
   table_fit(&t, CELLS - 1, "*");
   return t;
