@@ -45,6 +45,13 @@ static const sweep sweeps[] = {
     {"continue",
      "md --model model --continue start --device cpu --steps 1 --dt 0.1 --restart r",
      {"r"}},
+    {"gradient",
+     "gradient --model model --structures labels.xyz --device cpu --dtype f64 --loss huber --out g",
+     {"g"}},
+    {"evaluate",
+     "evaluate --model model --structures labels.xyz --device cpu --knots 16 --csv c.csv --plot "
+     "p.svg",
+     {"c.csv", "p.svg"}},
     {"compare", "compare a.json b.json --html c.html", {"c.html"}},
     {"check",
      "check --op spherical_harmonics --device cpu:interpreter --rows 5 --part 2/12",
@@ -153,6 +160,7 @@ static void blank_times(char *text) {
     char *end = line + strcspn(line, "\n"), *next = end + (*end != 0);
     const size_t n = (size_t)(end - line);
     const bool time = !strncmp(line, "time ", 5) || memmem(line, n, " ns/day", 7) ||
+                      memmem(line, n, " parameters, in ", 16) ||
                       (n > 9 && memmem(line, n, "\"seconds", 8));
     if (time) memmove(line, next, strlen(next) + 1);
     else line = next;
@@ -318,6 +326,8 @@ static int make_files(void **state) {
                                        {"../fuzz/corpus/nqx/tiny", "tiny.nqx"},
                                        {"../fuzz/corpus/torch/tiny.pth", "tiny.pth"}};
   if (make_work(state)) return -1;
+  put_text("labels.xyz", "3\nProperties=species:S:1:pos:R:3:forces:R:3 energy=-1.5 config_type=a\n"
+                         "O 0 0 0 0.1 0 0.2\nH 1 0.1 0 0 -0.1 0\nH -0.2 0.9 0.1 0.3 0 0\n");
   for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
     if (symlink(data_file(all[i][0]), all[i][1])) return -1;
   }
