@@ -90,14 +90,19 @@ void clb_lz_drain(lz_device *d) {
 
 /* ---- memory ---- */
 
+/* pNext of a description of so many bytes. */
+static const void *limits_for(const lz_device *d, uint64_t bytes) {
+  static const ze_relaxed_allocation_limits_exp_desc_t relaxed = {
+      .stype = ZE_STRUCTURE_TYPE_RELAXED_ALLOCATION_LIMITS_EXP_DESC,
+      .flags = ZE_RELAXED_ALLOCATION_LIMITS_EXP_FLAG_MAX_SIZE};
+  return bytes > d->max_allocation ? &relaxed : NULL;
+}
+
 clb_status clb_lz_alloc(clb_device *device, uint64_t bytes, clb_memory *memory) {
   lz_device *d = (lz_device *)device;
   if (d->compiles_only) return only_compiles(d, "memory");
-  ze_relaxed_allocation_limits_exp_desc_t relaxed = {
-      .stype = ZE_STRUCTURE_TYPE_RELAXED_ALLOCATION_LIMITS_EXP_DESC,
-      .flags = ZE_RELAXED_ALLOCATION_LIMITS_EXP_FLAG_MAX_SIZE};
-  ze_device_mem_alloc_desc_t desc = {.stype = ZE_STRUCTURE_TYPE_DEVICE_MEM_ALLOC_DESC,
-                                     .pNext = bytes > d->max_allocation ? &relaxed : NULL};
+  const ze_device_mem_alloc_desc_t desc = {.stype = ZE_STRUCTURE_TYPE_DEVICE_MEM_ALLOC_DESC,
+                                           .pNext = limits_for(d, bytes)};
   void *p = NULL;
   if (bytes > SIZE_MAX)
     return clb_fail(device->error, CLB_ERROR_MEMORY,
@@ -122,7 +127,8 @@ void clb_lz_free(clb_device *device, clb_memory *memory) {
 
 bool clb_lz_pin(clb_device *device, uint64_t bytes, clb_host_memory *memory) {
   lz_device *d = (lz_device *)device;
-  const ze_host_mem_alloc_desc_t desc = {.stype = ZE_STRUCTURE_TYPE_HOST_MEM_ALLOC_DESC};
+  const ze_host_mem_alloc_desc_t desc = {.stype = ZE_STRUCTURE_TYPE_HOST_MEM_ALLOC_DESC,
+                                         .pNext = limits_for(d, bytes)};
   void *at = NULL;
   if (d->compiles_only || bytes > SIZE_MAX ||
       d->ze.MemAllocHost(d->context, &desc, (size_t)bytes, 64, &at))

@@ -32,7 +32,7 @@ class Wheel(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             # Without optimisation, as that takes most of the time.
             self.run_in(outside, sys.executable, "-m", "pip", "wheel", "--quiet", "--no-build-isolation", "--no-deps",
-                        "--no-index", "-Csetup-args=-Doptimization=0", "-w", folder, ROOT)
+                        "--no-index", "--config-settings=setup-args=-Doptimization=0", "-w", folder, ROOT)
             wheel, = pathlib.Path(folder).glob("*.whl")
             self.assertRegex(wheel.name, r"^clebsch-[\d.]+-py3-none-\w+\.whl$")
             paths = zipfile.ZipFile(wheel).namelist()
