@@ -56,7 +56,7 @@ training=${CLB_TEST_MODELS:-../shared}/data/training
 if [ -d "$training" ]; then CLB_TEST_TRAINING=$(cd "$training" && pwd) && export CLB_TEST_TRAINING
 else
   echo "ci/test.sh: no $training (CLB_TEST_MODELS): the tests against gradients of original programs are skipped"
-  of_models="$of_models|mace_tiny|nequix_mp1|nequip_water"
+  of_models="$of_models|mace_tiny|mace_adamw|nequip_water|nequix_mp1|nequix_muon|sevennet_0(_f32)?"
 fi
 if [ -n "$sevennet" ]; then export CLB_TEST_SEVENNET="$sevennet"
 else
