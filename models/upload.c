@@ -14,12 +14,12 @@ static clb_status no_memory(clb_model *m) {
 
 clb_status clb_model_upload(clb_model *m, clb_buffer *to, clb_dtype type, int64_t n,
                             const double *from) {
-  if (type == CLB_F64 || !n)
-    return n ? clb_staged_write(to, 0, from, (uint64_t)n * sizeof *from) : CLB_OK;
-  float *x = clb_staging(m->ctx, (size_t)n * sizeof *x);
-  if (!x) return no_memory(m);
-  for (int64_t i = 0; i < n; i++) x[i] = (float)from[i];
-  return clb_buffer_write(to, 0, x, (uint64_t)n * sizeof *x);
+  return clb_network_write(&m->net, to, type, 0, n, from);
+}
+
+clb_status clb_model_download(clb_model *m, clb_buffer *from, clb_dtype type, int64_t n,
+                              double *to) {
+  return clb_network_read(&m->net, from, type, n, to);
 }
 
 static void widen(clb_dtype type, int64_t n, const void *from, double *to) {
@@ -27,16 +27,6 @@ static void widen(clb_dtype type, int64_t n, const void *from, double *to) {
   if (type == CLB_F64) memcpy(to, from, (size_t)n * sizeof *to);
   else
     for (int64_t i = 0; i < n; i++) to[i] = x[i];
-}
-
-clb_status clb_model_download(clb_model *m, clb_buffer *from, clb_dtype type, int64_t n,
-                              double *to) {
-  if (type == CLB_F64 || !n)
-    return n ? clb_staged_read(from, 0, to, (uint64_t)n * sizeof *to) : CLB_OK;
-  float *x = clb_staging(m->ctx, (size_t)n * sizeof *x);
-  clb_status s = x ? clb_buffer_read(from, 0, x, (uint64_t)n * sizeof *x) : no_memory(m);
-  if (!s) widen(type, n, x, to);
-  return s;
 }
 
 /* ---- results ---- */

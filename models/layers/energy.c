@@ -45,27 +45,6 @@ static clb_status renew(clb_network *n, clb_layer *y) {
   return clb_energy_set(p->op, x.scale, x.shift);
 }
 
-static clb_status read(clb_network *n, clb_buffer *from, int64_t count, double *to) {
-  const bool wide = n->type == CLB_F64;
-  float *x = wide ? NULL : clb_staging(n->ctx, (size_t)count * sizeof *x);
-  if (!wide && !x) return clb_network_no_memory(n);
-  const clb_status s = clb_buffer_read(from, 0, wide ? (void *)to : x,
-                                       (uint64_t)(count * clb_dtype_bytes((int32_t)n->type)));
-  for (int64_t i = 0; i < count && !wide && !s; i++) to[i] = x[i];
-  return s;
-}
-
-static clb_status write(clb_network *n, clb_buffer *to, int64_t at, int64_t count,
-                        const double *from) {
-  const bool wide = n->type == CLB_F64;
-  const int64_t bytes = clb_dtype_bytes((int32_t)n->type);
-  float *x = wide ? NULL : clb_staging(n->ctx, (size_t)count * sizeof *x);
-  if (!wide && !x) return clb_network_no_memory(n);
-  for (int64_t i = 0; i < count && !wide; i++) x[i] = (float)from[i];
-  return clb_buffer_write(to, (uint64_t)(at * bytes), wide ? (const void *)from : x,
-                          (uint64_t)(count * bytes));
-}
-
 /* Of e = scale x + shift, whose tangent is scale times that of x. x: [n_local], then tangents. */
 static void add_up(const clb_network *n, const clb_energy *p, double *x, double *scale,
                    double *shift) {
@@ -87,14 +66,14 @@ static clb_status reverse(clb_network *n, clb_layer *y) {
   if (!atoms) return CLB_OK;
   double *x = malloc(2 * (size_t)atoms * sizeof *x);
   clb_status s = x ? CLB_OK : clb_network_no_memory(n);
-  if (!s) s = read(n, clb_value(n, y->in[0]).buffer, atoms, x);
-  if (!s) s = read(n, clb_tangent(n, y->in[0]).buffer, atoms, x + atoms);
+  if (!s) s = clb_network_read(n, clb_value(n, y->in[0]).buffer, n->type, atoms, x);
+  if (!s) s = clb_network_read(n, clb_tangent(n, y->in[0]).buffer, n->type, atoms, x + atoms);
   if (!s) {
     add_up(n, p, x, scale, shift);
-    s = write(n, clb_adjoint(n, y->in[0]).buffer, 0, atoms, x);
+    s = clb_network_write(n, clb_adjoint(n, y->in[0]).buffer, n->type, 0, atoms, x);
   }
-  if (!s) s = write(n, n->weight_gradient, p->scale, n->n_species, scale);
-  if (!s) s = write(n, n->weight_gradient, p->shift, n->n_species, shift);
+  if (!s) s = clb_network_write(n, n->weight_gradient, n->type, p->scale, n->n_species, scale);
+  if (!s) s = clb_network_write(n, n->weight_gradient, n->type, p->shift, n->n_species, shift);
   free(x);
   return s;
 }
