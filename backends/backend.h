@@ -171,9 +171,10 @@ static inline clb_report clb_report_unknown(void) {
 extern const clb_backend *const clb_backends[]; /* in the order in which the device string "" tries
                                                    them; ends with NULL */
 
-/* The backend's alloc; if it fails for lack of memory, the message also says how much the device
-   has. */
+/* The backend's alloc and free, counted in info; if it fails for lack of memory, the message also
+   says how much the device has. */
 clb_status clb_device_alloc(clb_device *device, uint64_t bytes, clb_memory *memory);
+void clb_device_free(clb_device *device, clb_memory *memory);
 /* Room for so many bytes on the host, whose old contents are lost: page-locked where copies gain
    from it, else (or if the driver has none left) pageable. false: no memory. */
 bool clb_device_stage(clb_device *device, uint64_t bytes, clb_host_memory *memory);

@@ -8,9 +8,23 @@ uint64_t clb_device_free_bytes(clb_device *d) {
   return d->backend->free_bytes ? d->backend->free_bytes(d) : 0;
 }
 
+/* A buffer of no bytes has one there. */
+static uint64_t counted(uint64_t bytes) { return bytes > 1 ? bytes : 0; }
+
+static void count(clb_device *d, uint64_t bytes) {
+  d->info.held_bytes += bytes;
+  if (d->info.held_bytes > d->info.most_bytes) d->info.most_bytes = d->info.held_bytes;
+}
+
+void clb_device_free(clb_device *d, clb_memory *memory) {
+  d->info.held_bytes -= counted(memory->bytes);
+  d->backend->free(d, memory);
+}
+
 clb_status clb_device_alloc(clb_device *d, uint64_t bytes, clb_memory *memory) {
   static const double MiB = 1 << 20;
   const clb_status s = d->backend->alloc(d, bytes, memory);
+  if (!s) count(d, counted(bytes));
   if (s != CLB_ERROR_MEMORY) return s;
   const uint64_t all = d->info.memory_bytes, left = clb_device_free_bytes(d);
   if (left)

@@ -372,9 +372,14 @@ clb_status clb_opencl_describe(clb_opencl *o) {
     set_limits(o, &f);
     set_pointers(o, &f, &extensions);
     set_commands(o, &f);
-    o->head.info =
-        (clb_device_info){o->name,  "opencl",   o->vendor.s, o->description.s, o->driver.s, 1,
-                          f.memory, f.f64 != 0, {0}};
+    o->head.info = (clb_device_info){.name = o->name,
+                                     .backend = "opencl",
+                                     .vendor = o->vendor.s,
+                                     .description = o->description.s,
+                                     .driver = o->driver.s,
+                                     .runs = 1,
+                                     .memory_bytes = f.memory,
+                                     .f64 = f.f64 != 0};
     for (int i = 0; i < 8 && o->head.dialect.subgroups; i++)
       o->head.info.sub_group_sizes[i] = (int)f.sizes[i];
     snprintf(o->head.key, sizeof o->head.key, "%.70s|%.60s|%.60s|%.50s", platform.s, version.s,

@@ -50,6 +50,7 @@ module clebsch
     integer(c_int) :: runs = 0
     integer(c_int64_t) :: memory_bytes = 0
     integer(c_int) :: f64 = 0, sub_group_sizes(8) = 0
+    integer(c_int64_t) :: held_bytes = 0, most_bytes = 0
   end type
 
   type, bind(c) :: clb_native

@@ -87,6 +87,8 @@ typedef struct {
   uint64_t memory_bytes;  /* 0 where unknown */
   int f64;                /* 1: computes in double precision */
   int sub_group_sizes[8]; /* ends at the first 0; empty where the device has no sub-groups */
+  uint64_t held_bytes, most_bytes; /* of device memory, by a context's buffers, graphs, ops and
+                                      models: now, and at most so far; of clb_devices 0 */
 } clb_device_info;
 
 /* Calls each(info, user) for every device found, then for every compile-only target whose compiler

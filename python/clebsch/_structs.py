@@ -94,7 +94,8 @@ LOSS_HUBER = 2
 class device_info(c.Structure):
     _fields_ = [("name", c.c_char_p), ("backend", c.c_char_p), ("vendor", c.c_char_p),
                 ("description", c.c_char_p), ("driver", c.c_char_p), ("runs", c.c_int),
-                ("memory_bytes", c.c_uint64), ("f64", c.c_int), ("sub_group_sizes", c.c_int * 8)]
+                ("memory_bytes", c.c_uint64), ("f64", c.c_int), ("sub_group_sizes", c.c_int * 8),
+                ("held_bytes", c.c_uint64), ("most_bytes", c.c_uint64)]
 
 
 class native(c.Structure):

@@ -78,7 +78,7 @@ void clb_memory_free(clb_context *ctx, clb_memory *memory) {
   if (ctx->recording && uses(ctx->recording, memory->handle)) ctx->recording->lost = true;
   for (clb_recording *r = ctx->recordings; r; r = r->next)
     if (!r->lost && uses(r, memory->handle)) r->lost = true;
-  ctx->device->backend->free(ctx->device, memory);
+  clb_device_free(ctx->device, memory);
 }
 
 clb_status clb_not_recording(clb_context *ctx, const char *call) {

@@ -133,8 +133,8 @@ static clb_status copies_make(copies *c, clb_context *ctx, uint64_t bytes) {
 
 static void copies_free(copies *c) {
   clb_device *d = c->ctx->device;
-  if (c->to.handle) d->backend->free(d, &c->to);
-  if (c->from.handle) d->backend->free(d, &c->from);
+  if (c->to.handle) clb_device_free(d, &c->to);
+  if (c->from.handle) clb_device_free(d, &c->from);
 }
 
 /* Far more than any cache: 1 GiB on a GPU, 256 MiB through a CPU. */
@@ -215,7 +215,7 @@ static clb_status measure_fma(clb_context *ctx, clb_dtype type, double *rate) {
     s = best_rate(&(work){ctx, kernel, args, 2}, groups, rate);
     *rate *= 2.0 * CHAINS * TURNS * kernel->ir.rows;
   }
-  if (to.handle) d->backend->free(d, &to);
+  if (to.handle) clb_device_free(d, &to);
   return s;
 }
 

@@ -288,13 +288,35 @@ static void two_threads(void **state) {
   assert_int_equal(system(command), 0);
 }
 
+static clb_device_info memory_of(clb_context *ctx) {
+  clb_device_info info;
+  assert_int_equal(clb_context_device(ctx, &info), CLB_OK);
+  return info;
+}
+
+static void held_bytes(void **state) {
+  (void)state;
+  clb_context *ctx;
+  clb_buffer *large, *empty;
+  assert_int_equal(clb_context_create("cpu:interpreter", &ctx), CLB_OK);
+  const uint64_t before = memory_of(ctx).held_bytes;
+  assert_int_equal(clb_buffer_create(ctx, 1000, &large), CLB_OK);
+  assert_int_equal(clb_buffer_create(ctx, 0, &empty), CLB_OK);
+  assert_int_equal(memory_of(ctx).held_bytes, before + 1000);
+  clb_buffer_destroy(&large);
+  clb_buffer_destroy(&empty);
+  assert_int_equal(memory_of(ctx).held_bytes, before);
+  assert_int_equal(memory_of(ctx).most_bytes, before + 1000);
+  clb_context_destroy(&ctx);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(null_handles), cmocka_unit_test(devices),
       cmocka_unit_test(buffers),      cmocka_unit_test(null_handles_of_others),
       cmocka_unit_test(zeros),        cmocka_unit_test(descriptions),
       cmocka_unit_test(rows),         cmocka_unit_test(rounds),
-      cmocka_unit_test(two_threads),
+      cmocka_unit_test(two_threads),  cmocka_unit_test(held_bytes),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
