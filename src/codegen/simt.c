@@ -36,6 +36,8 @@ static const struct {
     [IR_MUL] = {"$a * $b", "($t)(($u)$a * ($u)$b)"},
     [IR_DIV] = {"$a / $b", "$a / $b"},
     [IR_MOD] = {NULL, "$a % $b"},
+    [IR_XOR] = {NULL, "$a ^ $b"},
+    [IR_MUL_HIGH] = {NULL, "($t)((u64)(u32)$a * (u32)$b >> 32)"},
     [IR_MIN] = {"fmin_$s($a, $b)", "$a < $b ? $a : $b"},
     [IR_MAX] = {"fmax_$s($a, $b)", "$a < $b ? $b : $a"},
     [IR_NEG] = {"-$a", NULL},

@@ -111,6 +111,8 @@ static bool may_be_known(const counter *c, const ir_ins *i) {
     case IR_MUL:
     case IR_DIV:
     case IR_MOD:
+    case IR_XOR:
+    case IR_MUL_HIGH:
     case IR_MIN:
     case IR_MAX:
     case IR_LT:
@@ -151,6 +153,8 @@ static value compute(const ir_ins *i, value a, value b, value d) {
     case IR_ADD: r = x + y; break;
     case IR_SUB: r = x - y; break;
     case IR_MUL: r = x * y; break;
+    case IR_XOR: r = x ^ y; break;
+    case IR_MUL_HIGH: r = (uint64_t)(uint32_t)x * (uint32_t)y >> 32; break;
     case IR_MIN: r = a.n < b.n ? x : y; break;
     case IR_MAX: r = a.n > b.n ? x : y; break;
     case IR_DIV: both &= b.n > 0, r = both ? (uint64_t)(a.n / b.n) : 0; break;

@@ -248,6 +248,8 @@ static int64_t fold(ir_op op, ir_type type, int64_t a, int64_t b) {
     case IR_MUL: return (int64_t)((uint64_t)a * (uint64_t)b);
     case IR_DIV: return a / b;
     case IR_MOD: return a % b;
+    case IR_XOR: return a ^ b;
+    case IR_MUL_HIGH: return (int64_t)((uint64_t)(uint32_t)a * (uint32_t)b >> 32);
     case IR_MIN: return a < b ? a : b;
     case IR_MAX: return a > b ? a : b;
     case IR_LT: return a < b;
@@ -267,8 +269,8 @@ static ir_val simplify(ir_kernel *k, ir_op op, ir_val a, ir_val b) {
     ir_type type = op == IR_LT || op == IR_LE || op == IR_EQ ? IR_BOOL : ir_type_of(k, a);
     return ir_int(k, type, fold(op, type, x, y));
   }
-  if (op == IR_ADD && x == 0) return b;
-  if ((op == IR_ADD || op == IR_SUB) && y == 0) return a;
+  if ((op == IR_ADD || op == IR_XOR) && x == 0) return b;
+  if ((op == IR_ADD || op == IR_SUB || op == IR_XOR) && y == 0) return a;
   if (op == IR_MUL && x == 1) return b;
   if ((op == IR_MUL || op == IR_DIV) && y == 1) return a;
   if (op == IR_MUL && (x == 0 || y == 0)) return x == 0 ? a : b;
@@ -292,6 +294,11 @@ static ir_val stride_of(ir_kernel *k, ir_op op, ir_val a, ir_val b) {
   return IR_NONE;
 }
 
+static bool commutes(ir_op op) {
+  return op == IR_ADD || op == IR_MUL || op == IR_EQ || op == IR_AND || op == IR_OR ||
+         op == IR_XOR || op == IR_MUL_HIGH;
+}
+
 ir_val ir_2(ir_kernel *k, ir_op op, ir_val a, ir_val b) {
   if (!ir_valid(k, op, a) || !ir_valid(k, op, b)) return 0;
   ir_type t = ir_type_of(k, a);
@@ -301,13 +308,14 @@ ir_val ir_2(ir_kernel *k, ir_op op, ir_val a, ir_val b) {
   if (t != ir_type_of(k, b))
     return ir_mistake(k, "%s: operands %d %s and %d %s differ in type", ir_op_name(op), a,
                       ir_type_name(t), b, ir_type_name(ir_type_of(k, b)));
-  if (logic != (t == IR_BOOL) || (op == IR_MOD && !ir_is_int(t)))
+  if (logic != (t == IR_BOOL) || ((op == IR_MOD || op == IR_XOR) && !ir_is_int(t)) ||
+      (op == IR_MUL_HIGH && t != IR_I32))
     return ir_mistake(k, "%s does not take %s", ir_op_name(op), ir_type_name(t));
   if (!ir_is_float(t)) {
     ir_val v = simplify(k, op, a, b);
     if (v != IR_NONE) return v;
   }
-  if ((op == IR_ADD || op == IR_MUL || op == IR_EQ || logic) && a > b) {
+  if (commutes(op) && a > b) {
     ir_val c = a;
     a = b;
     b = c;

@@ -63,6 +63,8 @@ typedef enum { IR_UNIFORM, IR_AFFINE, IR_VARYING } ir_shape;
   X(MUL, 1, 2)                                                                                    \
   X(DIV, 1, 2)                                                                                    \
   X(MOD, 1, 2)         /* integers */                                                             \
+  X(XOR, 1, 2)         /* integers, bit by bit */                                                 \
+  X(MUL_HIGH, 1, 2)    /* i32: the upper 32 bits of the product of two numbers without sign */    \
   X(MIN, 1, 2)                                                                                    \
   X(MAX, 1, 2)                                                                                    \
   X(NEG, 1, 1)         /* floats */                                                               \

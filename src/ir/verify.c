@@ -226,7 +226,9 @@ static bool arithmetic(checker *c) {
   return number(c, a) && typed(c, b, type_of(c, a)) && of_type(c, type_of(c, a));
 }
 
-static bool modulo(checker *c) { return integer(c, here(c)->arg[0]) && arithmetic(c); }
+static bool whole(checker *c) { return integer(c, here(c)->arg[0]) && arithmetic(c); }
+
+static bool high_product(checker *c) { return typed(c, here(c)->arg[0], IR_I32) && arithmetic(c); }
 
 static bool function(checker *c) {
   return real(c, here(c)->arg[0]) && of_type(c, type_of(c, here(c)->arg[0]));
@@ -406,7 +408,9 @@ static const struct {
     [IR_SUB] = {arithmetic, ""},
     [IR_MUL] = {arithmetic, ""},
     [IR_DIV] = {arithmetic, ""},
-    [IR_MOD] = {modulo, ""},
+    [IR_MOD] = {whole, ""},
+    [IR_XOR] = {whole, ""},
+    [IR_MUL_HIGH] = {high_product, ""},
     [IR_MIN] = {arithmetic, ""},
     [IR_MAX] = {arithmetic, ""},
     [IR_NEG] = {function, ""},

@@ -222,6 +222,8 @@ static void say_arithmetic(table *t, ir_val a, ir_val b, ir_val c) {
            y = ir_2(k, IR_MAX, low, ir_2(k, IR_MIN, b, high));
     put(t, ir_2(k, IR_DIV, x, y));
     put(t, ir_2(k, IR_MOD, x, y));
+    put(t, ir_2(k, IR_XOR, a, b));
+    if (t->type == IR_I32) put(t, ir_2(k, IR_MUL_HIGH, a, b));
     put(t, ir_cast(k, t->type, ir_cast(k, t->type == IR_I32 ? IR_I64 : IR_I32, a)));
   }
 }

@@ -92,6 +92,20 @@ static void integers(const builder *b, ir_type t) {
   put(b, out, 14, ir_2(k, IR_MOD, x, ir_int(k, t, 7)));
   put(b, out, 15, t == IR_I32 ? b->row : ir_cast(k, t, b->row));
 }
+/* Of negative numbers, too. */
+static void bits(const builder *b) {
+  ir_kernel *k = b->k;
+  ir_val in[] = {ir_buffer(k, IR_I32, false), ir_buffer(k, IR_I64, false)},
+         out[] = {ir_buffer(k, IR_I32, true), ir_buffer(k, IR_I64, true)};
+  for (int t = 0; t < 2; t++)
+    for (int i = 0; i < WIDTH; i++) {
+      const ir_type type = t ? IR_I64 : IR_I32;
+      const bool high = !t && i % 2;
+      ir_val x = ir_mul(k, get(b, in[t], i), ir_int(k, type, 0x5851f42d - 0x10000001L * (i - 3))),
+             y = ir_mul(k, get(b, in[t], 15 - i), ir_int(k, type, 0x9e3779b9 - (1 << i)));
+      put(b, out[t], i, ir_2(k, high ? IR_MUL_HIGH : IR_XOR, x, y));
+    }
+}
 static void i32(const builder *b) { integers(b, IR_I32); }
 static void i64(const builder *b) { integers(b, IR_I64); }
 
@@ -273,6 +287,7 @@ static const test_case cases[] = {{"f32", f32, false, false, true, 0},
                                   {"functions", functions, false, false, false, 4},
                                   {"i32", i32, false, false, false, 0},
                                   {"i64", i64, false, false, false, 0},
+                                  {"bits", bits, false, false, false, 0},
                                   {"casts", casts, false, false, true, 0},
                                   {"memory_f32", memory_f32, false, false, true, 0},
                                   {"memory_f64", memory_f64, false, false, true, 0},

@@ -153,10 +153,10 @@ static ir_val float_operation(maker *m, ir_type t) {
 }
 
 static ir_val integer_operation(maker *m, ir_type t) {
-  static const ir_op ops[] = {IR_ADD, IR_SUB, IR_MUL, IR_MIN, IR_MAX};
+  static const ir_op ops[] = {IR_ADD, IR_SUB, IR_MUL, IR_MIN, IR_MAX, IR_XOR, IR_MUL_HIGH};
   ir_kernel *k = m->k;
   ir_val a = any(m, t), b = another(m, a), zero = ir_int(k, t, 0), one = ir_int(k, t, 1);
-  if (pick(m, 3)) return ir_2(k, ops[pick(m, 5)], a, b);
+  if (pick(m, 3)) return ir_2(k, ops[pick(m, t == IR_I32 ? 7 : 6)], a, b);
   b = chance(m, 2) ? ir_int(k, t, 1 + pick(m, 9)) : ir_2(k, IR_MAX, b, one);
   return ir_2(k, chance(m, 2) ? IR_DIV : IR_MOD, ir_2(k, IR_MAX, a, zero), b);
 }

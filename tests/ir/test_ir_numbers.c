@@ -159,6 +159,48 @@ static void test_integers_wrap(void **state) {
   ir_free(&k);
 }
 
+/* Folded, and computed by instructions. */
+static void test_bits(void **state) {
+  ir_kernel k;
+  int32_t y[4];
+  int64_t z;
+  (void)state;
+  ir_begin(&k, "k", 1, 1, 1);
+  ir_val to = ir_buffer(&k, IR_I32, true), wide = ir_buffer(&k, IR_I64, true),
+         a = ir_scalar(&k, IR_I32), b = ir_scalar(&k, IR_I32), c = ir_scalar(&k, IR_I64),
+         minus = ir_int(&k, IR_I32, -1), large = ir_int(&k, IR_I32, 0xd2511f53),
+         zero = ir_int(&k, IR_I32, 0), high = ir_2(&k, IR_MUL_HIGH, a, b);
+  assert_int_equal(ir_int_value(&k, ir_2(&k, IR_MUL_HIGH, minus, minus), 0), -2);
+  assert_int_equal(ir_int_value(&k, ir_2(&k, IR_XOR, minus, large), 0), (int32_t)0x2daee0ac);
+  assert_int_equal(ir_2(&k, IR_XOR, a, zero), a);
+  assert_int_equal(ir_2(&k, IR_MUL_HIGH, b, a), high);
+  const ir_val v[] = {high, ir_2(&k, IR_MUL_HIGH, a, large), ir_2(&k, IR_XOR, a, b),
+                      ir_2(&k, IR_MUL_HIGH, b, b)};
+  ir_store_wide(&k, to, zero, IR_NONE, 4, v);
+  ir_store(&k, wide, zero, IR_NONE, ir_2(&k, IR_XOR, c, ir_cast(&k, IR_I64, a)));
+  finish(&k);
+  run(&k, (ir_arg[]){{.p = y}, {.p = &z}, {.i32 = -2}, {.i32 = 0x7fffffff}, {.i64 = 5}}, 1);
+  assert_true(y[0] == 0x7ffffffe && y[1] == (int32_t)0xd2511f51 && y[2] == INT32_MIN + 1 &&
+              y[3] == 0x3fffffff && z == -5);
+  for (int32_t i = 0; i < k.n; i++)
+    if (k.ins[i].op == IR_XOR && k.ins[i].type == IR_I64) k.ins[i].op = IR_MUL_HIGH;
+  refuse(&k, "MUL_HIGH", "is i64, must be i32");
+  ir_free(&k);
+}
+
+static void test_bits_are_of_integers(void **state) {
+  static const ir_op op[] = {IR_XOR, IR_MUL_HIGH};
+  (void)state;
+  for (int i = 0; i < 2; i++) {
+    ir_kernel k;
+    ir_begin(&k, "k", 1, 1, 1);
+    const ir_val x = ir_scalar(&k, i ? IR_I64 : IR_F32);
+    assert_int_equal(ir_2(&k, op[i], x, x), 0);
+    assert_non_null(strstr(k.error, i ? "MUL_HIGH does not take i64" : "XOR does not take f32"));
+    ir_free(&k);
+  }
+}
+
 /* By the definition, in double: the nearest of all 65536, ties to the even one. */
 static void test_halves(void **state) {
   uint64_t seed = 3;
@@ -198,8 +240,9 @@ static void test_halves(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_reduce_order),  cmocka_unit_test(test_casts_truncate),
-      cmocka_unit_test(test_aligned_loads), cmocka_unit_test(test_arithmetic_rounds_once),
-      cmocka_unit_test(test_integers_wrap), cmocka_unit_test(test_halves)};
+      cmocka_unit_test(test_reduce_order),         cmocka_unit_test(test_casts_truncate),
+      cmocka_unit_test(test_aligned_loads),        cmocka_unit_test(test_arithmetic_rounds_once),
+      cmocka_unit_test(test_integers_wrap),        cmocka_unit_test(test_bits),
+      cmocka_unit_test(test_bits_are_of_integers), cmocka_unit_test(test_halves)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

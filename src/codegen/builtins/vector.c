@@ -74,6 +74,9 @@ NUMBER(i32) NUMBER(i64) NUMBER(f32) NUMBER(f64)
     CONVERT(T##i, from)); }
 #endif
 SHUFFLE(i32) SHUFFLE(i64) SHUFFLE(f32) SHUFFLE(f64)
+INLINE i32 mul_high_i32(i32 a, i32 b) { return (i32)((u64)(u32)a * (u32)b >> 32); }
+INLINE i32v mul_high_i32v(i32v a, i32v b) { return CONVERT(i32v, (CONVERT(i64v, (u32v)a) *\
+    CONVERT(i64v, (u32v)b)) >> 32); }
 
 // Each rounds once.  These are the builtins behind <immintrin.h>: including it would take most of
 // the time of compiling.

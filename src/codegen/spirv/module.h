@@ -65,6 +65,7 @@ enum {
   OpShiftRightLogical = 194,
   OpShiftLeftLogical = 196,
   OpBitwiseOr = 197,
+  OpBitwiseXor = 198,
   OpBitwiseAnd = 199,
   OpControlBarrier = 224,
   OpAtomicLoad = 227,
@@ -93,7 +94,8 @@ enum { /* the instructions of OpenCL.std */
        ClSMax = 156,
        ClSMin = 158,
        ClVloadHalf = 173,
-       ClVstoreHalfR = 176
+       ClVstoreHalfR = 176,
+       ClUMulHi = 203
 };
 enum {
   InputClass = 1,

@@ -46,7 +46,7 @@ static void counted_mask(vector_printer *p, const ir_ins *i) {
 static void infix(vector_printer *p, const ir_ins *i, bool wide) {
   static const char *const signs[IR_OP_COUNT] = {
       [IR_ADD] = "+", [IR_SUB] = "-", [IR_MUL] = "*", [IR_DIV] = "/",
-      [IR_MOD] = "%", [IR_AND] = "&", [IR_OR] = "|"};
+      [IR_MOD] = "%", [IR_XOR] = "^", [IR_AND] = "&", [IR_OR] = "|"};
   clb_vector_operand(p, i->arg[0], wide);
   clb_vector_emit(p, " %s ", signs[i->op]);
   clb_vector_operand(p, i->arg[1], wide);
@@ -65,9 +65,9 @@ static void compare(vector_printer *p, const ir_ins *i, bool wide) {
 
 static void call(vector_printer *p, const ir_ins *i, bool wide) {
   static const char *const names[IR_OP_COUNT] = {
-      [IR_MIN] = "min", [IR_MAX] = "max",   [IR_ABS] = "abs",
-      [IR_FMA] = "fma", [IR_SQRT] = "sqrt", [IR_EXP] = "exp",
-      [IR_SIN] = "sin", [IR_COS] = "cos",   [IR_SELECT] = "select"};
+      [IR_MIN] = "min",       [IR_MAX] = "max",          [IR_ABS] = "abs", [IR_FMA] = "fma",
+      [IR_SQRT] = "sqrt",     [IR_EXP] = "exp",          [IR_SIN] = "sin", [IR_COS] = "cos",
+      [IR_SELECT] = "select", [IR_MUL_HIGH] = "mul_high"};
   clb_vector_emit(p, "%s_%s%s(", names[i->op], vector_type_name((ir_type)i->type), wide ? "v" : "");
   clb_vector_operands(p, i->arg, i->arg[2] == IR_NONE ? 1 + (i->arg[1] != IR_NONE) : 3, wide);
   clb_vector_emit(p, ")");
@@ -155,7 +155,8 @@ static say_value *const values[IR_OP_COUNT] = {
     [IR_SELECT] = call,       [IR_NEG] = prefixed,      [IR_NOT] = prefixed,
     [IR_LT] = compare,        [IR_LE] = compare,        [IR_EQ] = compare,
     [IR_CAST] = cast,         [IR_SHUFFLE] = shuffle,   [IR_SHUFFLE_XOR] = shuffle_xor,
-    [IR_REDUCE_ADD] = reduce, [IR_GET] = get,           [IR_ELEMENT] = element};
+    [IR_REDUCE_ADD] = reduce, [IR_GET] = get,           [IR_ELEMENT] = element,
+    [IR_XOR] = infix,         [IR_MUL_HIGH] = call};
 
 static void value(vector_printer *p, int32_t v, const ir_ins *i) {
   bool wide = i->shape == IR_VARYING && !p->counted[v];

@@ -90,6 +90,9 @@ uint16_t ir_to_f16(float x) {
   NUMBERS(X, DIV, a / b) \
   X(MOD, I32, int32_t, int32_t, a % b) \
   X(MOD, I64, int64_t, int64_t, a % b) \
+  X(XOR, I32, int32_t, int32_t, a ^ b) \
+  X(XOR, I64, int64_t, int64_t, a ^ b) \
+  X(MUL_HIGH, I32, int32_t, int32_t, (int32_t)((uint64_t)(uint32_t)a * (uint32_t)b >> 32)) \
   NUMBERS(X, MIN, a < b || b != b ? a : b) \
   NUMBERS(X, MAX, a > b || b != b ? a : b) \
   COMPARISONS(X, LT, a < b) \
