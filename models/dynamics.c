@@ -21,7 +21,7 @@ struct clb_dynamics {
   bool has_cell, stress;
   int periodic[3];
   clb_op *motion;
-  clb_buffer *x, *v, *places, *mass, *noise, *record;
+  clb_buffer *x, *v, *places, *mass, *record;
   clb_buffer *force;        /* with `cpu`; else they are among the model's results */
   double *host;             /* the record's numbers, or positions and forces */
   double energy, virial[9]; /* with `cpu`; virial: the stress */
@@ -39,7 +39,7 @@ struct clb_dynamics {
 void clb_dynamics_destroy(clb_dynamics **dynamics) {
   if (!dynamics || !*dynamics) return;
   clb_dynamics *d = *dynamics;
-  clb_buffer **buffers[] = {&d->x, &d->v, &d->places, &d->mass, &d->noise, &d->record, &d->force};
+  clb_buffer **buffers[] = {&d->x, &d->v, &d->places, &d->mass, &d->record, &d->force};
   clb_op_destroy(&d->motion);
   for (size_t i = 0; i < sizeof buffers / sizeof *buffers; i++) clb_buffer_destroy(buffers[i]);
   clb_context_destroy(&d->cpu);
@@ -252,29 +252,15 @@ static clb_rows results_at(const clb_dynamics *d, int64_t place) {
   return clb_model_result(d->model, place);
 }
 
-static clb_motion_atoms motion_of(const clb_dynamics *d, const clb_dynamics_move *move) {
+static clb_motion_atoms motion_of(const clb_dynamics *d) {
   const clb_result_offsets at = clb_model_result_offsets(d->model);
-  clb_motion_atoms a = {.n = d->n,
-                        .x = d->x,
-                        .v = d->v,
-                        .places = d->places,
-                        .mass = d->mass,
-                        .noise = move->width > 0 ? d->noise : NULL,
-                        .record = d->record};
+  clb_motion_atoms a = {
+      .n = d->n, .x = d->x, .v = d->v, .places = d->places, .mass = d->mass, .record = d->record};
   a.force = d->cpu ? (clb_rows){d->force, 0, CLB_DENSE, NULL} : results_at(d, at.forces);
   if (d->cpu || !d->computed) return a;
   a.copied = results_at(d, at.energy);
   a.n_copied = d->stress ? 10 : 1;
   return a;
-}
-
-static clb_status put_noise(clb_dynamics *d, const clb_dynamics_move *move) {
-  if (!(move->width > 0) || !d->n) return CLB_OK;
-  if (!move->noise)
-    return FAIL(d, CLB_ERROR_ARGUMENT, "clb_dynamics_run: noise is NULL, and width is %g",
-                move->width);
-  if (!d->noise) return told(d, put(d, &d->noise, 3 * d->n, move->noise));
-  return told(d, clb_staged_write(d->noise, 0, move->noise, (uint64_t)d->n * 3 * sizeof(double)));
 }
 
 static clb_status run(clb_dynamics *d, const clb_dynamics_move *move) {
@@ -283,19 +269,19 @@ static clb_status run(clb_dynamics *d, const clb_dynamics_move *move) {
   if (!d->computed)
     return FAIL(d, CLB_ERROR_ARGUMENT,
                 "clb_dynamics_run: there are no forces; clb_dynamics_compute comes first");
-  clb_status s = put_noise(d, move);
-  if (s) return s;
-  const clb_motion_atoms a = motion_of(d, move);
+  const clb_motion_atoms a = motion_of(d);
   const clb_motion_step step = {.kick = move->kick,
                                 .grow = {move->grow, move->grow_again},
                                 .reach = {move->reach, move->reach_again},
                                 .keep = move->keep,
                                 .width = move->width,
+                                .seed = move->seed,
+                                .step = move->step,
                                 .adds = d->heated,
                                 .places = !has_skin(d) || d->cpu ? CLB_PLACES_IDLE
                                           : d->listed            ? CLB_PLACES_COMPARED
                                                                  : CLB_PLACES_SET};
-  s = told(d, clb_motion_run(d->motion, &a, &step));
+  const clb_status s = told(d, clb_motion_run(d->motion, &a, &step));
   if (s) return s;
   d->listed |= step.places == CLB_PLACES_SET;
   d->unseen |= drifts;

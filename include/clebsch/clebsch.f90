@@ -305,7 +305,7 @@ module clebsch
 
   type, bind(c) :: clb_dynamics_move
     real(c_double) :: kick = 0, grow = 0, reach = 0, keep = 0, width = 0
-    type(c_ptr) :: noise = c_null_ptr
+    integer(c_int64_t) :: seed = 0, step = 0
     real(c_double) :: grow_again = 0, reach_again = 0
   end type
 
@@ -1134,7 +1134,7 @@ module clebsch
          name='clb_dynamics_run_sized') result(status)
       import
       type(c_ptr), value :: dynamics
-      type(clb_dynamics_move), intent(in), target :: move
+      type(clb_dynamics_move), intent(in) :: move
       integer(c_size_t), value :: dynamics_move_size
       integer(c_int) :: status
     end function
@@ -1540,7 +1540,7 @@ contains
 
   function clb_dynamics_run(dynamics, move) result(status)
     type(c_ptr), intent(in) :: dynamics
-    type(clb_dynamics_move), intent(in), target :: move
+    type(clb_dynamics_move), intent(in) :: move
     integer(c_int) :: status
     status = clb_dynamics_run_c(dynamics, move, c_sizeof(move))
   end function

@@ -253,11 +253,12 @@ CLB_API void clb_dynamics_destroy(clb_dynamics **dynamics);
 
 /* What happens to each atom, of mass m, position x, velocity v and force f, in this order. */
 typedef struct {
-  double kick;         /* v += kick f / m */
-  double grow, reach;  /* x = grow x + reach v, v /= grow; in a cell that stays: 1, and a time */
-  double keep;         /* v = keep v; without friction: 1 */
-  double width;        /* above 0: v += sqrt(width / m) times a normal deviate */
-  const double *noise; /* [n][3]: the deviates, copied; not read where width is 0 */
+  double kick;        /* v += kick f / m */
+  double grow, reach; /* x = grow x + reach v, v /= grow; in a cell that stays: 1, and a time */
+  double keep;        /* v = keep v; without friction: 1 */
+  double width;       /* above 0: v += sqrt(width / m) times a normal deviate, */
+  uint64_t seed;      /* which the device draws: it is a function of the seed, */
+  int64_t step;       /* the step and the number of the atom, the same on all devices */
   double grow_again, reach_again; /* like grow and reach */
 } clb_dynamics_move;
 /* Submits a move; forces are those of the last computation. */

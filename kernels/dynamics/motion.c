@@ -2,6 +2,7 @@
    through a block of them, so that sums have a fixed order. */
 #include "kernels/dynamics/motion_record.h"
 
+#include "kernels/dynamics/noise.h"
 #include "kernels/layers/layer.h"
 
 static clb_status check(const clb_problem *p, const clb_limits *limits, clb_error_sink *error) {
@@ -26,7 +27,9 @@ typedef struct {
 typedef struct {
   clb_row_kernel b;
   ir_kernel *k;
-  ir_val n, block, x, v, mass, places, noise; /* noise: IR_NONE without */
+  ir_val n, block, x, v, mass, places;
+  bool noisy;
+  ir_val seed[2], step[2]; /* i32, the lower half first */
   clb_row_array force;
   ir_val kick, keep, width, what, adds, record, copied, from, count;
   drift drift[2];
@@ -40,8 +43,8 @@ static drift declare_drift(ir_kernel *k) {
 }
 
 static void declare(motion *w, ir_kernel *k, const clb_problem *p, const clb_schedule *s) {
-  const bool noisy = p->pass == CLB_MOTION_NOISY;
-  clb_layer_begin(&w->b, k, noisy ? "motion_noisy" : "motion", s, CLB_F64);
+  w->noisy = p->pass == CLB_MOTION_NOISY;
+  clb_layer_begin(&w->b, k, w->noisy ? "motion_noisy" : "motion", s, CLB_F64);
   w->k = k;
   w->n = ir_scalar(k, IR_I64);
   w->block = ir_scalar(k, IR_I64);
@@ -50,7 +53,8 @@ static void declare(motion *w, ir_kernel *k, const clb_problem *p, const clb_sch
   w->force = clb_layer_array(&w->b, CLB_F64, false);
   w->mass = ir_buffer(k, IR_F64, false);
   w->places = ir_buffer(k, IR_F64, true);
-  w->noise = noisy ? ir_buffer(k, IR_F64, false) : IR_NONE;
+  for (int i = 0; w->noisy && i < 2; i++) w->seed[i] = ir_scalar(k, IR_I32);
+  for (int i = 0; w->noisy && i < 2; i++) w->step[i] = ir_scalar(k, IR_I32);
   w->kick = ir_scalar(k, IR_F64);
   w->drift[0] = declare_drift(k);
   w->keep = ir_scalar(k, IR_F64);
@@ -91,14 +95,16 @@ static void move_along(ir_kernel *k, drift d, ir_val *x, ir_val *v) {
 }
 
 /* Friction and noise; returns how much less m v^2 is. */
-static ir_val thermalise(motion *w, ir_val row, ir_val mask, ir_val mass, ir_val *v) {
+static ir_val thermalise(motion *w, ir_val row, ir_val mass, ir_val *v) {
   ir_kernel *k = w->k;
   const ir_val before = square(k, v);
   for (int i = 0; i < 3; i++) v[i] = ir_mul(k, w->keep, v[i]);
-  if (w->noise != IR_NONE) {
-    const ir_val width = ir_1(k, IR_SQRT, ir_2(k, IR_DIV, w->width, mass));
-    ir_val normal[3];
-    load_three(w, w->noise, row, mask, normal);
+  if (w->noisy) {
+    const ir_val width = ir_1(k, IR_SQRT, ir_2(k, IR_DIV, w->width, mass)),
+                 counter[] = {ir_cast(k, IR_I32, row), clb_i32(k, 0), w->step[0], w->step[1]};
+    ir_val word[4], normal[3];
+    clb_philox(k, counter, w->seed, word);
+    clb_normal_triple(k, word, normal);
     for (int i = 0; i < 3; i++) v[i] = ir_add(k, v[i], ir_mul(k, width, normal[i]));
   }
   return ir_mul(k, mass, ir_sub(k, before, square(k, v)));
@@ -148,7 +154,7 @@ static void move_atoms(motion *w) {
                by = ir_2(k, IR_DIV, w->kick, mass);
   for (int i = 0; i < 3; i++) before[i] = x[i], v[i] = ir_add(k, v[i], ir_mul(k, by, f[i]));
   move_along(k, w->drift[0], x, v);
-  const ir_val heat = thermalise(w, row, mask, mass, v);
+  const ir_val heat = thermalise(w, row, mass, v);
   move_along(k, w->drift[1], x, v);
   const ir_val way = way_from_place(w, row, mask, before, x);
   store_three(w, w->x, row, mask, x);

@@ -1,13 +1,14 @@
 /* kernels/dynamics/motion_record.h - atoms in motion: what a launch does to them, and what it sees.
 
    In this order, of each atom: v += kick f / m; x = grow x + reach v and v /= grow; v = keep v,
-   and with noise + sqrt(width / m) times a normal deviate; then the second drift, like the first.
-   The parameters are units of work (i64), number of atoms and of those of a unit (i64), x and v
-   ([n][3]), forces (buffer, offset, stride), masses, the places for which neighbours were found
-   ([n][3]), with noise the deviates ([n][3]), kick, grow, reach, keep, width, grow, reach (f64),
-   what to do with those places (i32), whether heat is added to the record's (i32), out the record,
-   and numbers that are copied to its beginning: buffer, offset (i64), how many (i32). All numbers
-   are f64. */
+   and with noise + sqrt(width / m) times a normal deviate (noise.h; the counter is the atom's
+   number and the step); then the second drift, like the first. The parameters are units of work
+   (i64), number of atoms and of those of a unit (i64), x and v ([n][3]), forces (buffer, offset,
+   stride), masses, the places for which neighbours were found ([n][3]), with noise the seed and the
+   step (two i32 each, the lower one first), kick, grow, reach, keep, width, grow, reach (f64), what
+   to do with those places (i32), whether heat is added to the record's (i32), out the record, and
+   numbers that are copied to its beginning: buffer, offset (i64), how many (i32). All numbers are
+   f64. */
 #ifndef CLB_KERNELS_DYNAMICS_MOTION_RECORD_H
 #define CLB_KERNELS_DYNAMICS_MOTION_RECORD_H
 

@@ -332,8 +332,8 @@ class model_edge_results(c.Structure):
 
 class dynamics_move(c.Structure):
     _fields_ = [("kick", c.c_double), ("grow", c.c_double), ("reach", c.c_double),
-                ("keep", c.c_double), ("width", c.c_double), ("noise", c.c_void_p),
-                ("grow_again", c.c_double), ("reach_again", c.c_double)]
+                ("keep", c.c_double), ("width", c.c_double), ("seed", c.c_uint64),
+                ("step", c.c_int64), ("grow_again", c.c_double), ("reach_again", c.c_double)]
 
 
 class dynamics_view(c.Structure):

@@ -28,14 +28,18 @@ static computed forces_at(opened *o, const atom_set *a, rows *r) {
 
 static const double dt = 0.02;
 
-static void one_step(opened *o, clb_dynamics *d, const rows *r, bool noisy) {
+/* A step with noise, of that number, or without. */
+enum { QUIET = -1, SEED = 78 };
+static void one_step(opened *o, clb_dynamics *d, int64_t step) {
+  const bool noisy = step != QUIET;
   const clb_dynamics_move kick = {.kick = dt / 2, .grow = 1, .keep = 1, .grow_again = 1},
                           first = {.kick = dt / 2,
                                    .grow = 1,
                                    .reach = dt / 2,
                                    .keep = noisy ? 0.99 : 1,
                                    .width = noisy ? 0.02 : 0,
-                                   .noise = r->noise,
+                                   .seed = SEED,
+                                   .step = step,
                                    .grow_again = 1,
                                    .reach_again = dt / 2};
   OK(o->ctx, clb_dynamics_run(d, &first));
@@ -76,9 +80,10 @@ static void expect_run(const char *device, const clb_model_options *options, int
     const bool noisy = t % 2;
     clb_dynamics_view seen, wanted;
     const double kept = noisy ? 0.99 : 1, width = noisy ? 0.02 : 0;
-    one_step(&o, d, &r, noisy);
+    one_step(&o, d, noisy ? t : QUIET);
     const double heat =
-        move_rows(&r, &(clb_dynamics_move){dt / 2, 1, dt / 2, kept, width, NULL, 1, dt / 2}).heat;
+        move_rows(&r, &(clb_dynamics_move){dt / 2, 1, dt / 2, kept, width, SEED, t, 1, dt / 2})
+            .heat;
     c = forces_at(&host, &a, &r);
     wanted =
         move_rows(&r, &(clb_dynamics_move){.kick = dt / 2, .grow = 1, .keep = 1, .grow_again = 1});
@@ -153,7 +158,7 @@ static void goes_on(void **state) {
       o[i] = open_made(which < 2 ? "cpu" : "cpu:interpreter", MODEL, options[which % 2]);
     clb_dynamics *d = start(&o[0], &a, &r, NULL);
     OK(o[0].ctx, clb_dynamics_compute(d, NULL, 1));
-    for (int t = 0; t < 5; t++) one_step(&o[0], d, &r, true);
+    for (int t = 0; t < 5; t++) one_step(&o[0], d, t);
     OK(o[0].ctx, clb_dynamics_read(d, half.x, half.v, NULL, listed));
     memcpy(half.mass, r.mass, (size_t)a.n * 8);
     if (which % 2) assert_memory_not_equal(listed, half.x, (size_t)a.n * 24);
@@ -162,7 +167,7 @@ static void goes_on(void **state) {
     OK(o[1].ctx, clb_dynamics_compute(again, NULL, 1));
     for (int i = 0; i < 2; i++) {
       clb_dynamics *q = i ? again : d;
-      for (int t = 0; t < 5; t++) one_step(&o[i], q, &r, true);
+      for (int t = 5; t < 10; t++) one_step(&o[i], q, t);
       OK(o[i].ctx, clb_dynamics_read(q, end[i][0], end[i][1], NULL, NULL));
     }
     for (int i = 0; i < 2; i++) assert_memory_equal(end[0][i], end[1][i], (size_t)a.n * 24);
@@ -219,7 +224,7 @@ static void without_f64(void **state) {
     clb_dynamics_view seen;
     clb_dynamics *d = start(&o, &a, &r, NULL);
     OK(o.ctx, clb_dynamics_compute(d, NULL, 1));
-    for (int t = 0; t < 8; t++) one_step(&o, d, &r, true);
+    for (int t = 0; t < 8; t++) one_step(&o, d, t);
     OK(o.ctx, clb_dynamics_see(d, &seen));
     OK(o.ctx, clb_dynamics_read(d, x[i], r.v, r.f, listed));
     memcpy(r.x, x[i], (size_t)a.n * 24);
@@ -303,7 +308,7 @@ static void moves_nothing(void **state) {
     memset(&seen, 255, sizeof seen);
     clb_dynamics *none = start(&o, &a, &r, NULL);
     OK(o.ctx, clb_dynamics_compute(none, NULL, 1));
-    one_step(&o, none, &r, true);
+    one_step(&o, none, 0);
     OK(o.ctx, clb_dynamics_see(none, &seen));
     OK(o.ctx, clb_dynamics_read(none, r.x, r.v, r.f, NULL));
     assert_true(seen.energy == 0 && seen.kinetic == 0 && seen.heat == 0 && seen.fastest == 0 &&
@@ -323,8 +328,7 @@ static void refuses(void **state) {
   rows r = rows_of(&a, 5);
   const clb_model_atoms atoms = {a.n, a.species, r.x, NULL, {0, 0, 0}};
   clb_dynamics *d = NULL;
-  const clb_dynamics_move still = {.grow = 1, .keep = 1, .grow_again = 1},
-                          noisy = {.grow = 1, .keep = 1, .width = 2, .grow_again = 1};
+  const clb_dynamics_move still = {.grow = 1, .keep = 1, .grow_again = 1};
   clb_dynamics_view seen;
 #define REFUSED(call, words)                                                                       \
   do {                                                                                             \
@@ -350,7 +354,6 @@ static void refuses(void **state) {
   REFUSED(clb_dynamics_compute(d, NULL, 1), "stress was requested");
   OK(o.ctx, clb_dynamics_compute(d, NULL, 0));
   REFUSED(clb_dynamics_run(d, NULL), "move is NULL");
-  REFUSED(clb_dynamics_run(d, &noisy), "noise is NULL");
   REFUSED(clb_dynamics_see(d, NULL), "view is NULL");
   clb_dynamics_destroy(&d);
   r.v[7] = NAN;

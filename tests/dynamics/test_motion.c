@@ -15,6 +15,8 @@ static const clb_dynamics_move moves[] = {
      .reach = 0.2,
      .keep = 0.9,
      .width = 0.3,
+     .seed = 0xfedcba9876543210,
+     .step = -3,
      .grow_again = 0.95,
      .reach_again = -0.4}};
 enum { MOVES = sizeof moves / sizeof *moves };
@@ -52,7 +54,6 @@ static void expect_moves(clb_context *ctx, clb_op *op, int64_t n) {
                         .record = buffer_of(ctx, n_record, record),
                         .copied = {buffer_of(ctx, 12, copied), 2, CLB_DENSE, NULL},
                         .n_copied = 10};
-  clb_buffer *noise = buffer_of(ctx, 3 * n, r.noise);
   memcpy(from, r.x, (size_t)n * 24);
   for (int m = 0; m < MOVES; m++) {
     const clb_dynamics_move *q = &moves[m];
@@ -61,10 +62,11 @@ static void expect_moves(clb_context *ctx, clb_op *op, int64_t n) {
                                   {q->reach, q->reach_again},
                                   q->keep,
                                   q->width,
+                                  q->seed,
+                                  q->step,
                                   m ? CLB_PLACES_COMPARED : CLB_PLACES_SET,
                                   m > 1};
     double seen[CLB_SEEN], way = 0;
-    a.noise = q->width > 0 ? noise : NULL;
     OK(ctx, clb_motion_run(op, &a, &step));
     OK(ctx, clb_buffer_read(a.record, 0, record, (uint64_t)n_record * 8));
     clb_motion_seen(op, n, record, seen);
@@ -86,9 +88,9 @@ static void expect_moves(clb_context *ctx, clb_op *op, int64_t n) {
     expect_rows(ctx, "v", a.v, 3 * n, r.v);
     expect_rows(ctx, "places", a.places, 3 * n, from);
   }
-  clb_buffer **all[] = {&a.x,      &a.v,   &a.places,       &a.mass, &a.force.buffer,
-                        &a.record, &noise, &a.copied.buffer};
-  for (int i = 0; i < 8; i++) clb_buffer_destroy(all[i]);
+  clb_buffer **all[] = {
+      &a.x, &a.v, &a.places, &a.mass, &a.force.buffer, &a.record, &a.copied.buffer};
+  for (int i = 0; i < 7; i++) clb_buffer_destroy(all[i]);
   free_rows(&r);
   free(record);
   free(from);

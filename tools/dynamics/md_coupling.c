@@ -35,7 +35,8 @@ static void act_on_cell(const md_system *y, md_state *s, const md_motion *m, dou
 static void langevin(const md_system *y, md_state *s, const md_motion *m, clb_dynamics_move *move) {
   move->keep = exp(-m->rate * m->dt);
   move->width = -expm1(-2 * m->rate * m->dt) * heat_of(m);
-  move->noise = md_noise_take(&s->noise, s->seed, s->step, y->atoms.n);
+  move->seed = s->seed;
+  move->step = s->step;
   act_on_cell(y, s, m, move->keep);
 }
 

@@ -22,7 +22,6 @@ void md_state_make(md_state *s, int64_t n) {
 void md_state_free(md_state *s) {
   free(s->velocities);
   free(s->listed);
-  md_noise_free(&s->noise);
   clb_dynamics_destroy(&s->dynamics);
 }
 
@@ -157,7 +156,6 @@ bool md_step(md_system *y, md_state *s, const md_motion *m) {
   if (!good(y, clb_dynamics_compute(s->dynamics, m->barostat ? &y->atoms.cell[0][0] : NULL,
                                     y->has_stress)))
     return false;
-  if (m->thermostat == MD_LANGEVIN) md_noise_draw(&s->noise, s->step + 1);
   if (!good(y, clb_dynamics_run(s->dynamics, &kick)) || !see(y, s)) return false;
   if (m->thermostat == MD_LANGEVIN) s->heat += s->view.heat;
   if (m->barostat) md_barostat_kick(y, s, m, m->dt / 2);

@@ -4,7 +4,6 @@
 #ifndef CLB_TOOLS_DYNAMICS_MD_MOTION_H
 #define CLB_TOOLS_DYNAMICS_MD_MOTION_H
 
-#include "tools/dynamics/md_noise.h"
 #include "tools/dynamics/md_system.h"
 
 enum { MD_CHAIN = 3 };
@@ -22,7 +21,6 @@ typedef struct {
   /* Not kept in restarts: */
   clb_dynamics *dynamics; /* the atoms */
   clb_dynamics_view view; /* of this state */
-  md_noise noise;
 } md_state;
 
 void md_state_make(md_state *s, int64_t n); /* all zeros */

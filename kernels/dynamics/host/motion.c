@@ -29,7 +29,13 @@ static void call_drift(clb_call *c, const clb_motion_step *step, int i) {
   clb_call_real(c, CLB_F64, step->reach[i]);
 }
 
+static void call_halves(clb_call *c, uint64_t x) {
+  clb_call_i32(c, (int32_t)(uint32_t)x);
+  clb_call_i32(c, (int32_t)(uint32_t)(x >> 32));
+}
+
 clb_status clb_motion_run(clb_op *op, const clb_motion_atoms *a, const clb_motion_step *step) {
+  const bool noisy = step->width > 0;
   int64_t block;
   clb_call c = clb_call_begin(op, CLB_MOTION, a->n, units_of(op, a->n, &block));
   if (c.status) return c.status;
@@ -40,7 +46,8 @@ clb_status clb_motion_run(clb_op *op, const clb_motion_atoms *a, const clb_motio
   clb_call_rows(&c, "forces", CLB_F64, 3, a->force, CLB_IN);
   clb_call_buffer(&c, a->mass);
   clb_call_buffer(&c, a->places);
-  if (a->noise) clb_call_buffer(&c, a->noise);
+  if (noisy) call_halves(&c, step->seed);
+  if (noisy) call_halves(&c, (uint64_t)step->step);
   clb_call_real(&c, CLB_F64, step->kick);
   call_drift(&c, step, 0);
   clb_call_real(&c, CLB_F64, step->keep);
@@ -52,7 +59,7 @@ clb_status clb_motion_run(clb_op *op, const clb_motion_atoms *a, const clb_motio
   clb_call_memory(&c, a->copied.buffer ? &a->copied.buffer->memory : NULL);
   clb_call_i64(&c, a->copied.offset);
   clb_call_i32(&c, a->n_copied);
-  return clb_call_run(&c, a->noise ? CLB_MOTION_NOISY : CLB_MOTION_QUIET);
+  return clb_call_run(&c, noisy ? CLB_MOTION_NOISY : CLB_MOTION_QUIET);
 }
 
 static void take_largest(double *seen, const double *row, bool atom) {

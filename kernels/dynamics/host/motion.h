@@ -14,14 +14,15 @@ typedef struct {
   clb_buffer *x, *v, *places; /* [n][3] */
   clb_buffer *mass;           /* [n], above 0 */
   clb_rows force;             /* [n][3] */
-  clb_buffer *noise;          /* [n][3]; NULL: there is none */
   clb_buffer *record;         /* [clb_motion_record(op, n)] */
   clb_rows copied;            /* n_copied numbers, at most CLB_RECORD_COPIED; none: no buffer */
   int n_copied;
 } clb_motion_atoms;
 
 typedef struct {
-  double kick, grow[2], reach[2], keep, width;
+  double kick, grow[2], reach[2], keep, width; /* width 0: no noise */
+  uint64_t seed;
+  int64_t step;
   int places; /* CLB_PLACES_ */
   bool adds;  /* heat, to that of the record */
 } clb_motion_step;
