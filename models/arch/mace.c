@@ -87,11 +87,21 @@ static void read_energy(reader *r, const clb_mace *q) {
                    .shift = clb_model_take(r, "species_shift", 1, &species, scale)};
 }
 
+/* Older files have it in their weights. */
+static void read_neighbours(reader *r, clb_mace *q) {
+  q->neighbours = 1;
+  if (r->status || !clb_safetensors_says(r->file, "avg_num_neighbors")) return;
+  q->neighbours = clb_model_number(r, "avg_num_neighbors");
+  if (!r->status && !(q->neighbours > 0))
+    clb_model_refuse(r, "'avg_num_neighbors' is %g; it must be positive", q->neighbours);
+}
+
 void clb_arch_mace(reader *r) {
   clb_mace q = {.energies = -1};
   clb_irreps in = {0};
   const clb_irreps one = clb_scalars(1);
   read_edges(r, &q);
+  read_neighbours(r, &q);
   q.radial = clb_arch_radial_read(r);
   clb_model_choice(r, "readout_activation", "silu", NULL);
   q.readout = (clb_scaled_activation){CLB_SILU, clb_model_number(r, "readout_activation_scale")};

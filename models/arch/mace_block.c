@@ -90,7 +90,8 @@ static int read_messages(const block *b) {
   clb_model_layer(b->r, &clb_exchange_kind, sizeof(clb_exchange), b->n, "exchange", x, x);
   int weights = clb_arch_radial(b->r, b->n, &q->radial, q->basis, b->messages.n_weights);
   if (q->cutoff >= 0) weights = scaled(b, "cutoff", weights, q->cutoff, CLB_PER_EDGE, false);
-  return clb_arch_convolution(b->r, b->n, &b->messages, 1, x, q->harmonics, weights);
+  return clb_arch_convolution(b->r, b->n, &b->messages, 1 / q->neighbours, x, q->harmonics,
+                              weights);
 }
 
 /* [3] */

@@ -118,7 +118,7 @@ static inline void plain_mace_layer(const plain_model *m, double x[][PLAIN_SIZE]
   double sent[PLAIN_ATOMS][PLAIN_SIZE] = {{0}}, a[PLAIN_ATOMS][PLAIN_SIZE] = {{0}};
   for (int64_t i = 0; i < m->atoms->n; i++)
     plain_linear(m, "linear_1", &in, &in, x[i], 0, 1, sent[i]);
-  plain_messages(m, &in, &message, 1, sent, a);
+  plain_messages(m, &in, &message, 1 / plain_number(m, "avg_num_neighbors"), sent, a);
   for (int64_t i = 0; i < m->atoms->n; i++) {
     const int s = m->atoms->species[i];
     double o[PLAIN_SIZE] = {0}, mixed[PLAIN_SIZE] = {0}, b[PLAIN_SIZE] = {0},

@@ -150,13 +150,18 @@ void convert_file(const char *from, const model_choice *choice, const char *to) 
   model_free(write_converted(from, choice, to));
 }
 
-int convert_in_memory(const char *from, const model_choice *choice) {
-  model *m = read_model(from, choice);
+int model_in_memory(const model *m) {
   const int fd = memfd_create("clebsch_model", MFD_CLOEXEC), again = fd < 0 ? -1 : dup(fd);
   FILE *f = again < 0 ? NULL : fdopen(again, "wb");
   bool good = f && write_tensors(f, m);
   if (f) good &= !fclose(f);
-  if (!good) fail_model(from, "no memory for the converted model: %s", strerror(errno));
+  if (!good) fail_model(m->from, "no memory for the converted model: %s", strerror(errno));
+  return fd;
+}
+
+int convert_in_memory(const char *from, const model_choice *choice) {
+  model *m = read_model(from, choice);
+  const int fd = model_in_memory(m);
   model_free(m);
   return fd;
 }

@@ -62,6 +62,9 @@ typedef struct {
 /* Without tensors; from: of which file messages speak. */
 model *model_new(const char *from, const char *format);
 bool model_write(const char *to, const model *m); /* false, after a message */
+/* To an unnamed file in memory that exists as long as its descriptor, which is returned; exits on
+   failure. */
+int model_in_memory(const model *m);
 void model_free(model *m);
 
 /* A name of a format and its arguments, for a call that it is an argument of. */

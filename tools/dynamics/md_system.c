@@ -48,7 +48,7 @@ static error_t parse_model(int key, char *arg, struct argp_state *state) {
       c->options.dtype = arg[1] == '6' ? CLB_F64 : CLB_F32;
       return 0;
     case ARGP_KEY_END:
-      if (!c->model) argp_error(state, "--model is missing");
+      if (!c->model && !c->optional) argp_error(state, "--model is missing");
       return 0;
     default: return ARGP_ERR_UNKNOWN;
   }
@@ -139,8 +139,9 @@ static bool open_model(md_system *y, const md_choice *choice, const char *path) 
 }
 
 bool md_system_open(md_system *y, const md_choice *choice) {
-  const bool foreign = ends_in(choice->model, ".pth") || ends_in(choice->model, ".model") ||
-                       ends_in(choice->model, ".nqx") || convert_knows(choice->model);
+  const bool foreign =
+      !choice->at && (ends_in(choice->model, ".pth") || ends_in(choice->model, ".model") ||
+                      ends_in(choice->model, ".nqx") || convert_knows(choice->model));
   const model_choice *part = &choice->part;
   char memory[40];
   y->name = choice->model;
@@ -157,8 +158,11 @@ bool md_system_open(md_system *y, const md_choice *choice) {
   if (status) warn("%s", clb_error(y->ctx));
   else if (!y->device.runs)
     warn("%s only compiles: `clebsch devices` shows what runs", y->device.name);
-  const bool good =
-      !status && y->device.runs && open_model(y, choice, foreign ? memory : choice->model);
+  const bool good = !status && y->device.runs &&
+                    open_model(y, choice,
+                               foreign      ? memory
+                               : choice->at ? choice->at
+                                            : choice->model);
   if (foreign) close(fd);
   return good;
 }

@@ -11,10 +11,12 @@
 
 typedef struct {
   const char *model, *structure, *device; /* device: NULL means the default */
+  const char *at;                         /* where the model's file is; NULL: at `model` */
   model_choice part;                      /* of a model that is converted first */
   structure_options reading;
   clb_model_options options;
   bool checksum; /* compute the checksum of the model file */
+  bool optional; /* the caller sees to it that there is a model */
 } md_choice;
 /* Of both the input is an md_choice. */
 extern const struct argp md_model_argp;  /* --model, --modality, --head, --device, --dtype, --knots,

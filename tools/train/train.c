@@ -1,8 +1,9 @@
-/* tools/train/train.c - `clebsch train`: fine-tunes a model on labelled structures. */
+/* tools/train/train.c - `clebsch train`: trains models on labelled structures. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "tools/common/output.h"
 #include "tools/common/stopping.h"
@@ -13,6 +14,7 @@
 typedef struct {
   const train_arguments *a;
   md_system system;
+  label_statistics statistics; /* of --train, for a new network */
   model_bytes file;
   learner learner;
   labelled_batch sets[SETS];
@@ -25,7 +27,13 @@ typedef struct {
 } train_run;
 
 static train_story story_of(const train_run *r) {
-  return (train_story){r->a, &r->system, &r->learner, r->sets, &r->state, seconds_now() - r->start};
+  return (train_story){.a = r->a,
+                       .y = &r->system,
+                       .statistics = r->a->made.name ? &r->statistics : NULL,
+                       .learner = &r->learner,
+                       .sets = r->sets,
+                       .state = &r->state,
+                       .seconds = seconds_now() - r->start};
 }
 
 static int64_t steps_an_epoch(const train_run *r) {
@@ -39,7 +47,7 @@ static bool name_files(const train_arguments *a) {
   const int inputs = 1 + a->train.n + a->valid.n;
   named_file *all = allocate((size_t)inputs + 5, sizeof *all), *at = all;
   struct stat about;
-  *at++ = (named_file){"the model (--model)", a->choice.model, FILE_INPUT};
+  *at++ = (named_file){"the model (--model)", a->made.name ? NULL : a->choice.model, FILE_INPUT};
   for (int i = 0; i < a->train.n; i++)
     *at++ = (named_file){"structures (--train)", a->train.names[i], FILE_INPUT};
   for (int i = 0; i < a->valid.n; i++)
@@ -98,11 +106,34 @@ static bool begin_state(train_run *r) {
   return true;
 }
 
+static bool open_model(train_run *r, const char *at) {
+  md_choice choice = r->a->choice;
+  choice.at = at;
+  return model_bytes_read(&r->file, at ? at : choice.model) && md_system_open(&r->system, &choice);
+}
+
+/* A function of --train, the options and the seed: it is made again where a run goes on. */
+static bool open_new(train_run *r) {
+  const train_arguments *a = r->a;
+  const new_network network = new_network_of(&a->made);
+  uint64_t seed = a->seed;
+  char at[40];
+  if (a->from && !train_restart_seed(a->from, &seed)) return false;
+  if (!label_statistics_read(a->train.names, a->train.n, &a->choice.reading, network.c.r_max,
+                             &r->statistics))
+    return false;
+  const int file = new_network_make(&network, &r->statistics, seed);
+  snprintf(at, sizeof at, "/proc/self/fd/%d", file);
+  const bool good = open_model(r, at);
+  close(file);
+  return good;
+}
+
 static bool begin(train_run *r) {
   const train_arguments *a = r->a;
-  if (!name_files(a) || !model_bytes_read(&r->file, a->choice.model) ||
-      !md_system_open(&r->system, &a->choice) || !read_set(r, TRAINED, &a->train) ||
-      !read_set(r, VALIDATED, &a->valid) || !learner_open(&r->learner, &r->system, a))
+  if (!name_files(a) || !(a->made.name ? open_new(r) : open_model(r, NULL)) ||
+      !read_set(r, TRAINED, &a->train) || !read_set(r, VALIDATED, &a->valid) ||
+      !learner_open(&r->learner, &r->system, a))
     return false;
   r->order = allocate((size_t)r->sets[TRAINED].n, sizeof *r->order);
   r->gradient = allocate((size_t)r->learner.n, sizeof *r->gradient);
@@ -232,6 +263,7 @@ static bool go(train_run *r) {
   bool good = true;
   if (!r->a->json) report_head(&story);
   if (isfinite(r->state.at.best)) good = write_best(r);
+  else if (!r->a->epochs) good = model_bytes_write(&r->file, r->a->out);
   while (good && r->state.n < r->a->epochs && !stopping()) good = run_epoch(r);
   progress(NULL);
   return good;

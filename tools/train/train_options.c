@@ -35,7 +35,8 @@ static const struct argp_option options[] = {
      "Labelled structures by which the best epoch is chosen; more files may follow", 1},
     {"out", 'o', "FILE", 0, "The new model, of the best epoch so far; written whenever it improves",
      1},
-    {"epochs", 'e', "N", 0, "How often every structure is seen", 1},
+    {"epochs", 'e', "N", 0,
+     "How often every structure is seen; 0: --out is the model before training", 1},
     {"batch", BATCH, "N", 0, "Structures of a step (default: 8)", 1},
     {"seed", SEED, "N", 0, "Seed of the order of structures (default: 1)", 1},
     {"freeze", FREEZE, "PATTERN", 0,
@@ -77,6 +78,9 @@ static void check(train_arguments *a, const struct argp_state *state) {
   const lr_schedule *s = &a->schedule;
   const bool adam = o->rule == CLB_ADAM || o->rule == CLB_ADAMW,
              falls = s->kind == LR_EXPONENTIAL || s->kind == LR_PLATEAU;
+  if (!a->choice.model && !a->made.name)
+    argp_error(state, "--model is missing, or --new for a new network");
+  if (a->choice.model && a->made.name) argp_error(state, "--new makes a model: it has no --model");
   if (!a->train.n) argp_error(state, "--train is missing");
   if (!a->out) argp_error(state, "--out is missing");
   if (a->epochs < 0) argp_error(state, "--epochs is missing");
@@ -121,7 +125,8 @@ static error_t parse_rest(int key, char *arg, struct argp_state *state) {
     case 'j': a->json = true; return 0;
     case ARGP_KEY_INIT:
       state->child_inputs[0] = &a->choice;
-      state->child_inputs[1] = &a->loss;
+      state->child_inputs[1] = &a->made;
+      state->child_inputs[2] = &a->loss;
       return 0;
     case ARGP_KEY_ARG:
       if (!a->reading) argp_error(state, "'%s' is neither behind --train nor behind --valid", arg);
@@ -141,7 +146,7 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
     case FREEZE: add_name(&a->freeze, arg); return 0;
     case THAW: add_name(&a->thaw, arg); return 0;
     case 'o': a->out = arg; return 0;
-    case 'e': a->epochs = whole_number(state, "--epochs", arg, 1, INT32_MAX); return 0;
+    case 'e': a->epochs = whole_number(state, "--epochs", arg, 0, INT32_MAX); return 0;
     case BATCH: a->batch = whole_number(state, "--batch", arg, 1, INT32_MAX); return 0;
     case SEED:
       a->seed = (uint64_t)whole_number(state, "--seed", arg, 0, (int64_t)1 << 53);
@@ -161,16 +166,21 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
   }
 }
 
-static const struct argp_child children[] = {
-    {&md_model_argp, 0, NULL, 0}, {&loss_argp, 0, "The loss:", 0}, {0}};
+static const struct argp_child children[] = {{&md_model_argp, 0, NULL, 0},
+                                             {&new_argp, 0, "A new network:", 0},
+                                             {&loss_argp, 0, "The loss:", 0},
+                                             {0}};
 static const struct argp argp = {
     .options = options,
     .parser = parse,
     .children = children,
     .args_doc =
-        "--model FILE --train FILE [FILE...] [--valid FILE [FILE...]] --epochs N --lr X --out FILE",
+        "--model FILE --train FILE [FILE...] [--valid FILE [FILE...]] --epochs N --lr X --out "
+        "FILE\n"
+        "--new KIND --train FILE [FILE...] [--valid FILE [FILE...]] --epochs N --lr X --out FILE",
     .doc =
-        "Fine-tunes a model, an output of `clebsch convert`, on labelled structures.\v"
+        "Trains a new network, or a model that is an output of `clebsch convert`, on labelled "
+        "structures.\v"
         "Labels are energy, forces, stress or virial of the frames, also with REF_ before them, in "
         "eV and Angstrom; `clebsch gradient --help` has the loss. After each epoch a line tells "
         "the loss and the mean absolute errors: of energies per atom in meV, of forces in meV/A, "
@@ -196,12 +206,15 @@ void train_options(int argc, char **argv, train_arguments *a) {
                          .seed = 1,
                          .optimizer.rule = CLB_ADAMW,
                          .schedule = {.patience = -1},
-                         .choice = {.reading.labels = true}};
+                         .choice = {.reading.labels = true, .optional = true}};
   name_list *const all[] = {&a->train, &a->valid, &a->freeze, &a->thaw};
   for (int i = 0; i < 4; i++) all[i]->names = allocate(room, sizeof(char *));
   parse_arguments(&argp, argc, argv, ARGP_IN_ORDER, a);
   a->choice.options.knots = CLB_NO_KNOTS;
   a->choice.options.trains = 1;
+  if (!a->made.name) return;
+  snprintf(a->new_name, sizeof a->new_name, "a new %s", a->made.name);
+  a->choice.model = a->new_name;
 }
 
 void train_options_free(train_arguments *a) {

@@ -3,6 +3,7 @@
 #define CLB_TOOLS_TRAIN_TRAIN_OPTIONS_H
 
 #include "tools/dynamics/md_system.h"
+#include "tools/new/new_network.h"
 #include "tools/train/learning_rate.h"
 #include "tools/training/loss_options.h"
 
@@ -22,6 +23,8 @@ extern const char *const rule_names[6]; /* by clb_rule */
 
 typedef struct {
   md_choice choice;
+  new_choice made; /* in place of a model, whose name is then new_name */
+  char new_name[32];
   loss_choice loss;
   optimizer_choice optimizer;
   lr_schedule schedule;

@@ -32,6 +32,14 @@ static void print_set(const char *title, const name_list *files, const labelled_
          files->n > 1 ? " and others" : "", (long long)b->n, (long long)b->n_atoms);
 }
 
+static void print_statistics(const label_statistics *s) {
+  enum { SHOWN = 8 };
+  printf("of --train %.3g neighbours of an atom, scale %.4g eV; eV of", s->neighbours, s->scale);
+  for (int i = 0; i < s->n_species && i < SHOWN; i++)
+    printf("%s %s %.6g", i ? "," : "", clb_element_symbols[s->number[i]], s->shift[i]);
+  puts(s->n_species > SHOWN ? ", ..." : "");
+}
+
 void report_head(const train_story *s) {
   const train_arguments *a = s->a;
   const learner *l = s->learner;
@@ -39,6 +47,7 @@ void report_head(const train_story *s) {
   md_system_print_device(s->y, "device     %s: %s");
   print_set("train", &a->train, &s->sets[TRAINED]);
   if (a->valid.n) print_set("valid", &a->valid, &s->sets[VALIDATED]);
+  if (s->statistics) print_statistics(s->statistics);
   printf("trained    %lld of %lld parameters, in %d tensors, by %s; %s loss\n",
          (long long)l->n_trained, (long long)l->n, l->n_tensors, rule_names[a->optimizer.rule],
          loss_names[a->loss.loss.function]);
@@ -74,7 +83,8 @@ void report_epoch(const train_story *s) {
 void report_end(const train_story *s) {
   const train_numbers *at = &s->state->at;
   printf("steps      %.0f, in %.3g s\n", at->step, s->seconds);
-  if (isfinite(at->best))
+  if (!s->a->epochs) printf("written    %s: the model before training\n", s->a->out);
+  else if (isfinite(at->best))
     printf("written    %s: epoch %.0f, loss %.10g\n", s->a->out, at->best_epoch, at->best);
 }
 
@@ -102,6 +112,15 @@ static json_t *set_json(const name_list *names, const labelled_batch *b) {
   return o;
 }
 
+static json_t *statistics_json(const label_statistics *s) {
+  json_t *o = json_object(), *shift = json_object();
+  for (int i = 0; i < s->n_species; i++)
+    json_add(shift, clb_element_symbols[s->number[i]], json_number(s->shift[i]));
+  JSON_ADD(o, {"neighbours", json_number(s->neighbours)}, {"scale", json_number(s->scale)},
+           {"shift", shift});
+  return o;
+}
+
 void report_json(const train_story *s) {
   const train_numbers *at = &s->state->at;
   const learner *l = s->learner;
@@ -116,6 +135,7 @@ void report_json(const train_story *s) {
            {"steps", json_count((int64_t)at->step)}, {"seconds", json_number(s->seconds)},
            {"best_epoch", isfinite(at->best) ? json_count((int64_t)at->best_epoch) : json_null()},
            {"best_loss", json_number(at->best)}, {"out", json_text(s->a->out)});
+  if (s->statistics) json_add(o, "statistics", statistics_json(s->statistics));
   json_print(o);
 }
 

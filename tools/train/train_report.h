@@ -7,6 +7,7 @@
 typedef struct {
   const train_arguments *a;
   const md_system *y;
+  const label_statistics *statistics; /* of a new network; else NULL */
   const learner *learner;
   const labelled_batch *sets; /* [SETS] */
   const train_state *state;

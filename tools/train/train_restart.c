@@ -177,6 +177,22 @@ static bool read_body(const char *body, const restart_head *h, train_state *s, l
   return good;
 }
 
+bool train_restart_seed(const char *path, uint64_t *seed) {
+  size_t n, head = 0;
+  restart_head h = {0};
+  train_numbers at;
+  char *text = read_file(path, &n);
+  bool good = text && (head = read_head(path, text, &h));
+  if (good && n - head < sizeof at) {
+    warn("%s: damaged: it ends after %zu bytes", path, n);
+    good = false;
+  }
+  if (good) memcpy(&at, text + head, sizeof at);
+  *seed = good ? (uint64_t)at.seed : 0;
+  free(text);
+  return good;
+}
+
 bool train_restart_read(const char *path, uint64_t start, train_state *s, learner *l) {
   size_t n, head;
   restart_head h = {0};

@@ -37,9 +37,11 @@ void sums_unpack(const double from[], epoch_sums *s);
 void state_add(train_state *s, const epoch_record *record);
 void state_free(train_state *s);
 
-/* Both print a message when they return false. start: the checksum of the model file. The file is
+/* These print a message when they return false. start: the checksum of the model file. The file is
    always the old one or the complete new one. */
 bool train_restart_write(const char *path, uint64_t start, const train_state *s, const learner *l);
+/* The seed of the run alone. */
+bool train_restart_seed(const char *path, uint64_t *seed);
 /* *s is zeroed but for `best`, which has room; l is open. */
 bool train_restart_read(const char *path, uint64_t start, train_state *s, learner *l);
 
