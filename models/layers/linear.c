@@ -162,9 +162,9 @@ static clb_status derive(clb_network *n, clb_layer *y) {
   clb_status s = describe(n, y, y->parameters, &problem->linear);
   problem->linear.gradients = CLB_OPERAND_X | CLB_OPERAND_W | CLB_OPERAND_Z;
   if (!s)
-    s = clb_linear_make(n->ctx, problem,
-                        CLB_PASS_BIT(CLB_BACKWARD) | CLB_PASS_BIT(CLB_DOUBLE_BACKWARD),
-                        &y->derivatives);
+    s = clb_linear_make_by_library(n->ctx, problem,
+                                   CLB_PASS_BIT(CLB_BACKWARD) | CLB_PASS_BIT(CLB_DOUBLE_BACKWARD),
+                                   &y->derivatives);
   free(problem);
   return s;
 }

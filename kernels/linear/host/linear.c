@@ -11,9 +11,10 @@
 
 /* op->parts of a linear map. */
 typedef struct {
-  clb_op *few;         /* for rows that would not fill the device; NULL: there is none */
-  clb_op *products;    /* of many rows, by a BLAS; NULL: there is none, or it cannot */
-  clb_op *sums;        /* gradients by weights; NULL: none are asked for */
+  clb_op *few;                   /* for rows that would not fill the device; NULL: there is none */
+  clb_linear_products *products; /* of many rows, and all gradients by weights, by a BLAS; NULL:
+                                    there is none, or it cannot */
+  clb_op *sums;        /* gradients by weights; NULL: none are asked for, or products make them */
   clb_buffer *partial; /* [max_blocks][n_species][W], of arithmetic precision; NULL: each row has
                           its own weights */
   int64_t max_blocks;
@@ -57,7 +58,7 @@ enum { ROOM = 64 << 20, MAX_BLOCKS = 512, BLOCKS_OF_A_CORE = 4, MIN_ROWS = 16 };
 static void destroy_parts(clb_op *op) {
   linear_parts *own = op->parts;
   clb_op_destroy(&own->few);
-  clb_op_destroy(&own->products);
+  clb_linear_products_destroy(&own->products);
   clb_op_destroy(&own->sums);
   clb_buffer_destroy(&own->partial);
   free(own);
@@ -133,14 +134,14 @@ clb_status clb_linear_make(clb_context *ctx, const clb_problem *p, unsigned bits
 
 clb_status clb_linear_make_by_library(clb_context *ctx, const clb_problem *p, unsigned passes,
                                       clb_op **op) {
-  clb_op *products;
+  clb_linear_products *products;
   clb_status s = clb_op_check(ctx, p, passes);
   if (!s) s = clb_linear_products_create(ctx, p, passes, &products);
   if (s || !products) return s ? s : clb_linear_make(ctx, p, passes, op);
   linear_parts *own = calloc(1, sizeof *own);
   s = own ? clb_op_new(ctx, p, op) : clb_fail(&ctx->error, CLB_ERROR_MEMORY, "linear: no memory");
   if (s) {
-    clb_op_destroy(&products);
+    clb_linear_products_destroy(&products);
     free(own);
     return s;
   }
@@ -248,7 +249,7 @@ static clb_status run_rows(clb_op *op, clb_pass pass, int64_t n, const clb_opera
                            int count) {
   const linear_parts *own = op->parts;
   if (are_few(op, pass, n)) return launch_few(own->few, pass, n, operands, count);
-  return own->products ? clb_linear_products_run(own->products, &op->problem, pass, n, operands)
+  return own->products ? clb_linear_products_rows(own->products, &op->problem, pass, n, operands)
                        : clb_op_run_rows(op, CLB_LINEAR, pass, n, operands, count);
 }
 
@@ -273,5 +274,7 @@ clb_status clb_linear_run(clb_op *op, clb_pass pass, int64_t n, const clb_rows *
   const linear_parts *own = op->parts;
   if (own->by_rows & CLB_PASS_BIT(pass)) s = run_rows(op, pass, n, operands, count);
   if (!s && pass && own->sums) s = run_weights(op, pass, n, operands, count);
+  if (!s && pass && own->products && op->problem.linear.gradients & CLB_OPERAND_W)
+    s = clb_linear_products_weights(own->products, &op->problem, pass, n, operands);
   return s;
 }

@@ -9,7 +9,8 @@ clb_status clb_linear_read(const clb_linear_desc *desc, clb_linear_problem *p,
                            clb_error_sink *error);
 clb_status clb_linear_make(clb_context *ctx, const clb_problem *p, unsigned passes, clb_op **op);
 /* The same with products of a BLAS in place of kernels, for many rows, if there is one and it can
-   do these passes: forward, and backward by x. Such an op has no source. */
+   do these passes: of one row of weights that are used as they are, with tangents of x alone. Such
+   an op has no source. */
 clb_status clb_linear_make_by_library(clb_context *ctx, const clb_problem *p, unsigned passes,
                                       clb_op **op);
 /* rows: the operands of a pass in the order of the calls. */

@@ -5,12 +5,18 @@
 
 #include "kernels/host/operand_lists.h"
 
-/* *op: NULL if there is no BLAS, or it cannot do these passes. */
+typedef struct clb_linear_products clb_linear_products;
+
+/* *products: NULL if there is no BLAS, or it cannot do these passes. */
 clb_status clb_linear_products_create(clb_context *ctx, const clb_problem *p, unsigned passes,
-                                      clb_op **op);
+                                      clb_linear_products **products);
+void clb_linear_products_destroy(clb_linear_products **products);
 /* Whether they are faster than one launch; op: of the linear map. */
 bool clb_linear_products_pay(const clb_op *op, int64_t n);
-clb_status clb_linear_products_run(clb_op *products, const clb_problem *p, clb_pass pass, int64_t n,
-                                   const clb_operand *operands);
+/* Results that have a row for each row of x; and the gradient by weights, if there is one. */
+clb_status clb_linear_products_rows(const clb_linear_products *products, const clb_problem *p,
+                                    clb_pass pass, int64_t n, const clb_operand *operands);
+clb_status clb_linear_products_weights(const clb_linear_products *products, const clb_problem *p,
+                                       clb_pass pass, int64_t n, const clb_operand *operands);
 
 #endif
