@@ -40,7 +40,7 @@ static const sweep sweeps[] = {
      {NULL}},
     {"md",
      "md --model model --structure atoms.xyz --device cpu --steps 3 --every 2 --dt 0.1 "
-     "--temperature 300 --trajectory t.xyz --csv t.csv --plot t.svg --restart r",
+     "--temperature 300 --langevin 5 --trajectory t.xyz --csv t.csv --plot t.svg --restart r",
      {"t.xyz", "t.csv", "t.svg", "r"}},
     {"continue",
      "md --model model --continue start --device cpu --steps 1 --dt 0.1 --restart r",
@@ -62,7 +62,12 @@ static const sweep sweeps[] = {
     {"check_convolution", "check --op convolution --device cpu --rows 4 --part 1/60", {NULL}},
     {"convert_nequix", "convert tiny.nqx converted", {"converted"}},
     {"convert_torch", "convert tiny.pth converted", {"converted"}},
+    {"relax",
+     "relax --model model --structure atoms.xyz --device cpu --max-force 3 --out r.xyz",
+     {"r.xyz"}},
     {"library", NULL, {"again"}},
+    {"dynamics", NULL, {"again"}},
+    {"dynamics_without_f64", NULL, {"again"}},
 };
 enum { SWEEPS = sizeof sweeps / sizeof *sweeps };
 
@@ -84,37 +89,75 @@ static void forget_all(result *o) {
 /* ---- the library, called as a program would; a call that failed is tried again, in the same
    context where there is one ---- */
 
-static clb_status compute(clb_context **ctx, clb_model **model, double forces[18]) {
-  static const int32_t species[6] = {1, 0, 0, 1, 0, 0};
-  static const double positions[18] = {0.1, 0.2, 0.3, 1.1, 0.2, 0.1, -0.2, 1.1, 0.4,
-                                       2.2, 2.3, 2.1, 3.1, 2.5, 2.2, 2.0,  2.2, 3.1};
-  const clb_model_options options = {.dtype = CLB_F64, .knots = CLB_NO_KNOTS};
-  const clb_model_atoms atoms = {6, species, positions, NULL, {false, false, false}};
-  double energy, e_atom[6];
-  const clb_model_results results = {&energy, e_atom, forces, NULL};
-  clb_status s = *ctx ? CLB_OK : clb_context_create("cpu", ctx);
-  if (!s && !*model) s = clb_model_open(*ctx, "model", &options, model);
-  return s ? s : clb_model_compute(*model, &atoms, &results);
+static const int32_t species[6] = {1, 0, 0, 1, 0, 0};
+static const double positions[18] = {0.1, 0.2, 0.3, 1.1, 0.2, 0.1, -0.2, 1.1, 0.4,
+                                     2.2, 2.3, 2.1, 3.1, 2.5, 2.2, 2.0,  2.2, 3.1};
+static const clb_model_atoms six = {6, species, positions, NULL, {false, false, false}};
+
+typedef struct {
+  const char *device;
+  bool without_f64;
+  clb_context *ctx;
+  clb_model *model;
+  double out[36];
+} program;
+
+static clb_status open_model(program *p) {
+  const clb_model_options options = {.dtype = p->without_f64 ? CLB_F32 : CLB_F64,
+                                     .knots = CLB_NO_KNOTS};
+  clb_status s = p->ctx ? CLB_OK : clb_context_create(p->device, &p->ctx);
+  if (!s && p->without_f64) p->ctx->device->limits.f64 = false;
+  return s || p->model ? s : clb_model_open(p->ctx, "model", &options, &p->model);
 }
 
-static int library(void) {
-  clb_context *ctx = NULL;
-  clb_model *model = NULL;
-  double forces[18] = {0};
-  const clb_status s = compute(&ctx, &model, forces);
-  if (s) fprintf(stderr, "clebsch: %s\n", clb_error(ctx));
+static clb_status compute(program *p) {
+  double energy, e_atom[6];
+  const clb_model_results results = {&energy, e_atom, p->out, NULL};
+  const clb_status s = open_model(p);
+  return s ? s : clb_model_compute(p->model, &six, &results);
+}
+
+/* Every call of clb_dynamics. */
+static clb_status move(program *p) {
+  static const double masses[6] = {16, 1, 1, 16, 1, 1}, rest[18];
+  const clb_dynamics_move step = {
+      .kick = 0.01, .grow = 1, .reach = 0.01, .keep = 0.9, .width = 0.1, .grow_again = 1};
+  clb_dynamics *d = NULL;
+  clb_dynamics_view view;
+  clb_status s = open_model(p);
+  if (!s) s = clb_dynamics_create(p->model, &six, masses, rest, NULL, &d);
+  if (s && d) return CLB_ERROR_ARGUMENT;
+  if (!s) s = clb_dynamics_compute(d, NULL, 0);
+  if (!s) s = clb_dynamics_run(d, &step);
+  if (!s) s = clb_dynamics_compute(d, NULL, 0);
+  if (!s) s = clb_dynamics_see(d, &view);
+  if (!s) s = clb_dynamics_read(d, p->out, p->out + 18, NULL, NULL);
+  clb_dynamics_destroy(&d);
+  return s;
+}
+
+static int twice(program p, clb_status (*attempt)(program *)) {
+  const clb_status s = attempt(&p);
+  if (s) fprintf(stderr, "clebsch: %s\n", clb_error(p.ctx));
   else
-    for (int i = 0; i < 18; i++) printf("%.17g\n", forces[i]);
+    for (int i = 0; i < 36; i++) printf("%.17g\n", p.out[i]);
   failing_follow(NULL);
-  const clb_status again = s ? compute(&ctx, &model, forces) : CLB_OK;
+  const clb_status again = s ? attempt(&p) : CLB_OK;
   FILE *f = fopen("again", "w");
-  if (again) fprintf(stderr, "and the second time: %s (null)\n", clb_error(ctx));
+  if (again) fprintf(stderr, "and the second time: %s (null)\n", clb_error(p.ctx));
   else
-    for (int i = 0; i < 18; i++) fprintf(f, "%.17g\n", forces[i]);
+    for (int i = 0; i < 36; i++) fprintf(f, "%.17g\n", p.out[i]);
   fclose(f);
-  clb_model_destroy(&model);
-  clb_context_destroy(&ctx);
+  clb_model_destroy(&p.model);
+  clb_context_destroy(&p.ctx);
   return s != CLB_OK;
+}
+
+static int library(const char *name) {
+  if (!strcmp(name, "dynamics")) return twice((program){.device = "cpu"}, move);
+  if (!strcmp(name, "dynamics_without_f64"))
+    return twice((program){.device = "cpu:interpreter", .without_f64 = true}, move);
+  return twice((program){.device = "cpu"}, compute);
 }
 
 /* ---- runs ---- */
@@ -131,7 +174,7 @@ static void become_command(const sweep *s) {
   const int argc = split_words(&w, "clebsch", s->arguments ? s->arguments : "");
   if (!freopen("out", "w", stdout) || !freopen("err", "w", stderr)) _exit(99);
   failing_follow(plan);
-  exit(s->arguments ? __real_main(argc, w.argv) : library());
+  exit(s->arguments ? __real_main(argc, w.argv) : library(s->name));
 }
 
 static result run(const sweep *s, long k, bool from_then_on, bool tells) {
@@ -160,7 +203,7 @@ static void blank_times(char *text) {
     char *end = line + strcspn(line, "\n"), *next = end + (*end != 0);
     const size_t n = (size_t)(end - line);
     const bool time = !strncmp(line, "time ", 5) || memmem(line, n, " ns/day", 7) ||
-                      memmem(line, n, " parameters, in ", 16) ||
+                      memmem(line, n, " parameters, in ", 16) || memmem(line, n, " steps, ", 8) ||
                       (n > 9 && memmem(line, n, "\"seconds", 8));
     if (time) memmove(line, next, strlen(next) + 1);
     else line = next;
