@@ -126,9 +126,9 @@ class Context:
             function = getattr(self._lib, "clb_" + name)
             self._check(function(self if handle is None else handle, *arguments))
 
-    def _make(self, name, kind, *arguments):
+    def _make(self, name, kind, *arguments, handle=None):
         pointer = c.c_void_p()
-        self._call(name, *arguments, c.byref(pointer))
+        self._call(name, *arguments, c.byref(pointer), handle=handle)
         self._warn(stacklevel=4)
         return Handle(self, kind, pointer)
 
