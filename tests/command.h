@@ -112,7 +112,7 @@ static inline int remove_folder(void **state) {
 /* ---- runs ---- */
 
 /* Splits arguments at blanks, for execv; returns how many there are, with the program. */
-enum { MAX_WORDS = 48 };
+enum { MAX_WORDS = 64 };
 typedef struct {
   char text[4096], *argv[MAX_WORDS];
 } word_list;

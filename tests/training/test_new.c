@@ -4,7 +4,9 @@
 
 #include "models/file/safetensors.h"
 
-#define TINY " --layers 2 --r-max 3.2 --radial 8 --basis 4 --device cpu --exact --lr 1e-2 "
+#define TINY                                                                                       \
+  " --layers 2 --r-max 3.2 --radial 8 --basis 4 --device cpu --exact --lr 1e-2 --schedule "        \
+  "constant --ema 0 --loss mse "
 
 static const struct {
   const char *kind, *features;

@@ -38,6 +38,23 @@ void epoch_order(int64_t n, uint64_t seed, int64_t epoch, int64_t *order) {
   }
 }
 
+int64_t epoch_batches(const labelled_batch *from, const int64_t *order, batch_size most,
+                      int64_t *ends) {
+  int64_t n = 0, structures = 0, atoms = 0;
+  for (int64_t i = 0; i < from->n; i++) {
+    const int64_t more = from->systems[order[i]].atoms.n;
+    if (structures && ((most.structures && structures == most.structures) ||
+                       (most.atoms && atoms + more > most.atoms))) {
+      ends[n++] = i;
+      structures = atoms = 0;
+    }
+    structures++;
+    atoms += more;
+  }
+  if (from->n) ends[n++] = from->n;
+  return n;
+}
+
 /* ---- a batch ---- */
 
 typedef struct {
@@ -85,13 +102,6 @@ static void add_errors(const batch_work *b, const batch_arrays *x, epoch_sums *s
   }
 }
 
-/* Its number among those of its file. */
-static int64_t frame_number(const labelled_batch *from, int64_t i) {
-  int64_t first = i;
-  while (first && from->systems[first - 1].from == from->systems[i].from) first--;
-  return i - first + 1;
-}
-
 void batch_names(const batch_work *b, char *text, size_t size) {
   enum { SHOWN = 16 };
   size_t n = 0;
@@ -99,7 +109,7 @@ void batch_names(const batch_work *b, char *text, size_t size) {
   for (int64_t i = 0; i < b->n && i < SHOWN && n < size; i++) {
     const int64_t at = b->which[i];
     n += (size_t)snprintf(text + n, size - n, "%s%s, frame %lld", i ? "; " : "",
-                          b->from->systems[at].from, (long long)frame_number(b->from, at));
+                          b->from->systems[at].from, (long long)b->from->numbers[at]);
   }
   if (b->n > SHOWN && n < size)
     snprintf(text + n, size - n, "; and %lld more", (long long)(b->n - SHOWN));
@@ -107,7 +117,7 @@ void batch_names(const batch_work *b, char *text, size_t size) {
 
 static bool refused(const batch_work *b, clb_status status) {
   if (status == CLB_ERROR_MEMORY)
-    warn("%s; a smaller --batch takes less memory%s", clb_error(b->y->ctx),
+    warn("%s; a smaller --batch or --batch-atoms takes less memory%s", clb_error(b->y->ctx),
          b->y->dtype == CLB_F64 ? ", and so does --dtype f32" : "");
   else warn("%s", clb_error(b->y->ctx));
   return false;
@@ -132,13 +142,13 @@ bool batch_compute(const batch_work *b, double *gradient, epoch_sums *sums) {
 }
 
 bool epoch_evaluate(const md_system *y, const clb_loss *loss, const labelled_batch *from,
-                    int64_t together, epoch_sums *sums) {
-  int64_t *which = allocate((size_t)from->n, sizeof *which);
+                    batch_size most, epoch_sums *sums) {
+  int64_t *which = allocate((size_t)from->n, 2 * sizeof *which), *ends = which + from->n, first = 0;
   bool good = true;
   for (int64_t i = 0; i < from->n; i++) which[i] = i;
-  for (int64_t i = 0; i < from->n && good; i += together) {
-    const int64_t left = from->n - i;
-    const batch_work b = {y, loss, from, which + i, left < together ? left : together};
+  const int64_t n = epoch_batches(from, which, most, ends);
+  for (int64_t k = 0; k < n && good; first = ends[k++]) {
+    const batch_work b = {y, loss, from, which + first, ends[k] - first};
     good = batch_compute(&b, NULL, sums);
   }
   free(which);

@@ -17,6 +17,15 @@ double sums_loss(const epoch_sums *s, const clb_loss *loss);
 /* The order of n structures, a function of seed and epoch alone. */
 void epoch_order(int64_t n, uint64_t seed, int64_t epoch, int64_t *order);
 
+/* What a batch holds at most, but at least one structure; 0: any number. */
+typedef struct {
+  int64_t structures, atoms;
+} batch_size;
+/* Cuts the structures order[n] of `from` into batches of neighbours: batch k ends before ends[k].
+   Returns how many there are. */
+int64_t epoch_batches(const labelled_batch *from, const int64_t *order, batch_size most,
+                      int64_t *ends);
+
 typedef struct {
   const md_system *y;
   const clb_loss *loss;
@@ -30,8 +39,8 @@ bool batch_compute(const batch_work *b, double *gradient, epoch_sums *sums);
 /* Its structures, as FILE, frame N; of many the first ones. */
 void batch_names(const batch_work *b, char *text, size_t size);
 
-/* All structures in batches of at most `together`. */
+/* All structures, in batches. */
 bool epoch_evaluate(const md_system *y, const clb_loss *loss, const labelled_batch *from,
-                    int64_t together, epoch_sums *sums);
+                    batch_size most, epoch_sums *sums);
 
 #endif

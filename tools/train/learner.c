@@ -90,47 +90,64 @@ static clb_status get(const learner *l, const clb_buffer *from, double *to) {
 
 /* ---- the optimizer ---- */
 
+/* Of Muon, what is no matrix has Adam without decay; of other rules, what does not decay has a
+   group of its own. */
 static void set_groups(learner *l, const train_arguments *a) {
   const optimizer_choice *o = &a->optimizer;
-  l->n_groups = 1;
+  l->n_groups = 2;
   l->groups[0] = (clb_optimizer_group){.rule = o->rule,
                                        .lr = a->schedule.lr,
                                        .weight_decay = o->weight_decay,
                                        .momentum = o->momentum,
                                        .amsgrad = o->amsgrad,
                                        .muon = CLB_MUON_OPTAX};
-  if (o->rule != CLB_MUON) return;
-  l->n_groups = 2;
-  l->groups[1] = (clb_optimizer_group){.rule = CLB_ADAM, .lr = a->schedule.lr, .nesterov = 1};
+  l->groups[1] = l->groups[0];
+  l->groups[1].weight_decay = 0;
+  if (o->rule == CLB_MUON)
+    l->groups[1] = (clb_optimizer_group){.rule = CLB_ADAM, .lr = a->schedule.lr, .nesterov = 1};
 }
 
-/* A tensor of two dimensions is a matrix, any other one a vector. */
-static void describe(const learner *l, clb_optimizer_tensor *to) {
+static int group_of(const optimizer_choice *o, const char *name, bool matrix) {
+  if (o->rule == CLB_MUON) return !matrix;
+  for (const char *const *p = o->decays; p && *p; p++)
+    if (!fnmatch(*p, name, 0)) return 0;
+  return o->decays != NULL;
+}
+
+/* A tensor of two dimensions is a matrix, any other one a vector. Groups that no tensor is of are
+   left out. */
+static void describe(learner *l, const optimizer_choice *o, clb_optimizer_tensor *to) {
+  bool used[2] = {false};
   for (int i = 0; i < l->n_tensors; i++) {
     const learned_tensor *t = &l->tensor[i];
     const bool matrix = t->info.rank == 2;
     to[i] = (clb_optimizer_tensor){.rows = matrix ? t->info.shape[0] : t->info.count,
                                    .columns = matrix ? t->info.shape[1] : 1,
-                                   .group = !matrix && l->n_groups == 2,
+                                   .group = group_of(o, t->info.name, matrix),
                                    .parameters = {l->values, t->place},
                                    .gradients = {l->gradients, t->place}};
     if (l->averages) to[i].average = (clb_place){l->average, t->place};
+    used[to[i].group] = true;
   }
+  if (used[0] && used[1]) return;
+  l->n_groups = 1;
+  if (!used[0]) l->groups[0] = l->groups[1];
+  for (int i = 0; i < l->n_tensors; i++) to[i].group = 0;
 }
 
 static clb_status create(learner *l, const optimizer_choice *o) {
   clb_optimizer_tensor *tensors = allocate((size_t)l->n_tensors, sizeof *tensors);
+  describe(l, o, tensors);
   const clb_optimizer_desc desc = {.tensors = tensors,
                                    .n_tensors = l->n_tensors,
                                    .groups = l->groups,
                                    .n_groups = l->n_groups,
                                    .parameters = l->dtype,
                                    .gradients = l->dtype,
-                                   .clip = o->clip > 0 ? CLB_CLIP_TORCH : CLB_CLIP_NONE,
+                                   .clip = o->clip > 0 ? o->clip_rule : CLB_CLIP_NONE,
                                    .max_norm = o->clip,
-                                   .ema = o->ema > 0 ? CLB_EMA_WARM_UP : CLB_EMA_NONE,
+                                   .ema = o->ema > 0 ? o->ema_rule : CLB_EMA_NONE,
                                    .ema_decay = o->ema};
-  describe(l, tensors);
   const clb_status s = clb_optimizer_create(l->ctx, &desc, &l->optimizer);
   free(tensors);
   return s;

@@ -3,28 +3,32 @@
 
 #include <math.h>
 
-const char *const lr_names[LR_SCHEDULES] = {"constant", "cosine", "exponential", "plateau"};
+const char *const lr_names[LR_SCHEDULES] = {"constant",    "linear", "cosine",
+                                            "exponential", "step",   "plateau"};
 
-static double cosine(const lr_schedule *s, int64_t step, int64_t steps) {
+/* From lr to end, as x goes from 0 to 1. */
+static double cosine(const lr_schedule *s, double x) {
   const double pi = 3.14159265358979323846;
-  const double x = (double)(step - s->warm_up) / (double)(steps - s->warm_up);
-  if (!(x > 0)) return s->lr;
   return s->end + (s->lr - s->end) * (1 + cos(pi * fmin(x, 1))) / 2;
 }
 
-double schedule_rate(const lr_schedule *s, const lr_plateau *p, int64_t step, int64_t steps,
-                     int64_t epoch) {
+double schedule_rate(const lr_schedule *s, const lr_plateau *p, const lr_time *t) {
+  const double epoch = (double)t->epoch, W = s->warm_up,
+               done = epoch * (double)t->steps + (double)t->step,
+               left = (double)t->epochs * (double)t->steps - W;
   double lr = s->lr;
-  if (s->kind == LR_COSINE) lr = cosine(s, step, steps);
-  if (s->kind == LR_EXPONENTIAL) lr *= pow(s->decay, (double)epoch);
+  if (s->kind == LR_LINEAR) lr += (s->end - s->lr) * epoch / (double)t->epochs;
+  if (s->kind == LR_COSINE && done > W) lr = cosine(s, (done - W) / left);
+  if (s->kind == LR_EXPONENTIAL) lr *= pow(s->decay, epoch);
+  if (s->kind == LR_STEP) lr *= pow(s->decay, floor(epoch / (double)s->patience));
   if (s->kind == LR_PLATEAU) lr *= p->factor;
   lr = fmax(lr, s->end);
-  return step < s->warm_up ? lr * (double)(step + 1) / (double)s->warm_up : lr;
+  if (!(done < W)) return lr;
+  return lr * (s->warm_from > 0 ? s->warm_from + (1 - s->warm_from) * done / W : (done + 1) / W);
 }
 
 void plateau_see(const lr_schedule *s, lr_plateau *p, double loss) {
-  const double threshold = 1e-4;
-  if (loss < p->best * (1 - threshold)) p->best = loss, p->bad = 0;
+  if (loss < p->best * (1 - s->threshold)) p->best = loss, p->bad = 0;
   else p->bad++;
   if (p->bad <= s->patience) return;
   p->factor = fmax(p->factor * s->decay, s->end / s->lr);

@@ -5,15 +5,32 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-typedef enum { LR_CONSTANT, LR_COSINE, LR_EXPONENTIAL, LR_PLATEAU, LR_SCHEDULES } lr_kind;
+typedef enum {
+  LR_CONSTANT,
+  LR_LINEAR,
+  LR_COSINE,
+  LR_EXPONENTIAL,
+  LR_STEP,
+  LR_PLATEAU,
+  LR_SCHEDULES
+} lr_kind;
 extern const char *const lr_names[LR_SCHEDULES];
 
 typedef struct {
   lr_kind kind;
-  double lr, end; /* end: it falls no lower */
-  double decay;   /* factor of an epoch, or at a plateau */
-  int64_t warm_up, patience;
+  double lr, end;   /* end: it falls no lower */
+  double decay;     /* factor of an epoch, of some epochs, or at a plateau */
+  double threshold; /* part by which a loss must fall below the best one */
+  int64_t patience; /* epochs: of a plateau, or between steps */
+  double warm_up;   /* in steps */
+  double warm_from; /* part of lr at the first step of the warm-up; 0: lr / warm_up */
 } lr_schedule;
+
+/* A step of an epoch; both are counted from 0. */
+typedef struct {
+  int64_t epoch, epochs; /* epochs: of the whole run */
+  int64_t step, steps;   /* steps: of this epoch, as if all had as many */
+} lr_time;
 
 /* What a plateau depends on. */
 typedef struct {
@@ -21,10 +38,8 @@ typedef struct {
   int64_t bad;         /* epochs in a row that were not better */
 } lr_plateau;
 
-/* Of step 0 ... steps - 1 in epoch 0, 1, ... */
-double schedule_rate(const lr_schedule *s, const lr_plateau *p, int64_t step, int64_t steps,
-                     int64_t epoch);
-/* After each epoch: as torch's ReduceLROnPlateau with its relative threshold, 1e-4. */
+double schedule_rate(const lr_schedule *s, const lr_plateau *p, const lr_time *t);
+/* After each epoch: as torch's ReduceLROnPlateau with its relative threshold. */
 void plateau_see(const lr_schedule *s, lr_plateau *p, double loss);
 
 #endif

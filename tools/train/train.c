@@ -17,13 +17,16 @@ typedef struct {
   label_statistics statistics; /* of --train, for a new network */
   model_bytes file;
   learner learner;
+  lr_schedule schedule;
   labelled_batch sets[SETS];
   train_state state;
-  epoch_sums sums; /* of this epoch */
-  int64_t *order;  /* [frames to train on]: of this epoch */
-  double *gradient;
-  double start, told; /* seconds */
-  double first;       /* the step at which this run started */
+  epoch_sums sums;         /* of this epoch */
+  int64_t *order, *ends;   /* [frames to train on]: of this epoch, and of its batches */
+  int64_t epochs, batches; /* of the run; of this epoch */
+  uint64_t seed;
+  double *gradient, rate; /* rate: of the last step */
+  double start, told;     /* seconds */
+  double first;           /* the step at which this run started */
 } train_run;
 
 static train_story story_of(const train_run *r) {
@@ -33,11 +36,9 @@ static train_story story_of(const train_run *r) {
                        .learner = &r->learner,
                        .sets = r->sets,
                        .state = &r->state,
+                       .epochs = r->epochs,
+                       .batches = r->batches,
                        .seconds = seconds_now() - r->start};
-}
-
-static int64_t steps_an_epoch(const train_run *r) {
-  return (r->sets[TRAINED].n + r->a->batch - 1) / r->a->batch;
 }
 
 /* ---- start ---- */
@@ -60,17 +61,52 @@ static bool name_files(const train_arguments *a) {
   *at++ = (named_file){"the picture (--plot)", a->plot, FILE_WHOLE};
   const bool good = outputs_ready(all, inputs + 5);
   free(all);
+  if (good && a->out == default_out && !a->from && !stat(a->out, &about)) {
+    warn("%s: the file exists: name another with --out", a->out);
+    return false;
+  }
   if (!good || !a->restart || again || stat(a->restart, &about) || !about.st_size) return good;
   warn("%s: the file exists: name another, or --continue goes on from it", a->restart);
   return false;
 }
 
 static bool read_set(train_run *r, int set, const name_list *files) {
-  labelled_batch *b = &r->sets[set];
   bool good = true;
   for (int i = 0; i < files->n && good; i++)
-    good = labelled_batch_read(b, &r->system, files->names[i], &r->a->choice.reading);
-  return good && (!files->n || labelled_batch_end(b));
+    good = labelled_batch_read(&r->sets[set], &r->system, files->names[i], &r->a->choice.reading);
+  return good;
+}
+
+/* Without --valid, a part of --train becomes that set; which frames it has, the seed decides. */
+static void split_sets(train_run *r) {
+  labelled_batch *b = &r->sets[TRAINED];
+  const int64_t part = (int64_t)(r->a->valid_part * (double)b->n);
+  if (!part) return;
+  int64_t *order = allocate((size_t)b->n, sizeof *order);
+  epoch_order(b->n, r->seed, -1, order);
+  labelled_batch_move(b, part, order, &r->sets[VALIDATED]);
+  free(order);
+}
+
+static bool read_sets(train_run *r) {
+  if (!read_set(r, TRAINED, &r->a->train) || !read_set(r, VALIDATED, &r->a->valid)) return false;
+  if (!r->a->valid.n) split_sets(r);
+  return labelled_batch_end(&r->sets[TRAINED]) &&
+         (!r->sets[VALIDATED].n || labelled_batch_end(&r->sets[VALIDATED]));
+}
+
+static void begin_epoch(train_run *r) {
+  const batch_size most = {r->a->batch, r->a->batch_atoms};
+  epoch_order(r->sets[TRAINED].n, r->seed, r->state.n, r->order);
+  r->batches = epoch_batches(&r->sets[TRAINED], r->order, most, r->ends);
+}
+
+/* As many epochs as have about `steps`. */
+static int64_t epochs_of(const train_run *r) {
+  enum { LEAST = 10, MOST = 2000 };
+  const int64_t n = (r->a->steps + r->batches - 1) / r->batches;
+  if (r->a->epochs >= 0) return r->a->epochs;
+  return n < LEAST ? LEAST : n > MOST ? MOST : n;
 }
 
 /* Whether the restart is of a run like this one. */
@@ -82,8 +118,9 @@ static bool same_run(const train_run *r) {
          "%lld",
          r->a->from, at->frames[TRAINED], at->frames[VALIDATED], (long long)r->sets[TRAINED].n,
          (long long)r->sets[VALIDATED].n);
-  else if ((int64_t)at->size != r->a->batch)
-    warn("%s: it is of a run with --batch %.0f", r->a->from, at->size);
+  else if ((int64_t)at->size != r->a->batch || (int64_t)at->atoms != r->a->batch_atoms)
+    warn("%s: it is of a run with %s %.0f", r->a->from, at->size > 0 ? "--batch" : "--batch-atoms",
+         at->size > 0 ? at->size : at->atoms);
   else return true;
   return false;
 }
@@ -93,8 +130,9 @@ static bool begin_state(train_run *r) {
   train_state *s = &r->state;
   s->best = allocate((size_t)r->learner.n, sizeof *s->best);
   if (!a->from) {
-    s->at = (train_numbers){.seed = (double)a->seed,
+    s->at = (train_numbers){.seed = (double)r->seed,
                             .size = (double)a->batch,
+                            .atoms = (double)a->batch_atoms,
                             .frames = {(double)r->sets[TRAINED].n, (double)r->sets[VALIDATED].n},
                             .best = INFINITY,
                             .plateau = {INFINITY, 1, 0}};
@@ -116,13 +154,11 @@ static bool open_model(train_run *r, const char *at) {
 static bool open_new(train_run *r) {
   const train_arguments *a = r->a;
   const new_network network = new_network_of(&a->made);
-  uint64_t seed = a->seed;
   char at[40];
-  if (a->from && !train_restart_seed(a->from, &seed)) return false;
   if (!label_statistics_read(a->train.names, a->train.n, &a->choice.reading, network.c.r_max,
                              &r->statistics))
     return false;
-  const int file = new_network_make(&network, &r->statistics, seed);
+  const int file = new_network_make(&network, &r->statistics, r->seed);
   snprintf(at, sizeof at, "/proc/self/fd/%d", file);
   const bool good = open_model(r, at);
   close(file);
@@ -131,12 +167,18 @@ static bool open_new(train_run *r) {
 
 static bool begin(train_run *r) {
   const train_arguments *a = r->a;
-  if (!name_files(a) || !(a->made.name ? open_new(r) : open_model(r, NULL)) ||
-      !read_set(r, TRAINED, &a->train) || !read_set(r, VALIDATED, &a->valid) ||
+  r->seed = a->seed;
+  if (!name_files(a) || (a->from && !train_restart_seed(a->from, &r->seed)) ||
+      !(a->made.name ? open_new(r) : open_model(r, NULL)) || !read_sets(r) ||
       !learner_open(&r->learner, &r->system, a))
     return false;
   r->order = allocate((size_t)r->sets[TRAINED].n, sizeof *r->order);
+  r->ends = allocate((size_t)r->sets[TRAINED].n, sizeof *r->ends);
   r->gradient = allocate((size_t)r->learner.n, sizeof *r->gradient);
+  begin_epoch(r);
+  r->epochs = epochs_of(r);
+  r->schedule = a->schedule;
+  if (a->warm_epochs > 0) r->schedule.warm_up = a->warm_epochs * (double)r->batches;
   return begin_state(r);
 }
 
@@ -162,19 +204,20 @@ static bool write_best(train_run *r) {
 static double rate_now(const train_run *r) {
   const train_numbers *at = &r->state.at;
   const lr_plateau p = {at->plateau[0], at->plateau[1], (int64_t)at->plateau[2]};
-  return schedule_rate(&r->a->schedule, &p, (int64_t)at->step, r->a->epochs * steps_an_epoch(r),
-                       r->state.n);
+  const lr_time now = {r->state.n, r->epochs, (int64_t)at->batch, r->batches};
+  return schedule_rate(&r->schedule, &p, &now);
 }
 
 static void tell(train_run *r) {
   const train_numbers *at = &r->state.at;
-  const double now = seconds_now(), all = (double)(r->a->epochs * steps_an_epoch(r));
+  const double now = seconds_now(), all = (double)(r->epochs * r->batches),
+               done = (double)(r->state.n * r->batches) + at->batch;
   if (now - r->told < 0.2) return;
   r->told = now;
-  const double left = (now - r->start) * (all - at->step) / (at->step - r->first);
+  const double left = (now - r->start) * (all - done) / (at->step - r->first);
   progress("epoch %lld of %lld, step %.0f of %lld: loss %.6g, %.3g %s left",
-           (long long)r->state.n + 1, (long long)r->a->epochs, at->batch,
-           (long long)steps_an_epoch(r), sums_loss(&r->sums, &r->a->loss.loss),
+           (long long)r->state.n + 1, (long long)r->epochs, at->batch, (long long)r->batches,
+           sums_loss(&r->sums, &r->a->loss.loss),
            left < 120    ? left
            : left < 7200 ? left / 60
                          : left / 3600,
@@ -185,9 +228,9 @@ static void tell(train_run *r) {
 
 static bool step(train_run *r) {
   train_numbers *at = &r->state.at;
-  const int64_t done = (int64_t)at->batch * r->a->batch, left = r->sets[TRAINED].n - done;
-  const batch_work b = {&r->system, &r->a->loss.loss, &r->sets[TRAINED], r->order + done,
-                        left < r->a->batch ? left : r->a->batch};
+  const int64_t k = (int64_t)at->batch, first = k ? r->ends[k - 1] : 0;
+  const batch_work b = {&r->system, &r->a->loss.loss, &r->sets[TRAINED], r->order + first,
+                        r->ends[k] - first};
   char names[2048];
   if (!batch_compute(&b, r->gradient, &r->sums)) return false;
   const double norm = learner_norm(&r->learner, r->gradient);
@@ -196,7 +239,8 @@ static bool step(train_run *r) {
     warn("the gradient is not finite, of these frames: %s", names);
     return false;
   }
-  if (!learner_step(&r->learner, r->gradient, rate_now(r))) return false;
+  r->rate = rate_now(r);
+  if (!learner_step(&r->learner, r->gradient, r->rate)) return false;
   at->norms += norm;
   at->batch++;
   at->step++;
@@ -215,9 +259,10 @@ static bool validate(train_run *r, epoch_sums *sums) {
   const train_arguments *a = r->a;
   const learner *l = &r->learner;
   if (!learner_average(&r->learner)) return false;
-  if (!a->valid.n) return true;
+  if (!r->sets[VALIDATED].n) return true;
   return learner_use(l, learner_result(l)) &&
-         epoch_evaluate(&r->system, &a->loss.loss, &r->sets[VALIDATED], a->batch, sums) &&
+         epoch_evaluate(&r->system, &a->loss.loss, &r->sets[VALIDATED],
+                        (batch_size){a->batch, a->batch_atoms}, sums) &&
          learner_use(l, l->parameters);
 }
 
@@ -225,16 +270,13 @@ static bool end_epoch(train_run *r) {
   train_numbers *at = &r->state.at;
   const clb_loss *loss = &r->a->loss.loss;
   epoch_sums valid = {0};
-  epoch_record record = {.norm = at->norms / at->batch};
-  at->step--; /* the last one */
-  record.lr = rate_now(r);
-  at->step++;
+  epoch_record record = {.lr = r->rate, .norm = at->norms / at->batch};
   if (!validate(r, &valid)) return false;
   record_set(&record, TRAINED, &r->sums, loss);
   record_set(&record, VALIDATED, &valid, loss);
-  const double by = record.loss[r->a->valid.n ? VALIDATED : TRAINED];
+  const double by = record.loss[r->sets[VALIDATED].n ? VALIDATED : TRAINED];
   lr_plateau p = {at->plateau[0], at->plateau[1], (int64_t)at->plateau[2]};
-  plateau_see(&r->a->schedule, &p, by);
+  plateau_see(&r->schedule, &p, by);
   at->plateau[0] = p.best, at->plateau[1] = p.factor, at->plateau[2] = (double)p.bad;
   record.best = by < at->best;
   state_add(&r->state, &record);
@@ -248,10 +290,10 @@ static bool end_epoch(train_run *r) {
 }
 
 static bool run_epoch(train_run *r) {
-  epoch_order(r->sets[TRAINED].n, (uint64_t)r->state.at.seed, r->state.n, r->order);
-  while ((int64_t)r->state.at.batch < steps_an_epoch(r) && !stopping())
+  begin_epoch(r);
+  while ((int64_t)r->state.at.batch < r->batches && !stopping())
     if (!step(r)) return false;
-  if ((int64_t)r->state.at.batch < steps_an_epoch(r)) return write_restart(r);
+  if ((int64_t)r->state.at.batch < r->batches) return write_restart(r);
   if (!end_epoch(r) || !write_restart(r)) return false;
   const train_story story = story_of(r);
   if (!r->a->json) report_epoch(&story);
@@ -263,8 +305,8 @@ static bool go(train_run *r) {
   bool good = true;
   if (!r->a->json) report_head(&story);
   if (isfinite(r->state.at.best)) good = write_best(r);
-  else if (!r->a->epochs) good = model_bytes_write(&r->file, r->a->out);
-  while (good && r->state.n < r->a->epochs && !stopping()) good = run_epoch(r);
+  else if (!r->epochs) good = model_bytes_write(&r->file, r->a->out);
+  while (good && r->state.n < r->epochs && !stopping()) good = run_epoch(r);
   progress(NULL);
   return good;
 }
@@ -293,6 +335,7 @@ int train_main(int argc, char **argv) {
   md_system_close(&r.system);
   model_bytes_free(&r.file);
   free(r.order);
+  free(r.ends);
   free(r.gradient);
   train_options_free(&a);
   return good && !stopping() ? EXIT_GOOD : EXIT_FAILED;

@@ -1,11 +1,13 @@
 /* tools/train/train_options.c - the options of `clebsch train`. */
-#include "tools/train/train_options.h"
+#include "tools/train/train_presets.h"
 
 #include <stdlib.h>
 
 enum {
   TRAIN = 256,
   VALID,
+  VALID_PART,
+  LIKE,
   OPTIMIZER,
   LR,
   WEIGHT_DECAY,
@@ -19,6 +21,7 @@ enum {
   PATIENCE,
   WARM_UP,
   BATCH,
+  BATCH_ATOMS,
   SEED,
   FREEZE,
   THAW,
@@ -32,12 +35,29 @@ static const struct argp_option options[] = {
     {"train", TRAIN, "FILE", 0,
      "Labelled structures to train on: all frames of extended XYZ; more files may follow", 1},
     {"valid", VALID, "FILE", 0,
-     "Labelled structures by which the best epoch is chosen; more files may follow", 1},
-    {"out", 'o', "FILE", 0, "The new model, of the best epoch so far; written whenever it improves",
+     "Labelled structures by which the best epoch is chosen; more files may follow (default: a "
+     "part "
+     "of --train)",
+     1},
+    {"valid-part", VALID_PART, "X", 0,
+     "Without --valid, so much of --train is not trained on but takes its place, if that is a "
+     "frame at least (default: 0.1)",
+     1},
+    {"out", 'o', "FILE", 0,
+     "The new model, of the best epoch so far; written whenever it improves (default: "
+     "trained.safetensors, which must not exist)",
+     1},
+    {"like", LIKE, "NAME", 0,
+     "Loss, optimizer, schedule, batch and epochs, where options do not say, as the authors of "
+     "mace, nequip, nequix or sevennet have them",
      1},
     {"epochs", 'e', "N", 0,
-     "How often every structure is seen; 0: --out is the model before training", 1},
-    {"batch", BATCH, "N", 0, "Structures of a step (default: 8)", 1},
+     "How often every structure is seen; 0: --out is the model before training (default: 20,000 "
+     "steps of a new network, 5,000 of a model, but from 10 to 2,000 epochs)",
+     1},
+    {"batch", BATCH, "N", 0, "Structures of a step, at most (default: 8)", 1},
+    {"batch-atoms", BATCH_ATOMS, "N", 0, "Atoms of a step, at most, in as many structures as fit",
+     1},
     {"seed", SEED, "N", 0, "Seed of the order of structures (default: 1)", 1},
     {"freeze", FREEZE, "PATTERN", 0,
      "Tensors that stay as they are, by their names in the model file, with wildcards as in the "
@@ -46,24 +66,24 @@ static const struct argp_option options[] = {
     {"thaw", THAW, "PATTERN", 0,
      "Train these, too: bessel_frequencies, species_scale and species_shift are frozen by default",
      1},
-    {"optimizer", OPTIMIZER, "NAME", 0, "sgd, adam, adamw (default), schedule-free, muon or soap",
-     2},
-    {"lr", LR, "X", 0, "Learning rate", 2},
+    {"optimizer", OPTIMIZER, "NAME", 0,
+     "sgd, adam, adamw (default, with AMSGrad), schedule-free, muon or soap", 2},
+    {"lr", LR, "X", 0, "Learning rate (default: 0.01 of a new network, 0.001 of a model)", 2},
     {"weight-decay", WEIGHT_DECAY, "X", 0, "Weight decay (default: 0)", 2},
     {"momentum", MOMENTUM, "X", 0, "Momentum of sgd (default: 0.9) and muon (0.95)", 2},
     {"amsgrad", AMSGRAD, NULL, 0, "AMSGrad, of adam and adamw", 2},
-    {"clip", CLIP, "X", 0, "Shorten gradients whose norm is above X", 2},
+    {"clip", CLIP, "X", 0, "Shorten gradients whose norm is above X (default: 10); 0: none", 2},
     {"ema", EMA, "DECAY", 0,
-     "A moving average of the parameters, such as 0.99 or 0.999, is validated and written", 2},
+     "A moving average of the parameters is validated and written (default: 0.99); 0: none", 2},
     {"schedule", SCHEDULE, "NAME", 0,
-     "Learning rate: constant (default); cosine, to --lr-end at the last step; exponential, times "
-     "--decay after each epoch; plateau, times --decay after more than --patience epochs without a "
-     "lower loss",
+     "Learning rate: constant; linear and cosine (default), to --lr-end in the last epoch; "
+     "exponential, times --decay after each epoch; step, times --decay after every --patience "
+     "epochs; plateau, times --decay after more than --patience epochs without a lower loss",
      2},
-    {"lr-end", LR_END, "X", 0, "The schedule falls no lower (default: 0)", 2},
-    {"decay", DECAY, "X", 0, "Factor of the schedule (default: 0.99, at plateaus 0.8)", 2},
-    {"patience", PATIENCE, "N", 0, "Epochs of a plateau (default: 50)", 2},
-    {"warm-up", WARM_UP, "N", 0, "The learning rate grows to its value in N steps", 2},
+    {"lr-end", LR_END, "X", 0, "The schedule falls no lower (default: 0; cosine 0.001 --lr)", 2},
+    {"decay", DECAY, "X", 0, "Factor of the schedule (default: 0.99, of step and plateau 0.8)", 2},
+    {"patience", PATIENCE, "N", 0, "Epochs of a step or a plateau (default: 50)", 2},
+    {"warm-up", WARM_UP, "N", 0, "The learning rate grows to its value in N steps (default: 0)", 2},
     {"restart", RESTART, "FILE", 0, "After each epoch, write all that a later run needs to go on",
      3},
     {"continue", CONTINUE, "FILE", 0,
@@ -73,51 +93,102 @@ static const struct argp_option options[] = {
     {"json", 'j', NULL, 0, "Print one JSON object, nothing else", 3},
     {0}};
 
-static void check(train_arguments *a, const struct argp_state *state) {
+const char default_out[] = "trained.safetensors";
+
+static bool given(const train_arguments *a, train_setting s) { return a->given >> s & 1; }
+
+static void check_optimizer(const train_arguments *a, const struct argp_state *state) {
   const optimizer_choice *o = &a->optimizer;
+  if (o->amsgrad && o->rule != CLB_ADAM && o->rule != CLB_ADAMW)
+    argp_error(state, "--amsgrad is of --optimizer adam and adamw");
+  if (given(a, SET_MOMENTUM) && o->rule != CLB_SGD && o->rule != CLB_MUON)
+    argp_error(state, "--momentum is of --optimizer sgd and muon");
+  if (o->ema > 0 && o->rule == CLB_SCHEDULE_FREE_ADAMW)
+    argp_error(state, "--optimizer schedule-free has an average of its own, without --ema");
+}
+
+static void check_schedule(const train_arguments *a, const struct argp_state *state) {
   const lr_schedule *s = &a->schedule;
-  const bool adam = o->rule == CLB_ADAM || o->rule == CLB_ADAMW,
-             falls = s->kind == LR_EXPONENTIAL || s->kind == LR_PLATEAU;
+  const bool steps = s->kind == LR_STEP || s->kind == LR_PLATEAU;
+  if (given(a, SET_DECAY) && s->kind != LR_EXPONENTIAL && !steps)
+    argp_error(state, "--decay is of --schedule exponential, step and plateau");
+  if (given(a, SET_PATIENCE) && !steps)
+    argp_error(state, "--patience is of --schedule step and plateau");
+  if (s->kind == LR_STEP && !s->patience)
+    argp_error(state, "--patience of --schedule step is 1 or more");
+  if (given(a, SET_LR_END) && s->kind == LR_CONSTANT)
+    argp_error(state, "--lr-end is of a --schedule that falls");
+  if (s->end > s->lr) argp_error(state, "--lr-end is above --lr");
+}
+
+static void check(train_arguments *a, const struct argp_state *state) {
   if (!a->choice.model && !a->made.name)
     argp_error(state, "--model is missing, or --new for a new network");
   if (a->choice.model && a->made.name) argp_error(state, "--new makes a model: it has no --model");
   if (!a->train.n) argp_error(state, "--train is missing");
-  if (!a->out) argp_error(state, "--out is missing");
-  if (a->epochs < 0) argp_error(state, "--epochs is missing");
-  if (!(s->lr > 0)) argp_error(state, "--lr is missing");
-  if (o->amsgrad && !adam) argp_error(state, "--amsgrad is of --optimizer adam and adamw");
-  if (o->momentum > 0 && o->rule != CLB_SGD && o->rule != CLB_MUON)
-    argp_error(state, "--momentum is of --optimizer sgd and muon");
-  if (o->ema > 0 && o->rule == CLB_SCHEDULE_FREE_ADAMW)
-    argp_error(state, "--optimizer schedule-free has an average of its own, without --ema");
-  if (s->decay > 0 && !falls) argp_error(state, "--decay is of --schedule exponential and plateau");
-  if (s->patience >= 0 && s->kind != LR_PLATEAU)
-    argp_error(state, "--patience is of --schedule plateau");
-  if (s->end > 0 && s->kind == LR_CONSTANT)
-    argp_error(state, "--lr-end is of a --schedule that falls");
-  if (s->end > s->lr) argp_error(state, "--lr-end is above --lr");
   if (a->from && a->seeded) argp_error(state, "--seed: the seed is that of --continue");
+  if (a->valid.n && a->valid_part >= 0)
+    argp_error(state, "--valid-part is of --train, without --valid");
   if (a->choice.options.knots > 0)
     argp_error(state, "--knots is 0 here: radial networks are trained, not splines");
-  if (!(s->decay > 0)) a->schedule.decay = s->kind == LR_PLATEAU ? 0.8 : 0.99;
-  if (s->patience < 0) a->schedule.patience = 50;
-  if (!(o->momentum > 0) && o->rule == CLB_SGD) a->optimizer.momentum = 0.9;
+  if (a->valid_part < 0) a->valid_part = a->valid.n ? 0 : 0.1;
+  if (!a->out) a->out = default_out;
+  presets_fill(a);
+  loss_check(state, &a->loss);
+  check_optimizer(a, state);
+  check_schedule(a, state);
 }
 
 static void add_name(name_list *l, char *name) { l->names[l->n++] = name; }
 
-static error_t parse_rest(int key, char *arg, struct argp_state *state) {
-  train_arguments *a = state->input;
+/* What is a bit of `given`; false: it is something else. */
+static bool parse_setting(int key, char *arg, struct argp_state *state, train_arguments *a) {
+  static const int keys[] = {[SET_OPTIMIZER] = OPTIMIZER,
+                             [SET_LR] = LR,
+                             [SET_WEIGHT_DECAY] = WEIGHT_DECAY,
+                             [SET_MOMENTUM] = MOMENTUM,
+                             [SET_AMSGRAD] = AMSGRAD,
+                             [SET_CLIP] = CLIP,
+                             [SET_EMA] = EMA,
+                             [SET_SCHEDULE] = SCHEDULE,
+                             [SET_LR_END] = LR_END,
+                             [SET_DECAY] = DECAY,
+                             [SET_PATIENCE] = PATIENCE,
+                             [SET_WARM_UP] = WARM_UP,
+                             [SET_BATCH] = BATCH,
+                             [SET_EPOCHS] = 'e'};
+  optimizer_choice *o = &a->optimizer;
   lr_schedule *s = &a->schedule;
+  for (unsigned i = 0; i < sizeof keys / sizeof *keys; i++)
+    if (keys[i] == key) a->given |= 1U << i;
   switch (key) {
-    case LR: s->lr = real_number(state, "--lr", arg, 1e-30, 1e6); return 0;
-    case LR_END: s->end = real_number(state, "--lr-end", arg, 0, 1e6); return 0;
-    case DECAY: s->decay = real_number(state, "--decay", arg, 1e-6, 1); return 0;
-    case PATIENCE: s->patience = whole_number(state, "--patience", arg, 0, INT32_MAX); return 0;
-    case WARM_UP: s->warm_up = whole_number(state, "--warm-up", arg, 0, INT32_MAX); return 0;
+    case OPTIMIZER:
+      o->rule = (clb_rule)name_among(state, "--optimizer", arg, rule_names, 6);
+      return true;
+    case LR: s->lr = real_number(state, "--lr", arg, 1e-30, 1e6); return true;
+    case WEIGHT_DECAY:
+      o->weight_decay = real_number(state, "--weight-decay", arg, 0, 1e6);
+      return true;
+    case MOMENTUM: o->momentum = real_number(state, "--momentum", arg, 1e-6, 1); return true;
+    case AMSGRAD: o->amsgrad = true; return true;
+    case CLIP: o->clip = real_number(state, "--clip", arg, 0, 1e30); return true;
+    case EMA: o->ema = real_number(state, "--ema", arg, 0, 1 - 1e-9); return true;
     case SCHEDULE:
       s->kind = (lr_kind)name_among(state, "--schedule", arg, lr_names, LR_SCHEDULES);
-      return 0;
+      return true;
+    case LR_END: s->end = real_number(state, "--lr-end", arg, 0, 1e6); return true;
+    case DECAY: s->decay = real_number(state, "--decay", arg, 1e-6, 1); return true;
+    case PATIENCE: s->patience = whole_number(state, "--patience", arg, 0, INT32_MAX); return true;
+    case WARM_UP: s->warm_up = (double)whole_number(state, "--warm-up", arg, 0, 1e15); return true;
+    case BATCH: a->batch = whole_number(state, "--batch", arg, 1, INT32_MAX); return true;
+    case 'e': a->epochs = whole_number(state, "--epochs", arg, 0, INT32_MAX); return true;
+    default: return false;
+  }
+}
+
+static error_t parse_rest(int key, char *arg, struct argp_state *state) {
+  train_arguments *a = state->input;
+  switch (key) {
     case RESTART: a->restart = arg; return 0;
     case CONTINUE: a->from = arg; return 0;
     case 'c': a->csv = arg; return 0;
@@ -139,29 +210,24 @@ static error_t parse_rest(int key, char *arg, struct argp_state *state) {
 
 static error_t parse(int key, char *arg, struct argp_state *state) {
   train_arguments *a = state->input;
-  optimizer_choice *o = &a->optimizer;
+  if (parse_setting(key, arg, state, a)) return 0;
   switch (key) {
     case TRAIN: add_name(a->reading = &a->train, arg); return 0;
     case VALID: add_name(a->reading = &a->valid, arg); return 0;
+    case VALID_PART: a->valid_part = real_number(state, "--valid-part", arg, 0, 0.9); return 0;
     case FREEZE: add_name(&a->freeze, arg); return 0;
     case THAW: add_name(&a->thaw, arg); return 0;
+    case LIKE:
+      a->like = preset_names[name_among(state, "--like", arg, preset_names, PRESETS)];
+      return 0;
     case 'o': a->out = arg; return 0;
-    case 'e': a->epochs = whole_number(state, "--epochs", arg, 0, INT32_MAX); return 0;
-    case BATCH: a->batch = whole_number(state, "--batch", arg, 1, INT32_MAX); return 0;
+    case BATCH_ATOMS:
+      a->batch_atoms = whole_number(state, "--batch-atoms", arg, 1, INT32_MAX);
+      return 0;
     case SEED:
       a->seed = (uint64_t)whole_number(state, "--seed", arg, 0, (int64_t)1 << 53);
       a->seeded = true;
       return 0;
-    case OPTIMIZER:
-      o->rule = (clb_rule)name_among(state, "--optimizer", arg, rule_names, 6);
-      return 0;
-    case WEIGHT_DECAY:
-      o->weight_decay = real_number(state, "--weight-decay", arg, 0, 1e6);
-      return 0;
-    case MOMENTUM: o->momentum = real_number(state, "--momentum", arg, 1e-6, 1); return 0;
-    case AMSGRAD: o->amsgrad = true; return 0;
-    case CLIP: o->clip = real_number(state, "--clip", arg, 1e-30, 1e30); return 0;
-    case EMA: o->ema = real_number(state, "--ema", arg, 1e-6, 1 - 1e-9); return 0;
     default: return parse_rest(key, arg, state);
   }
 }
@@ -201,11 +267,9 @@ static const struct argp argp = {
 
 void train_options(int argc, char **argv, train_arguments *a) {
   const size_t room = (size_t)argc + 1;
-  *a = (train_arguments){.batch = 8,
-                         .epochs = -1,
+  *a = (train_arguments){.epochs = -1,
                          .seed = 1,
-                         .optimizer.rule = CLB_ADAMW,
-                         .schedule = {.patience = -1},
+                         .valid_part = -1,
                          .choice = {.reading.labels = true, .optional = true}};
   name_list *const all[] = {&a->train, &a->valid, &a->freeze, &a->thaw};
   for (int i = 0; i < 4; i++) all[i]->names = allocate(room, sizeof(char *));

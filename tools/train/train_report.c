@@ -40,17 +40,30 @@ static void print_statistics(const label_statistics *s) {
   puts(s->n_species > SHOWN ? ", ..." : "");
 }
 
+static void print_settings(const train_story *s) {
+  const train_arguments *a = s->a;
+  const optimizer_choice *o = &a->optimizer;
+  const clb_loss *loss = &a->loss.loss;
+  const learner *l = s->learner;
+  printf("trained    %lld of %lld parameters, in %d tensors, by %s%s; clip %g, average %g\n",
+         (long long)l->n_trained, (long long)l->n, l->n_tensors, rule_names[o->rule],
+         o->amsgrad ? " with AMSGrad" : "", o->clip, o->ema);
+  printf("loss       %s: %g energy, %g forces%s, %g stress%s\n", loss_names[loss->function],
+         loss->energy, loss->forces, loss->force_norm ? " (lengths)" : "", loss->stress,
+         loss->stress_unit > 1 ? " (kbar)" : "");
+  printf("epochs     %lld, of %lld steps; learning rate %g, %s\n", (long long)s->epochs,
+         (long long)s->batches, a->schedule.lr, lr_names[a->schedule.kind]);
+}
+
 void report_head(const train_story *s) {
   const train_arguments *a = s->a;
-  const learner *l = s->learner;
   md_system_print_model(s->y);
   md_system_print_device(s->y, "device     %s: %s");
   print_set("train", &a->train, &s->sets[TRAINED]);
-  if (a->valid.n) print_set("valid", &a->valid, &s->sets[VALIDATED]);
+  if (s->sets[VALIDATED].n)
+    print_set("valid", a->valid.n ? &a->valid : &a->train, &s->sets[VALIDATED]);
   if (s->statistics) print_statistics(s->statistics);
-  printf("trained    %lld of %lld parameters, in %d tensors, by %s; %s loss\n",
-         (long long)l->n_trained, (long long)l->n, l->n_tensors, rule_names[a->optimizer.rule],
-         loss_names[a->loss.loss.function]);
+  print_settings(s);
   puts("errors     mean absolute: E energy in meV/atom, F forces in meV/A, S stress in meV/A^3");
   table t = columns();
   table_titles(&t);
@@ -83,7 +96,7 @@ void report_epoch(const train_story *s) {
 void report_end(const train_story *s) {
   const train_numbers *at = &s->state->at;
   printf("steps      %.0f, in %.3g s\n", at->step, s->seconds);
-  if (!s->a->epochs) printf("written    %s: the model before training\n", s->a->out);
+  if (!s->epochs) printf("written    %s: the model before training\n", s->a->out);
   else if (isfinite(at->best))
     printf("written    %s: epoch %.0f, loss %.10g\n", s->a->out, at->best_epoch, at->best);
 }
@@ -121,6 +134,27 @@ static json_t *statistics_json(const label_statistics *s) {
   return o;
 }
 
+static json_t *settings_json(const train_story *s) {
+  const train_arguments *a = s->a;
+  const optimizer_choice *o = &a->optimizer;
+  const clb_loss *loss = &a->loss.loss;
+  json_t *of = json_object(), *l = json_object();
+  JSON_ADD(l, {"function", json_text(loss_names[loss->function])},
+           {"energy", json_number(loss->energy)}, {"forces", json_number(loss->forces)},
+           {"stress", json_number(loss->stress)}, {"force_norm", json_boolean(loss->force_norm)},
+           {"stress_unit", json_number(loss->stress_unit > 0 ? loss->stress_unit : 1)},
+           {"huber_delta", json_number(loss->delta)});
+  JSON_ADD(of, {"like", a->like ? json_text(a->like) : json_null()},
+           {"optimizer", json_text(rule_names[o->rule])}, {"amsgrad", json_boolean(o->amsgrad)},
+           {"weight_decay", json_number(o->weight_decay)}, {"clip", json_number(o->clip)},
+           {"ema", json_number(o->ema)}, {"lr", json_number(a->schedule.lr)},
+           {"schedule", json_text(lr_names[a->schedule.kind])},
+           {"lr_end", json_number(a->schedule.end)}, {"batch", json_count(a->batch)},
+           {"batch_atoms", json_count(a->batch_atoms)}, {"epochs", json_count(s->epochs)},
+           {"loss", l});
+  return of;
+}
+
 void report_json(const train_story *s) {
   const train_numbers *at = &s->state->at;
   const learner *l = s->learner;
@@ -130,8 +164,8 @@ void report_json(const train_story *s) {
     json_array_add(epochs, epoch_json(&s->state->records[i], i + 1));
   for (int i = 0; i < l->n_tensors; i++) json_array_add(trained, json_text(l->tensor[i].info.name));
   JSON_ADD(o, {"train", set_json(&s->a->train, &s->sets[TRAINED])},
-           {"valid", set_json(&s->a->valid, &s->sets[VALIDATED])}, {"tensors", trained},
-           {"parameters", json_count(l->n_trained)}, {"epochs", epochs},
+           {"valid", set_json(&s->a->valid, &s->sets[VALIDATED])}, {"settings", settings_json(s)},
+           {"tensors", trained}, {"parameters", json_count(l->n_trained)}, {"epochs", epochs},
            {"steps", json_count((int64_t)at->step)}, {"seconds", json_number(s->seconds)},
            {"best_epoch", isfinite(at->best) ? json_count((int64_t)at->best_epoch) : json_null()},
            {"best_loss", json_number(at->best)}, {"out", json_text(s->a->out)});

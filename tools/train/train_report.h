@@ -11,6 +11,7 @@ typedef struct {
   const learner *learner;
   const labelled_batch *sets; /* [SETS] */
   const train_state *state;
+  int64_t epochs, batches; /* that the run shall have, and of an epoch */
   double seconds;
 } train_story;
 

@@ -17,7 +17,7 @@ typedef struct {
 /* All are doubles, with whole numbers below 2^53. */
 typedef struct {
   double step, batch;                   /* steps so far; of them in this epoch */
-  double seed, size;                    /* size of a batch */
+  double seed, size, atoms;             /* of a batch, at most */
   double frames[SETS];                  /* structures of the two sets */
   double norms;                         /* sum over this epoch's steps */
   double best, best_epoch;              /* INFINITY: none */

@@ -39,6 +39,7 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
     case ARGP_KEY_END:
       if (!a->n) argp_error(state, "--structures is missing");
       if (!a->out) argp_error(state, "--out is missing");
+      loss_check(state, &a->loss);
       if (a->choice.options.knots > 0)
         argp_error(state, "--knots is 0 here: radial networks are trained, not splines");
       return 0;

@@ -11,6 +11,7 @@ static md_system *next_system(labelled_batch *b) {
   if (b->n == b->room) {
     b->room = 2 * b->room + 64;
     b->systems = enlarge(b->systems, (size_t)b->room, sizeof *b->systems);
+    b->numbers = enlarge(b->numbers, (size_t)b->room, sizeof *b->numbers);
   }
   return &b->systems[b->n];
 }
@@ -31,11 +32,31 @@ bool labelled_batch_read(labelled_batch *b, const md_system *y, const char *path
     good = md_system_set_atoms(system, &atoms, from);
     system->from = path;
     b->n_atoms += system->atoms.n;
-    b->n++;
+    b->numbers[b->n++] = number;
   }
   progress(NULL);
   frames_close(&file);
   return good && !found;
+}
+
+void labelled_batch_move(labelled_batch *from, int64_t n, const int64_t *which,
+                         labelled_batch *to) {
+  bool *moved = allocate((size_t)from->n, sizeof *moved);
+  int64_t left = 0;
+  for (int64_t i = 0; i < n; i++) {
+    *next_system(to) = from->systems[which[i]];
+    to->n_atoms += from->systems[which[i]].atoms.n;
+    to->numbers[to->n++] = from->numbers[which[i]];
+    moved[which[i]] = true;
+  }
+  from->n_atoms -= to->n_atoms;
+  for (int64_t i = 0; i < from->n; i++) {
+    if (moved[i]) continue;
+    from->systems[left] = from->systems[i];
+    from->numbers[left++] = from->numbers[i];
+  }
+  from->n = left;
+  free(moved);
 }
 
 bool labelled_batch_end(labelled_batch *b) {
@@ -63,4 +84,5 @@ void labelled_batch_free(labelled_batch *b) {
   free(b->systems);
   free(b->atoms);
   free(b->labels);
+  free(b->numbers);
 }

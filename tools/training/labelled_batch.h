@@ -10,11 +10,14 @@ typedef struct {
   md_system *systems;     /* [n]: atoms of the model, and their labels */
   clb_model_atoms *atoms; /* [n], and so the labels: after labelled_batch_end */
   clb_labels *labels;
+  int64_t *numbers; /* [n]: of the frame in its file, from 1 */
 } labelled_batch;
 
 /* Adds all frames of a file; y: the model. false, after a message. */
 bool labelled_batch_read(labelled_batch *b, const md_system *y, const char *path,
                          const structure_options *reading);
+/* Moves the n systems which[n] to the end of another batch; before labelled_batch_end. */
+void labelled_batch_move(labelled_batch *from, int64_t n, const int64_t *which, labelled_batch *to);
 /* After the last file. false, after a message: there are no labels. */
 bool labelled_batch_end(labelled_batch *b);
 void labelled_batch_free(labelled_batch *b);

@@ -1,0 +1,152 @@
+/* tests/training/test_train_settings.c - `clebsch train`: learning rates, batches, sets that are
+   split, and presets. */
+#include "tests/training/train_runs.h"
+
+/* ---- learning rates ---- */
+
+static double cosine(double e) {
+  return 1e-5 + (1e-3 - 1e-5) * (1 + cos(3.14159265358979323846 * e / 6)) / 2;
+}
+static double linear(double e) { return 1e-3 + (1e-5 - 1e-3) * e / 6; }
+static double exponential(double e) { return 1e-3 * pow(0.8, e); }
+static double each_two(double e) { return 1e-3 * pow(0.5, floor(e / 2)); }
+static double warm(double e) { return 1e-3 * fmin(1, (e + 1) / 4); }
+/* Of Nequix: from a fifth, in a tenth of an epoch, which is less than a step here. */
+static double nequix_rate(double e) {
+  const double x = (e - 0.1) / 5.9;
+  return e < 0.1 ? 2e-4 : 1e-7 + (1e-3 - 1e-7) * (1 + cos(3.14159265358979323846 * x)) / 2;
+}
+
+/* One step an epoch. */
+static void rates(void **state) {
+  static const struct {
+    const char *options;
+    double (*rate)(double epoch);
+  } all[] = {{"--schedule cosine --lr-end 1e-5", cosine},
+             {"--schedule linear --lr-end 1e-5", linear},
+             {"--schedule exponential --decay 0.8", exponential},
+             {"--schedule step --decay 0.5 --patience 2", each_two},
+             {"--schedule constant --warm-up 4", warm},
+             {"--like nequix", nequix_rate}};
+  (void)state;
+  for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+    json_t *o =
+        json_of(format("train --model other --train p.xyz --device cpu --exact --json --out "
+                       "new --epochs 6 --lr 1e-3 --batch 8 %s",
+                       all[i].options));
+    for (size_t e = 0; e < 6; e++)
+      near_to(all[i].options, loss_of(o, e, "lr"), all[i].rate((double)e), 1e-12);
+    json_decref(o);
+  }
+}
+
+/* ---- batches and sets ---- */
+
+static void batches(void **state) {
+  (void)state; /* frames have 2, 4, 6 and 8 atoms, 40 in all */
+  json_t *whole = json_of(TRAIN "--out new --epochs 2 --lr 1e-3 --batch 8"),
+         *atoms =
+             json_of("train --model other --train p.xyz --device cpu --exact --json --batch-atoms "
+                     "40 " PLAIN "--out new --epochs 2 --lr 1e-3"),
+         *single =
+             json_of("train --model other --train p.xyz --device cpu --exact --json --batch-atoms "
+                     "1 " PLAIN "--out new --epochs 2 --lr 1e-3"),
+         *some = json_of(
+             "train --model other --train p.xyz --device cpu --exact --json --batch-atoms 14 "
+             "--batch 3 " PLAIN "--out new --epochs 2 --lr 1e-3");
+  expect_same_epochs(whole, atoms);
+  assert_int_equal(integer_of(whole, "steps"), 2);
+  assert_int_equal(integer_of(single, "steps"), 16);
+  assert_in_range(integer_of(some, "steps"), 6, 12);
+  json_decref(whole);
+  json_decref(atoms);
+  json_decref(single);
+  json_decref(some);
+}
+
+#define FIVE "p.xyz p.xyz p.xyz p.xyz p.xyz "
+#define SPLIT                                                                                      \
+  "train --model other --train " FIVE "--device cpu --exact --json --epochs 2 --lr 1e-3 "
+static void splits(void **state) {
+  static const char *const options[] = {"", "--seed 2", "--valid-part 0", "--valid-part 0.3"};
+  static const int frames[] = {4, 4, 0, 12};
+  double losses[4];
+  (void)state;
+  for (size_t i = 0; i < 4; i++) {
+    json_t *o = json_of(format(SPLIT "--out new --batch-atoms 16 %s", options[i]));
+    const json_t *train = json_object_get(o, "train"), *valid = json_object_get(o, "valid");
+    assert_int_equal(integer_of(valid, "frames"), frames[i]);
+    assert_int_equal(integer_of(train, "frames"), 40 - frames[i]);
+    assert_int_equal(integer_of(train, "atoms") + integer_of(valid, "atoms"), 200);
+    losses[i] = frames[i] ? loss_of(o, 1, "valid_loss") : 0;
+    json_decref(o);
+  }
+  assert_true(losses[0] != losses[1]);
+  unlink("r");
+  json_decref(
+      json_of(SPLIT "--schedule constant --out part --batch-atoms 16 --seed 2 --restart r"));
+  json_t *o = json_of("train --model other --train " FIVE
+                      "--device cpu --exact --json --epochs 4 --lr "
+                      "1e-3 --schedule constant --out part --batch-atoms 16 --continue r"),
+         *w = json_of("train --model other --train " FIVE
+                      "--device cpu --exact --json --epochs 4 --lr "
+                      "1e-3 --schedule constant --out whole --batch-atoms 16 --seed 2");
+  expect_same_epochs(o, w);
+  expect_same_file("part", "whole");
+  json_decref(o);
+  json_decref(w);
+  unlink("r");
+}
+
+/* ---- presets ---- */
+
+/* As the authors' programs have them (nothing that was typed here is read from there). */
+static void presets(void **state) {
+  static const struct {
+    const char *like, *optimizer, *schedule, *loss;
+    double lr, clip, ema, weight_decay, lr_end, energy, forces, stress, stress_unit;
+    int batch;
+  } all[] = {{"mace", "adam", "plateau", "mse", 0.01, 10, 0.99, 5e-7, 0, 1, 100, 1, 1, 10},
+             {"nequip", "adam", "plateau", "mse", 0.01, 0, 0.999, 0, 1e-6, 1, 1, 1, 1, 5},
+             {"nequix", "muon", "cosine", "mae", 3e-3, 100, 0.999, 1e-3, 3e-7, 20, 20, 5, 1, 64},
+             {"sevennet", "adamw", "exponential", "huber", 2e-4, 0, 0, 1e-3, 0, 1, 1, 0.01,
+              1602.1766208, 4}};
+  (void)state;
+  for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+    json_t *o =
+        json_of(format("train --model other --train p.xyz --device cpu --exact --json --out new "
+                       "--epochs 1 --like %s",
+                       all[i].like));
+    const json_t *s = json_object_get(o, "settings"), *l = json_object_get(s, "loss");
+    expect_text(s, "optimizer", all[i].optimizer);
+    expect_text(s, "schedule", all[i].schedule);
+    expect_text(l, "function", all[i].loss);
+    near_to("lr", number_of(s, "lr"), all[i].lr, 0);
+    near_to("clip", number_of(s, "clip"), all[i].clip, 0);
+    near_to("ema", number_of(s, "ema"), all[i].ema, 0);
+    near_to("weight_decay", number_of(s, "weight_decay"), all[i].weight_decay, 0);
+    near_to("lr_end", number_of(s, "lr_end"), all[i].lr_end, 1e-15);
+    near_to("energy", number_of(l, "energy"), all[i].energy, 0);
+    near_to("forces", number_of(l, "forces"), all[i].forces, 0);
+    near_to("stress", number_of(l, "stress"), all[i].stress, 0);
+    near_to("stress_unit", number_of(l, "stress_unit"), all[i].stress_unit, 1e-9);
+    assert_int_equal(integer_of(s, "batch"), all[i].batch);
+    json_decref(o);
+  }
+  json_t *o =
+      json_of("train --model other --train p.xyz --device cpu --exact --json --out new --epochs 1 "
+              "--like nequix --optimizer soap --lr 1e-3 --energy-weight 3 --ema 0 --batch 2");
+  const json_t *s = json_object_get(o, "settings"), *l = json_object_get(s, "loss");
+  expect_text(s, "optimizer", "soap");
+  near_to("lr", number_of(s, "lr"), 1e-3, 0);
+  near_to("ema", number_of(s, "ema"), 0, 0);
+  near_to("energy", number_of(l, "energy"), 3, 0);
+  near_to("forces", number_of(l, "forces"), 20, 0);
+  json_decref(o);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(rates), cmocka_unit_test(batches),
+                                     cmocka_unit_test(splits), cmocka_unit_test(presets)};
+  return cmocka_run_group_tests(tests, make_all, remove_predictions);
+}
