@@ -39,6 +39,11 @@ typedef struct {
                              and not checked */
 } clb_memory;
 
+/* How a driver calls memory that another process opens. */
+typedef struct {
+  unsigned char at[64];
+} clb_ipc_bytes;
+
 /* Memory of the host for copies to and from a device. */
 typedef struct {
   void *at; /* NULL: none */
@@ -114,6 +119,17 @@ struct clb_backend {
   clb_status (*read)(clb_device *device, const clb_memory *from, uint64_t offset, void *to,
                      uint64_t bytes);
 
+  /* Memory that other processes of the host open, and copies of it; all NULL: there is none. The
+     handle is what the other process's open_ipc is given. free_ipc: opened: by open_ipc. copy: from
+     memory of either kind, in order with the launches; waits for nothing. */
+  clb_status (*alloc_ipc)(clb_device *device, uint64_t bytes, clb_ipc_bytes *handle,
+                          clb_memory *memory); /* bytes >= 1 */
+  clb_status (*open_ipc)(clb_device *device, uint64_t bytes, const clb_ipc_bytes *handle,
+                         clb_memory *memory);
+  void (*free_ipc)(clb_device *device, clb_memory *memory, bool opened);
+  clb_status (*copy)(clb_device *device, const clb_memory *to, uint64_t to_offset,
+                     const clb_memory *from, uint64_t from_offset, uint64_t bytes);
+
   /* Page-locked memory of the host, which the driver copies without a copy of its own; both NULL:
      there is none. pin: bytes >= 1; sets `at` and `pinned`; false: there is none left, of which no
      message tells. */
@@ -175,6 +191,10 @@ extern const clb_backend *const clb_backends[]; /* in the order in which the dev
    says how much the device has. */
 clb_status clb_device_alloc(clb_device *device, uint64_t bytes, clb_memory *memory);
 void clb_device_free(clb_device *device, clb_memory *memory);
+/* Likewise of memory that other processes open; theirs is not counted. */
+clb_status clb_device_alloc_ipc(clb_device *device, uint64_t bytes, clb_ipc_bytes *handle,
+                                clb_memory *memory);
+void clb_device_free_ipc(clb_device *device, clb_memory *memory, bool opened);
 /* Room for so many bytes on the host, whose old contents are lost: page-locked where copies gain
    from it, else (or if the driver has none left) pageable. false: no memory. */
 bool clb_device_stage(clb_device *device, uint64_t bytes, clb_host_memory *memory);

@@ -21,9 +21,14 @@ void clb_device_free(clb_device *d, clb_memory *memory) {
   d->backend->free(d, memory);
 }
 
-clb_status clb_device_alloc(clb_device *d, uint64_t bytes, clb_memory *memory) {
+void clb_device_free_ipc(clb_device *d, clb_memory *memory, bool opened) {
+  if (!opened) d->info.held_bytes -= counted(memory->bytes);
+  d->backend->free_ipc(d, memory, opened);
+}
+
+/* After an allocation: counts it, or says what there was. */
+static clb_status allocated(clb_device *d, uint64_t bytes, clb_status s) {
   static const double MiB = 1 << 20;
-  const clb_status s = d->backend->alloc(d, bytes, memory);
   if (!s) count(d, counted(bytes));
   if (s != CLB_ERROR_MEMORY) return s;
   const uint64_t all = d->info.memory_bytes, left = clb_device_free_bytes(d);
@@ -31,6 +36,15 @@ clb_status clb_device_alloc(clb_device *d, uint64_t bytes, clb_memory *memory) {
     return clb_fail_more(d->error, s, "; of the %.1f MiB of %s %.1f MiB are free",
                          (double)all / MiB, d->info.name, (double)left / MiB);
   return all ? clb_fail_more(d->error, s, "; %s has %.1f MiB", d->info.name, (double)all / MiB) : s;
+}
+
+clb_status clb_device_alloc(clb_device *d, uint64_t bytes, clb_memory *memory) {
+  return allocated(d, bytes, d->backend->alloc(d, bytes, memory));
+}
+
+clb_status clb_device_alloc_ipc(clb_device *d, uint64_t bytes, clb_ipc_bytes *handle,
+                                clb_memory *memory) {
+  return allocated(d, bytes, d->backend->alloc_ipc(d, bytes, handle, memory));
 }
 
 bool clb_device_stage(clb_device *d, uint64_t bytes, clb_host_memory *m) {

@@ -171,6 +171,11 @@ static clb_status cpu_alloc(clb_device *device, uint64_t bytes, clb_memory *memo
   return clb_cpu_alloc(device, bytes, !((cpu *)device)->compiler.name, memory);
 }
 
+static clb_status cpu_alloc_ipc(clb_device *device, uint64_t bytes, clb_ipc_bytes *handle,
+                                clb_memory *memory) {
+  return clb_cpu_alloc_ipc(device, bytes, !((cpu *)device)->compiler.name, handle, memory);
+}
+
 /* ---- build, load ---- */
 
 static clb_status build_interpreted(clb_device *device, const ir_kernel *k, clb_text *binary) {
@@ -331,6 +336,10 @@ const clb_backend clb_backend_cpu = {.name = "cpu",
                                      .free = clb_cpu_free,
                                      .write = clb_cpu_write,
                                      .read = clb_cpu_read,
+                                     .alloc_ipc = cpu_alloc_ipc,
+                                     .open_ipc = clb_cpu_open_ipc,
+                                     .free_ipc = clb_cpu_free_ipc,
+                                     .copy = clb_cpu_copy,
                                      .build = cpu_build,
                                      .load = cpu_load,
                                      .unload = cpu_unload,

@@ -77,6 +77,13 @@ clb_status clb_cpu_write(clb_device *device, const clb_memory *to, uint64_t offs
                          const void *from, uint64_t bytes);
 clb_status clb_cpu_read(clb_device *device, const clb_memory *from, uint64_t offset, void *to,
                         uint64_t bytes);
+clb_status clb_cpu_alloc_ipc(clb_device *device, uint64_t bytes, bool tracked,
+                             clb_ipc_bytes *handle, clb_memory *memory);
+clb_status clb_cpu_open_ipc(clb_device *device, uint64_t bytes, const clb_ipc_bytes *handle,
+                            clb_memory *memory);
+void clb_cpu_free_ipc(clb_device *device, clb_memory *memory, bool opened);
+clb_status clb_cpu_copy(clb_device *device, const clb_memory *to, uint64_t to_offset,
+                        const clb_memory *from, uint64_t from_offset, uint64_t bytes);
 /* Checks that A and B, and C if it is added to, have been written; C then is. */
 clb_status clb_cpu_track_product(clb_device *device, clb_dtype type, const clb_gemm_desc *product);
 

@@ -47,6 +47,14 @@
 #define CLB_GPU_PIN_CALLS(X)                                                                       \
   X(pin, (void **memory, size_t bytes, unsigned flags), "cuMemHostAlloc", "hipHostMalloc")         \
   X(unpin, (void *memory), "cuMemFreeHost", "hipHostFree")
+/* Memory of other processes; there is none if the driver lacks one of these. */
+#define CLB_GPU_IPC_CALLS(X)                                                                       \
+  X(ipc_handle, (clb_ipc_bytes * handle, void *memory), "cuIpcGetMemHandle", "hipIpcGetMemHandle") \
+  X(ipc_open, (void **memory, clb_ipc_bytes handle, unsigned flags), "cuIpcOpenMemHandle_v2",      \
+    "hipIpcOpenMemHandle")                                                                         \
+  X(ipc_close, (void *memory), "cuIpcCloseMemHandle", "hipIpcCloseMemHandle")                      \
+  X(copy, (void *to, void *from, size_t bytes, void *stream), "cuMemcpyDtoDAsync_v2",              \
+    "hipMemcpyDtoDAsync")
 /* CUDA has contexts, HIP a current device. */
 #define CLB_CUDA_CALLS(X)                                                                          \
   X(retain, (void **context, int device), "cuDevicePrimaryCtxRetain", )                            \
@@ -92,8 +100,8 @@
 
 #define CLB_CALL(field, args, cuda, hip) CLB_GPU_##field,
 enum {
-  CLB_GPU_CALLS(CLB_CALL) CLB_GPU_GRAPH_CALLS(CLB_CALL) CLB_CUDA_CALLS(CLB_CALL)
-      CLB_HIP_CALLS(CLB_CALL) CLB_GPU_N_CALLS
+  CLB_GPU_CALLS(CLB_CALL) CLB_GPU_GRAPH_CALLS(CLB_CALL) CLB_GPU_IPC_CALLS(CLB_CALL)
+      CLB_CUDA_CALLS(CLB_CALL) CLB_HIP_CALLS(CLB_CALL) CLB_GPU_N_CALLS
 };
 #undef CLB_CALL
 #define CLB_CALL(field, args, cuda, hip) CLB_GPU_COMPILER_##field,
@@ -105,6 +113,7 @@ typedef struct {
   CLB_GPU_CALLS(CLB_CALL)
   CLB_GPU_GRAPH_CALLS(CLB_CALL)
   CLB_GPU_PIN_CALLS(CLB_CALL)
+  CLB_GPU_IPC_CALLS(CLB_CALL)
   CLB_CUDA_CALLS(CLB_CALL)
   CLB_HIP_CALLS(CLB_CALL)
   int (*memory_info)(size_t *free, size_t *all); /* may be NULL */
@@ -192,6 +201,13 @@ clb_status clb_gpu_write(clb_device *device, const clb_memory *to, uint64_t offs
                          const void *from, uint64_t bytes);
 clb_status clb_gpu_read(clb_device *device, const clb_memory *from, uint64_t offset, void *to,
                         uint64_t bytes);
+clb_status clb_gpu_alloc_ipc(clb_device *device, uint64_t bytes, clb_ipc_bytes *handle,
+                             clb_memory *memory);
+clb_status clb_gpu_open_ipc(clb_device *device, uint64_t bytes, const clb_ipc_bytes *handle,
+                            clb_memory *memory);
+void clb_gpu_free_ipc(clb_device *device, clb_memory *memory, bool opened);
+clb_status clb_gpu_copy(clb_device *device, const clb_memory *to, uint64_t to_offset,
+                        const clb_memory *from, uint64_t from_offset, uint64_t bytes);
 bool clb_gpu_pin(clb_device *device, uint64_t bytes, clb_host_memory *memory);
 void clb_gpu_unpin(clb_device *device, clb_host_memory *memory);
 clb_status clb_gpu_build(clb_device *device, const ir_kernel *k, const clb_text *text,

@@ -75,11 +75,15 @@ void PairClebsch::check(clb_status s) const
 void PairClebsch::open(const char *path)
 {
   clb_model_destroy(&model);
+  ghosts.close();
   clb_context_destroy(&ctx);
   const std::string name = choose_device();
   check(clb_context_create(name.c_str(), &ctx));
   check(clb_model_open(ctx, path, &options, &model));
   check(clb_model_describe(model, &info));
+  ghosts.open(world, ctx,
+              static_cast<size_t>(info.exchange_columns) * (options.dtype == CLB_F64 ? 8 : 4),
+              p2p != NO);
   const std::string all = devices_of_all(name);
   const char *note = clb_context_note(ctx);
   if (note && comm->me == 0) error->warning(FLERR, "Pair style clebsch: {}", note);

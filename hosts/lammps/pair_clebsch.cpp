@@ -41,6 +41,7 @@ PairClebsch::PairClebsch(LAMMPS *lmp) : Pair(lmp), options(), info(), exclusions
 PairClebsch::~PairClebsch()
 {
   clb_model_destroy(&model);
+  ghosts.close();
   clb_context_destroy(&ctx);
   if (allocated) {
     memory->destroy(setflag);
@@ -62,11 +63,11 @@ void PairClebsch::fail(const std::string &why) const
 /* ---- input ---- */
 
 static const char usage[] = "pair_style clebsch takes device NAME ..., dtype f32 or f64, knots N, "
-                            "atomics yes or no, guard yes or no, and list yes or no; not ";
+                            "atomics yes or no, guard yes or no, list yes or no, and p2p auto, yes or no; not ";
 
 static bool is_key(const std::string &s)
 {
-  for (const char *key : {"device", "dtype", "precision", "knots", "atomics", "guard", "list"})
+  for (const char *key : {"device", "dtype", "precision", "knots", "atomics", "guard", "list", "p2p"})
     if (s == key) return true;
   return false;
 }
@@ -76,7 +77,7 @@ void PairClebsch::settings(int narg, char **arg)
 {
   options = clb_model_options();
   options.dtype = CLB_F32;
-  guarded = true, lists = false;
+  guarded = true, lists = false, p2p = AUTO;
   devices.clear();
   for (int i = 0; i < narg;) {
     const std::string key = arg[i++];
@@ -96,6 +97,8 @@ void PairClebsch::settings(int narg, char **arg)
     else if (key == "atomics" && answer) options.atomics = value == "yes";
     else if (key == "guard" && answer) guarded = value == "yes";
     else if (key == "list" && answer) lists = value == "yes";
+    else if (key == "p2p" && (answer || value == "auto"))
+      p2p = value == "auto" ? AUTO : value == "yes" ? YES : NO;
     else if ((key == "dtype" || key == "precision") && type)
       options.dtype = value == "f64" ? CLB_F64 : CLB_F32;
     else error->all(FLERR, "Pair style clebsch: {}{} {}", usage, key, value);
@@ -242,7 +245,9 @@ void PairClebsch::list_atoms()
   std::vector<GhostRows::Home> of_ghosts(homes.begin() + n_local, homes.end());
   for (int i = n_local; i < n_total; i++)
     if (!wanted[i] || species[i] < 0) of_ghosts[i - n_local].rank = -1;
-  ghosts.build(world, n_local, of_ghosts);
+  ghosts.build(n_local, of_ghosts);
+  if (p2p == YES && !ghosts.refusal().empty())
+    fail("p2p yes: rows cannot come from the device of " + ghosts.refusal());
   forces.resize(3 * static_cast<size_t>(n_total) + 1);
   e_atom.resize(n_local + 1), v_atom.resize(9 * static_cast<size_t>(n_local) + 1);
   builds = neighbor->ncalls;
@@ -354,9 +359,14 @@ void PairClebsch::finish()
   static const char *const name[] = {"all", "search", "exchange", "copies", "model"};
   double mean[PARTS], host = 0;
   MPI_Allreduce(spent, mean, PARTS, MPI_DOUBLE, MPI_SUM, world);
-  std::string parts;
+  const int ways[] = {ghosts.n_p2p(), ghosts.n_messages()};
+  int all_ways[2];
+  MPI_Allreduce(ways, all_ways, 2, MPI_INT, MPI_SUM, world);
+  std::string parts, way = all_ways[0] ? " (p2p)" : all_ways[1] ? " (MPI)" : "";
+  if (all_ways[0] && all_ways[1]) way = " (p2p and MPI)";
   for (int i : {MODEL, EXCHANGE, SEARCH, COPIES}) {
-    parts += fmt::format("{} {:.1f} %, ", name[i], 100 * mean[i] / mean[ALL]);
+    parts += fmt::format("{} {:.1f} %{}, ", name[i], 100 * mean[i] / mean[ALL],
+                         i == EXCHANGE ? way : "");
     host += mean[i];
   }
   if (computed && comm->me == 0)

@@ -34,6 +34,7 @@ class PairClebsch : public Pair {
   clb_model_options options;
   bool guarded = true;    /* a force beyond its bound ends the run */
   bool lists = false;     /* pairs are always LAMMPS' own */
+  enum { AUTO, YES, NO } p2p = AUTO; /* rows of ghosts from device to device */
   clb_context *ctx = nullptr;
   clb_model *model = nullptr;
   clb_model_info info;

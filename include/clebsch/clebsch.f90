@@ -64,6 +64,10 @@ module clebsch
     real(c_double) :: seconds = 0
   end type
 
+  type, bind(c) :: clb_ipc_handle
+    integer(c_signed_char) :: bytes(128) = 0
+  end type
+
   type, bind(c) :: clb_rows
     type(c_ptr) :: buffer = c_null_ptr
     integer(c_int64_t) :: offset = 0, stride = CLB_DENSE
@@ -278,12 +282,19 @@ module clebsch
     integer(c_int64_t) :: n_edges = 0, rebuilds = 0
   end type
 
+  type, bind(c) :: clb_model_peer
+    type(c_ptr) :: rows = c_null_ptr
+    integer(c_int64_t) :: n_send = 0, n_receive = 0, send_at = 0, receive_at = 0
+  end type
+
   type, bind(c) :: clb_model_exchange
     integer(c_int64_t) :: n_send = 0, n_receive = 0
     type(c_ptr) :: send = c_null_ptr, receive = c_null_ptr
     type(c_funptr) :: move = c_null_funptr
     type(c_ptr) :: user = c_null_ptr
     integer(c_int) :: device_rows = 0
+    integer(c_int64_t) :: n_peers = 0
+    type(c_ptr) :: peers = c_null_ptr, out = c_null_ptr
   end type
 
   type, bind(c) :: clb_model_edges
@@ -485,6 +496,21 @@ module clebsch
       type(c_ptr), value :: buffer
       integer(c_int), intent(out) :: kind
       type(c_ptr), intent(out) :: memory
+      integer(c_int) :: status
+    end function
+    function clb_buffer_create_ipc(ctx, bytes, handle, buffer) bind(c) result(status)
+      import
+      type(c_ptr), value :: ctx
+      integer(c_int64_t), value :: bytes
+      type(clb_ipc_handle), intent(out) :: handle
+      type(c_ptr), intent(out) :: buffer
+      integer(c_int) :: status
+    end function
+    function clb_buffer_open_ipc(ctx, handle, buffer) bind(c) result(status)
+      import
+      type(c_ptr), value :: ctx
+      type(clb_ipc_handle), intent(in) :: handle
+      type(c_ptr), intent(out) :: buffer
       integer(c_int) :: status
     end function
     function clb_buffer_write(buffer, offset, from, bytes) bind(c) result(status)

@@ -219,6 +219,21 @@ CLB_API void clb_buffer_destroy(clb_buffer **buffer);
 CLB_API clb_status clb_buffer_native(const clb_buffer *buffer, clb_memory_kind *kind,
                                      void **memory);
 
+/* Memory that other processes of the host open: CUDA IPC, HIP IPC, shared memory on cpu. The handle
+   is bytes that the caller sends to them. _open: the same memory on a device of the same backend,
+   which may be another GPU if the driver has peer access between the two; it must be destroyed
+   before the owner destroys the buffer. Nothing orders what processes do with it: who writes calls
+   clb_wait before it tells the others. CLB_ERROR_UNSUPPORTED where the driver has no such memory,
+   as opencl and level_zero, and where the handle is another backend's; other errors are the
+   driver's: CUDA opens no memory of the same process, for one. */
+typedef struct {
+  unsigned char bytes[128];
+} clb_ipc_handle;
+CLB_API clb_status clb_buffer_create_ipc(clb_context *ctx, uint64_t bytes, clb_ipc_handle *handle,
+                                         clb_buffer **buffer);
+CLB_API clb_status clb_buffer_open_ipc(clb_context *ctx, const clb_ipc_handle *handle,
+                                       clb_buffer **buffer);
+
 /* Copies `bytes` between host memory and the buffer at `offset` (bytes), after all previously
    submitted work; returns when done. A new buffer holds nothing: the interpreter refuses to read
    bytes that neither an op nor clb_buffer_write has written, and runs no op that reads them. */

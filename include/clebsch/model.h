@@ -158,6 +158,16 @@ CLB_SIZED clb_status clb_model_last_neighbours(const clb_model *model,
 typedef clb_status (*clb_model_move)(void *user, int backward, int64_t columns, clb_dtype type,
                                      const void *from, void *to);
 
+/* A process of the same host, whose rows are read where they are: on its device. `rows` is its
+   `out` (below), opened by clb_buffer_open_ipc. receive_at: forward, where in its list `send` the
+   rows for this process begin; send_at: backward, where in its list `receive` the rows of this
+   process begin. */
+typedef struct {
+  clb_buffer *rows;
+  int64_t n_send, n_receive; /* rows for it, and rows from it */
+  int64_t send_at, receive_at;
+} clb_model_peer;
+
 /* Lists of rows that travel. Only these do: they are gathered into contiguous rows, and taken from
    them, on the device. They belong to the graph: in calls with same_graph they are not read. */
 typedef struct {
@@ -169,6 +179,18 @@ typedef struct {
   int device_rows; /* 0: from and to are in host memory; 1: they are device memory as
                       clb_buffer_native gives it, for example for MPI that accepts pointers of GPUs;
                       everything before is finished, and what `move` does must be when it returns */
+  /* Peers, whose rows are the first of both lists, in this order: the library copies them from
+     peer to peer, and `move` gets what is left, after them in the lists, in host memory; it is
+     called also if nothing is. By then this process' rows are in `out`, and `move` must not return
+     before each peer, too, has called its own: a word to and from each of them, and no other, is
+     what it takes. Rows lie in the halves of `out` in turn, so that a peer has read those of the
+     last exchange when it says its word in this one; all processes' models must have had equally
+     many exchanges since they were opened, therefore. */
+  int64_t n_peers; /* 0: no row travels like this */
+  const clb_model_peer
+      *peers;      /* [n_peers]: part of the graph, as the lists; buffers must live on */
+  clb_buffer *out; /* of clb_buffer_create_ipc: at least 2 (n exchange_columns b + 256) bytes, where
+                      n is the larger one of n_send and n_receive, and b the bytes of a number */
 } clb_model_exchange;
 
 typedef struct {

@@ -17,7 +17,19 @@ typedef struct {
                                          `receive`, 0 if it is not there */
   clb_graph *returns;                 /* NULL: never any */
   clb_buffer *packed[2], *splits;
+  /* Of n_peers > 0 processes whose rows are read where they are; n_of_peers: rows of `send` and of
+     `receive` that are theirs. */
+  int64_t n_peers, n_of_peers[2];
+  clb_model_peer *peers;
+  clb_buffer *out; /* in place of packed for rows that go out */
+  int half;        /* of `out`, in which rows of the next exchange lie; changes with each, whether
+                      there are peers or not */
 } clb_ghosts;
+
+/* Where the halves of a buffer of rows begin, in bytes. */
+static inline uint64_t clb_ghosts_half(const clb_buffer *rows, int half) {
+  return half ? rows->memory.bytes / 512 * 256 : 0;
+}
 
 /* Takes the lists, which may be NULL: no rows travel. Fails unless they are as model.h says.
    row_bytes: of the widest row. */

@@ -31,6 +31,8 @@ ARGUMENTS = {
     "buffer_wrap": [c.c_void_p, c.c_int, c.c_void_p, c.c_uint64, c.POINTER(c.c_void_p)],
     "buffer_destroy": [c.POINTER(c.c_void_p)],
     "buffer_native": [c.c_void_p, c.POINTER(c.c_int), c.POINTER(c.c_void_p)],
+    "buffer_create_ipc": [c.c_void_p, c.c_uint64, c.POINTER(s.ipc_handle), c.POINTER(c.c_void_p)],
+    "buffer_open_ipc": [c.c_void_p, c.POINTER(s.ipc_handle), c.POINTER(c.c_void_p)],
     "buffer_write": [c.c_void_p, c.c_uint64, c.c_void_p, c.c_uint64],
     "buffer_read": [c.c_void_p, c.c_uint64, c.c_void_p, c.c_uint64],
     "op_destroy": [c.POINTER(c.c_void_p)],

@@ -107,6 +107,10 @@ class profile_entry(c.Structure):
     _fields_ = [("kernel", c.c_char_p), ("launches", c.c_int64), ("seconds", c.c_double)]
 
 
+class ipc_handle(c.Structure):
+    _fields_ = [("bytes", c.c_ubyte * 128)]
+
+
 class rows(c.Structure):
     _fields_ = [("buffer", c.c_void_p), ("offset", c.c_int64), ("stride", c.c_int64),
                 ("index", c.c_void_p)]
@@ -308,10 +312,16 @@ class model_neighbours(c.Structure):
     _fields_ = [("n_edges", c.c_int64), ("rebuilds", c.c_int64)]
 
 
+class model_peer(c.Structure):
+    _fields_ = [("rows", c.c_void_p), ("n_send", c.c_int64), ("n_receive", c.c_int64),
+                ("send_at", c.c_int64), ("receive_at", c.c_int64)]
+
+
 class model_exchange(c.Structure):
     _fields_ = [("n_send", c.c_int64), ("n_receive", c.c_int64), ("send", c.c_void_p),
                 ("receive", c.c_void_p), ("move", c.c_void_p), ("user", c.c_void_p),
-                ("device_rows", c.c_int)]
+                ("device_rows", c.c_int), ("n_peers", c.c_int64), ("peers", c.POINTER(model_peer)),
+                ("out", c.c_void_p)]
 
 
 class model_edges(c.Structure):

@@ -41,6 +41,12 @@ struct clb_buffer {
   clb_context *ctx;
   clb_memory memory;
   bool owned;
+  enum {
+    CLB_IPC_NONE,
+    CLB_IPC_OWN,
+    CLB_IPC_OPENED
+  } ipc; /* memory of clb_buffer_create_ipc, or of
+            clb_buffer_open_ipc */
 };
 
 static inline int64_t clb_dtype_bytes(int32_t type) {
@@ -107,7 +113,9 @@ clb_status clb_recording_keep(clb_recording *recording, const clb_work *work);
    no longer once it has been forgotten, as its owner must before it goes. */
 clb_status clb_recording_watch(clb_context *ctx, const uint64_t *number);
 void clb_recording_forget(clb_context *ctx, const uint64_t *number);
-/* Frees device memory; recordings that use it can no longer be replayed. */
+/* Recordings that use memory which goes can no longer be replayed. */
+void clb_memory_lose(clb_context *ctx, const clb_memory *memory);
+/* Loses device memory and frees it. */
 void clb_memory_free(clb_context *ctx, clb_memory *memory);
 /* Room on the host for copies, page-locked where the driver can: NULL: no memory. It is the next
    caller's, too: its contents are lost then. */

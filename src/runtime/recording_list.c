@@ -74,10 +74,14 @@ static bool uses(const clb_recording *r, const void *handle) {
   return false;
 }
 
-void clb_memory_free(clb_context *ctx, clb_memory *memory) {
+void clb_memory_lose(clb_context *ctx, const clb_memory *memory) {
   if (ctx->recording && uses(ctx->recording, memory->handle)) ctx->recording->lost = true;
   for (clb_recording *r = ctx->recordings; r; r = r->next)
     if (!r->lost && uses(r, memory->handle)) r->lost = true;
+}
+
+void clb_memory_free(clb_context *ctx, clb_memory *memory) {
+  clb_memory_lose(ctx, memory);
   clb_device_free(ctx->device, memory);
 }
 

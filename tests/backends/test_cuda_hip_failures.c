@@ -148,6 +148,34 @@ static clb_status attempt(trial *t) {
   return s;
 }
 
+/* Rows 10 ... 19 of memory of another device, which stands for that of another process. */
+static clb_status share(trial *t) {
+  const clb_backend *b = t->backend;
+  clb_memory own = {0}, opened = {0}, mine = {0};
+  clb_ipc_bytes handle;
+  float x[N], y[N] = {0};
+  clb_device *d, *other = NULL;
+  for (int i = 0; i < N; i++) x[i] = (float)i;
+  clb_status s = open_trial(t, NULL, &d);
+  if (!s) s = b->open(t->name, ":0", NULL, &t->error, &other);
+  if (!s) s = b->alloc_ipc(other, sizeof x, &handle, &own);
+  if (!s) s = b->write(other, &own, 0, x, sizeof x);
+  if (!s) s = b->open_ipc(d, sizeof x, &handle, &opened);
+  if (!s) s = b->alloc(d, sizeof y, &mine);
+  if (!s) s = b->write(d, &mine, 0, y, sizeof y);
+  if (!s) s = b->copy(d, &mine, 80, &opened, 40, 40);
+  if (!s) s = b->read(d, &mine, 0, y, sizeof y);
+  for (int i = 0; i < N && !s; i++)
+    if (y[i] != (i < 20 || i >= 30 ? 0 : x[i - 10])) fail_msg("%s: element %d", t->name, i);
+  if (!s) assert_int_equal(opened.bytes, sizeof x);
+  if (mine.handle) b->free(d, &mine);
+  if (opened.handle) b->free_ipc(d, &opened, true);
+  if (own.handle) b->free_ipc(other, &own, false);
+  if (other) b->close(other);
+  if (d) b->close(d);
+  return s;
+}
+
 static void reset(void) {
   fake.left = -1;
   fake.only = fake.failed = NULL;
@@ -175,6 +203,13 @@ static void every_call(void **state) {
   fail_each_call(&h, attempt, 40);
   c.local = 16384;
   fail_each_call(&c, attempt, 36);
+}
+
+static void ipc(void **state) {
+  (void)state;
+  trial c = trial_of(false), h = trial_of(true);
+  fail_each_call(&c, share, 55);
+  fail_each_call(&h, share, 45);
 }
 
 /* The caller's stream, while the caller's thread works elsewhere. */
@@ -388,9 +423,9 @@ static void misuse(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(every_call), cmocka_unit_test(adopted), cmocka_unit_test(local_memory),
-      cmocka_unit_test(graphs),     cmocka_unit_test(staging), cmocka_unit_test(staged_copies),
-      cmocka_unit_test(sentences),  cmocka_unit_test(misuse)};
+      cmocka_unit_test(every_call),    cmocka_unit_test(ipc),       cmocka_unit_test(adopted),
+      cmocka_unit_test(local_memory),  cmocka_unit_test(graphs),    cmocka_unit_test(staging),
+      cmocka_unit_test(staged_copies), cmocka_unit_test(sentences), cmocka_unit_test(misuse)};
   cuda = find_fake_gpus(&fake);
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

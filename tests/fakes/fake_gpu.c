@@ -35,15 +35,26 @@ static int fails(const char *name) { return fake_fails(fake_gpu, name) ? fake_gp
 
 /* ---- live objects ---- */
 
-typedef enum { CONTEXT, STREAM, MEMORY, HOST, MODULE, FUNCTION, PROGRAM, GRAPH, RUNNABLE } sort;
+typedef enum {
+  CONTEXT,
+  STREAM,
+  MEMORY,
+  HOST,
+  MODULE,
+  FUNCTION,
+  PROGRAM,
+  GRAPH,
+  RUNNABLE,
+  OPENED
+} sort;
 
 typedef struct thing {
   struct thing *next;
   sort kind;
   int device;
   size_t bytes;
-  char *data; /* MEMORY, HOST, the text of MODULE and PROGRAM */
-  struct thing *parent;
+  char *data;                /* MEMORY, HOST, the text of MODULE and PROGRAM */
+  struct thing *parent, *of; /* OPENED: the MEMORY, as which it is seen */
 } thing;
 
 static thing *things;
@@ -225,6 +236,62 @@ static int copy(const char *name, void *to, const void *from, const void *memory
   return OK;
 }
 
+/* ---- memory of other processes, for which other devices stand ---- */
+
+typedef struct {
+  char bytes[64];
+} ipc_handle;
+
+static thing *find_opened(const thing *memory, int device) {
+  for (thing *t = things; t; t = t->next)
+    if (t->kind == OPENED && t->of == memory && (device < 0 || t->device == device)) return t;
+  return NULL;
+}
+
+static int ipc_get(const char *name, ipc_handle *handle, const void *memory) {
+  BEGIN_IN_CONTEXT(name)
+  const thing *t = find_memory(memory);
+  if (!t || t->data != memory) return mistake(INVALID_VALUE, "%s: no such memory", name);
+  memset(handle, 7, sizeof *handle);
+  memcpy(handle, &t, sizeof t);
+  return OK;
+}
+
+static int ipc_open(const char *name, void **memory, const ipc_handle *handle, unsigned flags) {
+  thing *of, *t;
+  BEGIN_IN_CONTEXT(name)
+  memcpy(&of, handle, sizeof of);
+  if (flags != 1) return mistake(INVALID_VALUE, "%s: flags %u", name, flags);
+  if (!find(of, MEMORY) || of->device == device || find_opened(of, device)) return INVALID_CONTEXT;
+  code = make(OPENED, device, 0, NULL, &t);
+  if (code) return code;
+  t->of = of;
+  *memory = of->data;
+  return OK;
+}
+
+static int ipc_close(const char *name, const void *memory) {
+  const thing *of = find_memory(memory);
+  return release(name, of ? find_opened(of, -1) : NULL);
+}
+
+static int release_memory(const char *name, const void *memory) {
+  thing *t = find_memory(memory);
+  if (t && find_opened(t, -1)) mistake(INVALID_HANDLE, "%s: others have it open", name);
+  return release(name, t);
+}
+
+static int copy_on_device(const char *name, void *to, const void *from, size_t bytes,
+                          const void *stream) {
+  const thing *t = find_memory(from);
+  const int here = current(name);
+  if (!t || (size_t)((const char *)from - t->data) + bytes > t->bytes)
+    return mistake(INVALID_VALUE, "%s: %zu bytes leave the memory", name, bytes);
+  if (t->device != here && !find_opened(t, here))
+    return mistake(INVALID_CONTEXT, "%s: memory that is not open here", name);
+  return copy(name, to, from, to, bytes, stream);
+}
+
 static int stream_create(const char *name, void **stream) {
   thing *t;
   BEGIN_IN_CONTEXT(name)
@@ -403,7 +470,7 @@ BOTH(cuDeviceGetAttribute, hipDeviceGetAttribute, (int *value, int which, int de
      attribute(name, value, which, device))
 BOTH(cuMemGetInfo_v2, hipMemGetInfo, (size_t * left, size_t *all), memory_info(name, left, all))
 BOTH(cuMemAlloc_v2, hipMalloc, (void **memory, size_t bytes), alloc(name, memory, bytes))
-BOTH(cuMemFree_v2, hipFree, (void *memory), release(name, find_memory(memory)))
+BOTH(cuMemFree_v2, hipFree, (void *memory), release_memory(name, memory))
 BOTH(cuMemHostAlloc, hipHostMalloc, (void **memory, size_t bytes, unsigned flags),
      alloc_host(name, memory, bytes, flags))
 BOTH(cuMemFreeHost, hipHostFree, (void *memory), release(name, find_host(memory)))
@@ -412,6 +479,13 @@ BOTH(cuMemcpyHtoDAsync_v2, hipMemcpyHtoDAsync,
      copy(name, to, from, to, bytes, stream))
 BOTH(cuMemcpyDtoHAsync_v2, hipMemcpyDtoHAsync, (void *to, void *from, size_t bytes, void *stream),
      copy(name, to, from, from, bytes, stream))
+BOTH(cuMemcpyDtoDAsync_v2, hipMemcpyDtoDAsync, (void *to, void *from, size_t bytes, void *stream),
+     copy_on_device(name, to, from, bytes, stream))
+BOTH(cuIpcGetMemHandle, hipIpcGetMemHandle, (ipc_handle * handle, void *memory),
+     ipc_get(name, handle, memory))
+BOTH(cuIpcOpenMemHandle_v2, hipIpcOpenMemHandle, (void **memory, ipc_handle handle, unsigned flags),
+     ipc_open(name, memory, &handle, flags))
+BOTH(cuIpcCloseMemHandle, hipIpcCloseMemHandle, (void *memory), ipc_close(name, memory))
 BOTH(cuStreamCreate, hipStreamCreateWithFlags, (void **stream, unsigned flags),
      flags > 1 ? INVALID_VALUE : stream_create(name, stream))
 BOTH(cuStreamDestroy_v2, hipStreamDestroy, (void *stream), release(name, find(stream, STREAM)))

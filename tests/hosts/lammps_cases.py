@@ -113,7 +113,7 @@ thermo_style custom step pe c_p[1] c_p[2] c_p[3] c_p[4] c_p[5] c_p[6] c_sums[1]
 def results(name, group="all"):
     """Computes, and writes what `compare` reads: NAME.out and NAME.dump."""
     return f"""dump d {group} custom 1 {name}.dump id fx fy fz c_ea
-dump_modify d sort id format float %.17g
+dump_modify d format float %.17g
 run 0 post no
 print "$(pe:%.17g) $(vol:%.17g)" file {name}.out
 print "$(c_p[1]:%.17g) $(c_p[2]:%.17g) $(c_p[3]:%.17g) $(c_p[4]:%.17g) $(c_p[5]:%.17g) $(c_p[6]:%.17g)" append {name}.out
@@ -122,12 +122,12 @@ undump d
 """
 
 
-def run(folder, n, script, timeout=240):
+def run(folder, n, script, timeout=240, **environment):
     """(status, output) of n processes."""
     (folder / "in.lmp").write_text(script)
     command = [PREFIX / "bin" / "mpiexec", "-n", str(n), LMP, "-in", "in.lmp", "-log", "none"]
     try:
-        done = subprocess.run(command, cwd=folder, env=ENVIRONMENT, stdout=subprocess.PIPE,
+        done = subprocess.run(command, cwd=folder, env={**ENVIRONMENT, **environment}, stdout=subprocess.PIPE,
                               stderr=subprocess.STDOUT, text=True, timeout=timeout)
     except subprocess.TimeoutExpired as late:
         return None, f"still there after {timeout} s: {late.stdout}"
@@ -137,7 +137,8 @@ def run(folder, n, script, timeout=240):
 def dump(path):
     lines = path.read_text().split("\n")
     start = next(i for i, line in enumerate(lines) if line.startswith("ITEM: ATOMS"))
-    return [[float(x) for x in line.split()[1:]] for line in lines[start + 1:] if line]
+    atoms = sorted([float(x) for x in line.split()] for line in lines[start + 1:] if line)
+    return [atom[1:] for atom in atoms]  # by their numbers
 
 
 def close(what, found, wanted, tolerance):

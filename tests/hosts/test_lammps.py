@@ -12,6 +12,7 @@ LARGE = Structure("large", (11, 10.5, 12, 1.5, 0, -1), 110, spread=0.999)
 MIXED = Structure("mixed", (9, 9, 9, 0, 0, 0), 60, strangers=9)
 STRUCTURES = SMALL, CORNER, LARGE, MIXED
 LISTED = PLAIN.replace("knots 0", "knots 0 list yes")  # pairs are LAMMPS' own, which the model finds otherwise
+MPI = PLAIN.replace("knots 0", "knots 0 p2p no")  # rows of ghosts by messages alone
 OVERLAY = ("pair_style hybrid/overlay clebsch device cpu dtype f64 knots 0 zero 4.0\n"
            "pair_coeff * * clebsch model.safetensors H O NULL\npair_coeff * * zero")
 HYBRID = ("pair_style hybrid clebsch device cpu dtype f64 knots 0 zero 4.0\n"
@@ -27,6 +28,8 @@ CASES = {  # name: structure, pair style, lines before and after the atoms are r
     "corner_list": (CORNER, LISTED, "newton off", ""),
     "large_list": (LARGE, LISTED, "", ""),
     "far_ghosts": (LARGE, PLAIN, "", "comm_modify cutoff 9"),
+    "corner_mpi": (CORNER, MPI, "", ""),
+    "large_mpi": (LARGE, MPI, "", ""),
     "overlay": (MIXED, OVERLAY, "", ""),
     "hybrid": (MIXED, HYBRID, "", ""),
 }
@@ -82,6 +85,7 @@ REFUSED = {  # what to say, and the script
     "not thermostat": begin(SMALL, PLAIN.replace("device cpu", "thermostat 3")),
     "units must be metal, not real": begin(SMALL, PLAIN).replace("units metal", "units real") + "run 0\n",
     "run_style respa would need": begin(SMALL, PLAIN) + "fix 1 all nve\nrun_style respa 2 2 pair 1\nrun 1\n",
+    "not p2p maybe": begin(SMALL, PLAIN.replace("knots 0", "p2p maybe")),
     "not list maybe": begin(SMALL, PLAIN.replace("knots 0", "list maybe")),
     "pairs were excluded after the run was set up": begin(LARGE, PLAIN) + "neigh_modify check no\nfix 1 all nve\n"
         "run 0\nneigh_modify exclude type 1 1\nrun 1 pre no\n",
@@ -89,6 +93,41 @@ REFUSED = {  # what to say, and the script
     "they must be finite, and at least": begin(LARGE, PLAIN)
         + f"create_atoms 1 single {' '.join(f'{x:.17g}' for x in LARGE.atoms[0][1])}\nrun 0\n",
 }
+
+
+def changes(pair, hosts):
+    """Atoms gather at one place and spread again, so that rows of ghosts outgrow their memory, and who has which
+    neighbours changes between steps; then the model is opened again. MPI that takes one host for several may wait
+    forever where LAMMPS receives from any process, as it does there: for that only steps."""
+    line = 'print "$(pe:%.17g)" append changes.out\n'
+    start = "timestep 0.001\nfix 1 all nve/limit 0.25\nthermo_style custom step pe\nrun 6\n" + line
+    if hosts > 1:
+        return begin(LARGE, pair) + start
+    boxes = [f"change_box all x final 0 {x} remap units box\nrun 6\n{line}" for x in (19, 9.5, 13)]
+    return (begin(LARGE, pair, "comm_style tiled") + start + "fix 2 all balance 3 1.0 rcb\n" + "".join(boxes)
+            + "pair_coeff * * model.safetensors H O O\nrun 6\n" + line)
+
+
+def check_ways(folder, references):
+    """How rows of ghosts travel, which a line after a run tells: MPI can take the processes of this host for those of
+    several. Results are those of `clebsch energy`, and steps those of one process."""
+    first = None
+    for n, p2p, hosts, way in ((1, "yes", 1, ""), (2, "yes", 1, "p2p"), (4, "auto", 1, "p2p"), (2, "auto", 2, "MPI"),
+                               (4, "yes", 2, "p2p and MPI"), (4, "no", 1, "MPI")):
+        what = f"{n} processes, {hosts} hosts, p2p {p2p}"
+        for old in [*folder.glob("*.out"), *folder.glob("*.dump")]:
+            old.unlink()
+        pair = PLAIN.replace("knots 0", f"knots 0 guard no p2p {p2p}")
+        status, out = run(folder, n, begin(LARGE, pair) + COMPUTES + results("ways") + changes(pair, hosts), 120,
+                          MPIR_CVAR_NUM_CLIQUES=str(hosts))
+        expect(status == 0, f"{what}: status {status}\n{out[-3000:]}")
+        if status == 0:
+            said = re.findall(r"exchange [\d.]+ %(?: \((.*?)\))?,", out)
+            expect(said == [way] * (5 if hosts == 1 else 1), f"{what}: rows went by {said}, not {way}")
+            compare(folder, "ways", what, references[LARGE.name])
+            energies = [float(x) for x in (folder / "changes.out").read_text().split()]
+            first = first or energies
+            close(f"{what}: energies", energies, first[:len(said)], 1e-8)
 
 
 def refusals(folder):
@@ -116,6 +155,7 @@ def test(folder):
                 compare(folder, name, f"{name}, {n} processes", references[structure.name])
             check_costs(out, n)
             first = check_dynamics(folder, n, first)
+    check_ways(folder, references)
     refusals(folder)
 
 

@@ -241,7 +241,12 @@ static void page_locked(void **state) {
   static const double x[9] = {0, 0, 0, 1, 0.2, 0.1, 1.3, 0.9, 0.4};
   static const int32_t species[3] = {0, 1, 0}, sent = 0, ghost = 2;
   int64_t rows = 1;
-  const clb_model_exchange exchange = {1, 1, &sent, &ghost, move_back, &rows, 0};
+  const clb_model_exchange exchange = {.n_send = 1,
+                                       .n_receive = 1,
+                                       .send = &sent,
+                                       .receive = &ghost,
+                                       .move = move_back,
+                                       .user = &rows};
   clb_model_edges e = {.n_local = 2, .n_total = 3, .species = species, .search = 1};
   double energy[2], forces[2][9], v_atom[2][18];
   opened any = open_made("cpu:interpreter", 2, &f64);
