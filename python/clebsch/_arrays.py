@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import ctypes as c
 import functools
+import sys
 
 import numpy as np
 
@@ -50,6 +51,22 @@ _StreamOf = c.PYFUNCTYPE(c.c_int, c.c_int32, c.c_int32, c.POINTER(c.c_void_p))
 _DATA = _NumpyArray.data.offset
 
 
+def _address_of_any(array):
+    capsule = array.__array_struct__  # array.ctypes.data takes twice as long
+    return c.c_void_p.from_address(_pointer_of(capsule, None) + _DATA).value or 0
+
+
+def _address_of_object(array):
+    return c.c_void_p.from_address(id(array) + object.__basicsize__).value or 0
+
+
+# Where an array's elements lie.  In CPython it is the first member of the array's object, which what
+# is compiled with NumPy's headers reads, too.
+_ONE = np.ones(1)
+address = (_address_of_object if sys.implementation.name == "cpython"
+           and _address_of_object(_ONE) == _address_of_any(_ONE) else _address_of_any)
+
+
 @functools.lru_cache(maxsize=64)
 def _exchange_of(kind):
     """The two functions of a type that has them, else None.  Of version 1; the others may differ."""
@@ -83,8 +100,7 @@ class View:
             raise ValueError(f"{self.what}: elements are masked; it must have all")
         flags = array.flags
         self.keep, self.device, self.writable = array, "host", flags.writeable
-        capsule = array.__array_struct__  # array.ctypes.data takes twice as long
-        self.pointer = c.c_void_p.from_address(_pointer_of(capsule, None) + _DATA).value or 0
+        self.pointer = address(array)
         self.dtype, self.shape, self.strides = NUMPY.get(array.dtype), array.shape, None
         if not flags.aligned:
             raise Error(f"{self.what}: its address is not a multiple of an element's size")

@@ -10,7 +10,7 @@ from typing import Any, Callable
 
 import numpy as np
 
-from . import _arrays, _checks, _functions
+from . import _arrays, _checks, _functions, _usual
 from . import _structs as s
 from ._checks import choice
 from ._context import Context
@@ -20,7 +20,6 @@ PASSES = {"forward": s.FORWARD, "backward": s.BACKWARD, "double_backward": s.DOU
           "triple_backward": s.TRIPLE_BACKWARD}
 LAYOUTS = {"mul_ir": s.MUL_IR, "ir_mul": s.IR_MUL}
 BITS = {"x": s.OPERAND_X, "y": s.OPERAND_Y, "w": s.OPERAND_W, "z": s.OPERAND_Z}
-MOST_BUFFERS = 64
 _NOTHING = np.empty(0)
 _shared: weakref.WeakValueDictionary[str, Context] = weakref.WeakValueDictionary()
 _sharing = threading.Lock()
@@ -126,17 +125,9 @@ class Operand:
             rows.buffer = self.buffer.value
             return
         key = (self.view.pointer, size) if size else None
-        if key not in buffers:
-            self._wrap(key, buffers)
-        self.buffer, rows.buffer = buffers[key]
-
-    def _wrap(self, key, buffers):
-        context = self.context
-        if len(buffers) >= MOST_BUFFERS:
+        if len(buffers) > _usual.MOST_BUFFERS:
             buffers.clear()
-        made = (context._make("buffer_wrap", "buffer", s.POINTER, *key) if key
-                else context._make("buffer_create", "buffer", 16))
-        buffers[key] = made, made.value
+        self.buffer, rows.buffer = buffers.get(key) or _usual.wrapped(self.context, key, buffers)
 
     def finish(self):
         if self.copied and self.output and self.n:
@@ -222,6 +213,8 @@ class _Compiled:
             self.arguments = [c.byref(all_rows)]
         self.weights = self.rows[of.operands.index("w")] if "w" in of.operands else None
         self.buffers: dict = {}
+        self.usual = (_usual.Usual(op, of, self, dtype)
+                      if op.context.backend == "cpu" and not op.n_species else None)
 
 
 class Op:
@@ -304,6 +297,9 @@ class Op:
         before operands, if not that of x.  last: makes those after them."""
         if species is not None and not self.n_species:
             raise ValueError("species: this op has one set of weights; make it with n_species")
+        found = self._usually(name, arrays, out, counts, first, last)
+        if found:
+            return found[0] if len(found) == 1 else tuple(found)
         for array in arrays:
             if isinstance(array, (list, tuple)):
                 arrays = self._of_lists(of, arrays)
@@ -339,6 +335,17 @@ class Op:
         self._submit(self._compile(name, dtype), operands, species, counts["x"],
                      counts["x"] if first is None else first, last)
         return results[0] if len(results) == 1 else tuple(results)
+
+    def _usually(self, name, arrays, out, counts, first, last):
+        """Results of a call like most, of a pass that was compiled; else None."""
+        if not arrays or type(arrays[0]) is not np.ndarray:
+            return None
+        compiled = self._compiled.get((name, _arrays.NUMPY.get(arrays[0].dtype)))
+        if compiled is None or compiled.usual is None:
+            return None
+        if out is not None and type(out) is not tuple:
+            out = out,
+        return compiled.usual.run(counts, arrays, out, first, last)
 
     def _submit(self, compiled, operands, species, n, first, last):
         context, host = self.context, False

@@ -6,6 +6,7 @@ import subprocess
 import threading
 import time
 import unittest
+import unittest.mock
 
 import numpy as np
 
@@ -476,6 +477,31 @@ class Ops(unittest.TestCase):
             op.forward(arrays[0].astype(np.int64), *arrays[1:3])
         with self.assertRaisesRegex(ValueError, "dtype: 'f8'"):
             self.product(dtype="f8")
+
+    def test_ops_usual_calls(self):
+        """A call like most takes the short way, to the same bits; what is unusual does not."""
+        op = clebsch.tensor_product(*ODD, device="cpu", shared_weights=True)
+        for name, of in op._passes.items():
+            arrays = [normal(op._fixed.get(kind, 6), op.columns[kind]) for kind in of.kinds[:of.n_inputs]]
+            wide = [np.hstack([array, array]) for array in arrays]
+            apart = [array[:, :array.shape[1] // 2] for array in wide]
+            call = getattr(op, name)
+            wanted = call(*apart)
+            with unittest.mock.patch.object(clebsch._op, "Operand", side_effect=AssertionError):
+                found = call(*arrays)
+                again = tuple(np.full_like(array, np.nan) for array in (found if type(found) is tuple else (found,)))
+                call(*arrays, out=again if type(found) is tuple else again[0])
+                flat = [array[0] if kind in op._fixed else array for kind, array in zip(of.kinds, arrays)]
+                of_flat = call(*flat)
+                self.assertRaises(AssertionError, call, *apart)
+                self.assertRaises(AssertionError, call, *arrays[:-1], arrays[-1].astype(np.float32))
+                self.assertRaises(AssertionError, call, *arrays, out=again[::-1] if len(again) > 1 else again[0][:5])
+                self.assertRaises(AssertionError, call, *arrays[:-1], arrays[-1][:-1] if len(arrays[-1]) > 1 else arrays[-1][:, :-1])
+            for some in (found, again if type(found) is tuple else again[0], of_flat):
+                np.testing.assert_array_equal(np.hstack([np.ravel(a) for a in some]), np.hstack([np.ravel(a) for a in wanted]))
+        many = [normal(6, op.columns["x"]) for _ in range(200)]  # more than are remembered
+        y, w = normal(6, op.columns["y"]), normal(1, op.columns["w"])
+        self.near([op.forward(x, y, w) for x in many], [op.forward(x[::-1][::-1], y, w) for x in many], 0)
 
     def test_ops_refusals(self):
         op, (x, y, w, *_) = self.product(dtype="f64")
