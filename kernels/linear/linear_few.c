@@ -2,11 +2,17 @@
    device idle: a group makes one tile of some rows and a block of channels, and its sub-groups
    share the sums over channels, which they then add up in a fixed order. */
 #include "kernels/linear/linear_few.h"
-#include "kernels/linear/linear_sums.h"
+#include "kernels/linear/linear_chunks.h"
+
+enum { SUMS = 32 }; /* in registers */
+
+static int rows_of(const clb_linear_problem *lp, const clb_term *t) {
+  return clb_linear_rows_of(lp, t, SUMS);
+}
 
 /* Tiles of a term, of the rows of all its groups: blocks of channels, and parts of the rows. */
 static int64_t tiles_of(const clb_linear_problem *lp, const clb_term *t, int lanes) {
-  return (t->mul + lanes - 1) / lanes * (CLB_LINEAR_ROWS / clb_linear_rows_of(lp, t));
+  return (t->mul + lanes - 1) / lanes * (CLB_LINEAR_ROWS / rows_of(lp, t));
 }
 
 /* The terms of a pass's result that is like x, or like z; NULL: there is none. */
@@ -32,7 +38,7 @@ static int64_t most_sums(const clb_problem *p) {
     const clb_irreps *irreps = irreps_of(&p->linear, p->pass, !i);
     for (int t = 0; irreps && t < irreps->n; t++) {
       const clb_term *term = &irreps->term[t];
-      const int64_t sums = (2 * term->l + 1) * clb_linear_rows_of(&p->linear, term);
+      const int64_t sums = (2 * term->l + 1) * rows_of(&p->linear, term);
       if (sums > most) most = sums;
     }
   }
@@ -46,10 +52,14 @@ static clb_status check(const clb_problem *p, const clb_limits *limits, clb_erro
                         "linear maps of few rows have one row of weights");
 }
 
+/* Elements of local memory for each sum: its part of each lane, or a chunk of what it multiplies.
+ */
+static int64_t stage_row(int lanes) { return lanes > CLB_LINEAR_CHUNK ? lanes : CLB_LINEAR_CHUNK; }
+
 static void schedule(const clb_problem *p, const clb_limits *limits, clb_schedule *s) {
   clb_linear_schedule(p, limits, s);
   const int64_t bytes =
-      most_sums(p) * s->lanes * ir_type_bytes(clb_ir_type((clb_dtype)p->arithmetic));
+      most_sums(p) * stage_row(s->lanes) * ir_type_bytes(clb_ir_type((clb_dtype)p->arithmetic));
   while (s->subgroups > 1 && s->subgroups * bytes > limits->local_bytes) s->subgroups /= 2;
 }
 
@@ -65,7 +75,7 @@ typedef struct {
 static ir_val staged(const builder *x, int64_t n_sums, ir_val subgroup, ir_val sum) {
   ir_kernel *k = x->b.k;
   const ir_val row = ir_add(k, ir_mul(k, subgroup, ir_int(k, IR_I32, n_sums)), sum);
-  return ir_add(k, ir_mul(k, row, ir_int(k, IR_I32, x->b.s->lanes)), ir_lane(k));
+  return ir_add(k, ir_mul(k, row, ir_int(k, IR_I32, stage_row(x->b.s->lanes))), ir_lane(k));
 }
 
 /* Stores the sum of all sub-groups' sums of number `sum`: row by row from `first` on, component by
@@ -95,7 +105,8 @@ static void store_sum(const builder *x, const clb_linear_tile *t, ir_val first, 
                    ir_2(k, IR_LT, ir_lane(k), left), v);
 }
 
-/* Rows beyond the last are that one again, and are not stored. Returns the first, which may be. */
+/* Returns the tile's first row, i64; rows beyond the last are that one again, and are not stored.
+ */
 static ir_val find_tile(const builder *x, clb_linear_tile *t, ir_val number) {
   const clb_linear_kernel *b = &x->b;
   ir_kernel *k = b->k;
@@ -115,6 +126,7 @@ static void make_term(builder *x, const clb_linear_result *r, int number) {
   const clb_linear_kernel *b = &x->b;
   ir_kernel *k = b->k;
   clb_linear_tile t = clb_linear_tile_of(r, number);
+  t.n_rows = rows_of(b->lp, t.term.term);
   const int components = 2 * t.term.term->l + 1, n_sums = t.n_rows * components;
   const int64_t tiles = tiles_of(b->lp, t.term.term, b->s->lanes);
   if (!tiles) return;
@@ -122,9 +134,11 @@ static void make_term(builder *x, const clb_linear_result *r, int number) {
   x->before += tiles;
   ir_if(k, ir_2(k, IR_AND, ir_2(k, IR_LE, begin, x->tile), ir_2(k, IR_LT, x->tile, end)));
   const ir_val first = find_tile(x, &t, ir_sub(k, x->tile, begin));
-  t.shared = b->s->subgroups;
+  const clb_linear_stage stage = {
+      x->stage, ir_mul(k, ir_subgroup(k), ir_int(k, IR_I32, n_sums * stage_row(b->s->lanes)))};
   clb_linear_begin_sums(&t, ir_real(k, b->t, 0));
-  clb_linear_add_products(&t);
+  clb_linear_add_chunks(&t, &stage);
+  ir_barrier(k, false);
   for (int i = 0; i < n_sums; i++)
     ir_store(k, x->stage, staged(x, n_sums, ir_subgroup(k), ir_int(k, IR_I32, i)), IR_NONE,
              ir_get(k, t.sum[i / components][i % components]));
@@ -146,7 +160,7 @@ static void lower(const clb_problem *p, const clb_schedule *s, ir_kernel *k) {
                rows = ir_2(k, IR_DIV, ir_group(k), tiles);
   x.tile = ir_2(k, IR_MOD, ir_group(k), tiles);
   x.first = ir_mul(k, ir_cast(k, IR_I64, rows), clb_linear_i64(&x.b, CLB_LINEAR_ROWS));
-  x.stage = ir_local(k, x.b.t, s->subgroups * most_sums(p) * s->lanes);
+  x.stage = ir_local(k, x.b.t, s->subgroups * most_sums(p) * stage_row(s->lanes));
   for (int i = 0; i < 2; i++) {
     const clb_irreps *irreps = irreps_of(x.b.lp, p->pass, !i);
     for (int t = 0; irreps && t < irreps->n; t++) make_term(&x, &results[i], t);

@@ -10,20 +10,24 @@ static clb_linear_term term_of(const clb_linear_result *r, bool of_result, int n
                            in ? lp->layout_in : lp->layout_out};
 }
 
+clb_linear_term clb_linear_source(const clb_linear_result *r, const clb_linear_path *path) {
+  return term_of(r, false, r->transposed ? path->out : path->in);
+}
+
 static ir_val weights_at(const clb_linear_tile *t, const clb_row_array *w) {
   return t->weights == IR_NONE ? w->offset : clb_linear_row(t->r->b, w, t->weights);
 }
 
-/* Weights for n steps of the sum from `at` (i64) on, times the coefficient. */
-static void load_weights(const clb_linear_tile *t, const clb_row_array *w,
-                         const clb_linear_path *path, ir_val start, ir_val at, int n, ir_val *v) {
+void clb_linear_load_weights(const clb_linear_tile *t, const clb_row_array *w,
+                             const clb_linear_path *path, ir_val at, int n, ir_val *v) {
   const clb_linear_kernel *b = t->r->b;
   ir_kernel *k = b->k;
   const ir_val width = clb_linear_i64(b, b->lp->out.term[path->out].mul),
-               from = ir_add(k, start, clb_linear_i64(b, path->weight_at));
-  if (t->r->transposed)
-    ir_load_wide(k, w->buffer, ir_add(k, from, ir_add(k, ir_mul(k, t->channel, width), at)),
-                 t->mask, n, v);
+               from = ir_add(k, weights_at(t, w), clb_linear_i64(b, path->weight_at)),
+               mine = ir_add(k, from, ir_add(k, ir_mul(k, t->channel, width), at));
+  for (int i = 0; i < n && t->r->transposed; i += IR_MAX_WIDTH)
+    ir_load_wide(k, w->buffer, ir_add(k, mine, clb_linear_i64(b, i)), t->mask,
+                 n - i < IR_MAX_WIDTH ? n - i : IR_MAX_WIDTH, v + i);
   for (int i = 0; i < n; i++) {
     const ir_val row = ir_mul(k, ir_add(k, at, clb_linear_i64(b, i)), width);
     if (!t->r->transposed)
@@ -33,13 +37,12 @@ static void load_weights(const clb_linear_tile *t, const clb_row_array *w,
 }
 
 static void add_steps(const clb_linear_tile *t, const clb_linear_factor *f,
-                      const clb_linear_path *path, const ir_val *start, ir_val weights, ir_val at,
-                      int n) {
+                      const clb_linear_path *path, const ir_val *start, ir_val at, int n) {
   const clb_linear_kernel *b = t->r->b;
   ir_kernel *k = b->k;
-  const clb_linear_term from = term_of(t->r, false, t->r->transposed ? path->out : path->in);
+  const clb_linear_term from = clb_linear_source(t->r, path);
   ir_val w[TOGETHER];
-  load_weights(t, f->weights, path, weights, at, n, w);
+  clb_linear_load_weights(t, f->weights, path, at, n, w);
   for (int i = 0; i < n; i++)
     for (int r = 0; r < t->n_rows; r++)
       for (int m = 0; m <= 2 * from.term->l; m++) {
@@ -53,26 +56,17 @@ static void add_product(const clb_linear_tile *t, const clb_linear_factor *f,
                         const clb_linear_path *path) {
   const clb_linear_kernel *b = t->r->b;
   ir_kernel *k = b->k;
-  const int64_t depth = term_of(t->r, false, t->r->transposed ? path->out : path->in).term->mul,
+  const int64_t depth = clb_linear_source(t->r, path).term->mul,
                 whole = depth / TOGETHER * TOGETHER;
-  const ir_val weights = weights_at(t, f->weights);
   ir_val start[CLB_LINEAR_ROWS];
   for (int r = 0; r < t->n_rows; r++) start[r] = clb_linear_row(b, f->rows, t->row[r]);
-  const bool shared = t->shared > 1;
   if (whole) {
-    const ir_val from = shared ? ir_mul(k, ir_cast(k, IR_I64, ir_subgroup(k)),
-                                        clb_linear_i64(b, TOGETHER))
-                               : clb_linear_i64(b, 0),
-                 at = ir_loop(k, from, clb_linear_i64(b, whole),
-                              clb_linear_i64(b, (int64_t)TOGETHER * t->shared));
-    add_steps(t, f, path, start, weights, at, TOGETHER);
+    const ir_val at =
+        ir_loop(k, clb_linear_i64(b, 0), clb_linear_i64(b, whole), clb_linear_i64(b, TOGETHER));
+    add_steps(t, f, path, start, at, TOGETHER);
     ir_end(k);
   }
-  if (depth == whole) return;
-  if (shared)
-    ir_if(k, ir_2(k, IR_EQ, ir_subgroup(k), ir_int(k, IR_I32, whole / TOGETHER % t->shared)));
-  add_steps(t, f, path, start, weights, clb_linear_i64(b, whole), (int)(depth - whole));
-  if (shared) ir_end(k);
+  if (depth > whole) add_steps(t, f, path, start, clb_linear_i64(b, whole), (int)(depth - whole));
 }
 
 void clb_linear_add_products(const clb_linear_tile *t) {
@@ -100,17 +94,16 @@ void clb_linear_begin_sums(clb_linear_tile *t, ir_val first) {
     for (int m = 0; m <= 2 * t->term.term->l; m++) t->sum[r][m] = ir_var(k, first, false);
 }
 
-/* Rows whose sums fit in registers, of those that share weights. */
-int clb_linear_rows_of(const clb_linear_problem *lp, const clb_term *t) {
+int clb_linear_rows_of(const clb_linear_problem *lp, const clb_term *t, int sums) {
   int rows = lp->weights == CLB_LINEAR_ONE_ROW ? CLB_LINEAR_ROWS : 1;
-  while (rows > 1 && rows * (2 * t->l + 1) > SUMS) rows /= 2;
+  while (rows > 1 && rows * (2 * t->l + 1) > sums) rows /= 2;
   return rows;
 }
 
 clb_linear_tile clb_linear_tile_of(const clb_linear_result *r, int number) {
   clb_linear_tile t = {
-      .r = r, .number = number, .term = term_of(r, true, number), .shared = 1, .weights = IR_NONE};
-  t.n_rows = clb_linear_rows_of(r->b->lp, t.term.term);
+      .r = r, .number = number, .term = term_of(r, true, number), .weights = IR_NONE};
+  t.n_rows = clb_linear_rows_of(r->b->lp, t.term.term, SUMS);
   return t;
 }
 

@@ -126,11 +126,16 @@ typedef struct {
   bool by_species; /* then all blocks of two terms of one irrep, and each irrep occurs once */
   int n;
   clb_block block[CLB_MAX_TERMS];
+  bool transposes;    /* backward is a map, too, whose matrices are those of this one transposed */
+  int64_t transposed; /* offset of those, one after the other */
   clb_op *op;         /* by_species */
   clb_op *map[2];     /* otherwise; [1]: adds to its result */
+  clb_op *back[2];    /* transposed */
   int64_t weights;    /* of the map, from here on */
-  unsigned passes[2]; /* that it has */
+  unsigned passes[2]; /* that they have */
 } clb_linear;
+/* Transposes matrices where lanes that read rows of them side by side gain by it. */
+clb_status clb_linear_transpose(clb_network *n, clb_layer *y);
 extern const clb_layer_kind clb_linear_kind;
 /* Lays weights out as rows of all matrices, one for each species if they are by species. */
 clb_status clb_linear_make_rows(clb_network *n, clb_layer *y);

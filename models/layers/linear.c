@@ -90,6 +90,44 @@ static clb_status describe(clb_network *n, const clb_layer *y, clb_linear *p,
   return CLB_OK;
 }
 
+static int64_t count_of(const clb_network *n, const clb_layer *y, const clb_block *k) {
+  return (int64_t)n->array[y->in[0]]->irreps.term[k->from].mul *
+         n->array[y->out[0]]->irreps.term[k->to].mul;
+}
+
+clb_status clb_linear_transpose(clb_network *n, clb_layer *y) {
+  clb_linear *p = y->parameters;
+  int64_t all = 0;
+  for (int b = 0; b < p->n; b++) all += count_of(n, y, &p->block[b]);
+  if (p->by_species || all > INT32_MAX) return CLB_OK;
+  const clb_status s = clb_network_reserve(n, all, &p->transposed);
+  if (s) return s;
+  double *to = n->weights + p->transposed;
+  for (int b = 0; b < p->n; b++) {
+    const clb_block *k = &p->block[b];
+    const int rows = n->array[y->in[0]]->irreps.term[k->from].mul,
+              columns = n->array[y->out[0]]->irreps.term[k->to].mul;
+    for (int c = 0; c < columns; c++)
+      for (int r = 0; r < rows; r++) *to++ = n->weights[k->weights + (int64_t)r * columns + c];
+  }
+  p->transposes = true;
+  return CLB_OK;
+}
+
+/* The map from gradients to gradients. */
+static void describe_back(clb_network *n, const clb_layer *y, clb_linear_problem *lp) {
+  const clb_linear *p = y->parameters;
+  const clb_irreps in = lp->in;
+  lp->in = lp->out;
+  lp->out = in;
+  lp->n_weights = 0;
+  for (int b = 0; b < p->n; b++) {
+    const clb_block *k = &p->block[b];
+    lp->path[b] = (clb_linear_path){k->to, k->from, lp->n_weights, 0, 1};
+    lp->n_weights += (int32_t)count_of(n, y, k);
+  }
+}
+
 /* Passes in which the layer adds, or overwrites. */
 static unsigned passes_of(const clb_network *n, const clb_layer *y, bool adds) {
   unsigned passes = 0;
@@ -99,21 +137,31 @@ static unsigned passes_of(const clb_network *n, const clb_layer *y, bool adds) {
   return passes;
 }
 
+static clb_status make(clb_network *n, clb_problem *problem, unsigned passes, clb_op **map) {
+  clb_op_destroy(map);
+  return passes ? clb_linear_make_by_library(n->ctx, problem, passes, map) : CLB_OK;
+}
+
 /* Maps for the order of layers as it is, besides those that are there. */
 static clb_status make_maps(clb_network *n, clb_layer *y) {
+  enum { FORTH = CLB_PASS_BIT(CLB_FORWARD), BACK = CLB_PASS_BIT(CLB_BACKWARD) };
   clb_linear *p = y->parameters;
   if (p->by_species && !n->trains) return CLB_OK;
   clb_problem *problem = calloc(1, sizeof *problem);
   if (!problem) return clb_network_no_memory(n);
   problem->kind = CLB_LINEAR;
   problem->storage = problem->arithmetic = (int32_t)n->type;
-  clb_status s = describe(n, y, p, &problem->linear);
+  clb_status s = CLB_OK;
   for (int adds = 0; adds < 2 && !s; adds++) {
     const unsigned passes = p->passes[adds] | passes_of(n, y, adds);
     if (passes == p->passes[adds]) continue;
     problem->accumulate = adds;
-    clb_op_destroy(&p->map[adds]);
-    s = clb_linear_make_by_library(n->ctx, problem, passes, &p->map[adds]);
+    s = describe(n, y, p, &problem->linear);
+    if (!s) s = make(n, problem, p->transposes ? passes & FORTH : passes, &p->map[adds]);
+    if (!s && p->transposes) {
+      describe_back(n, y, &problem->linear);
+      s = make(n, problem, passes & BACK ? FORTH : 0, &p->back[adds]);
+    }
     p->passes[adds] = s ? 0 : passes;
   }
   free(problem);
@@ -146,6 +194,10 @@ static clb_status backward(clb_network *n, clb_layer *y, unsigned adds) {
   const clb_rows g_in = clb_gradient(n, y->in[0]), g_out = clb_gradient(n, y->out[0]);
   if (!g_in.buffer) return CLB_OK; /* of species alone */
   if (p->op) return clb_species_linear_backward(p->op, rows, n->species, g_out, g_in, adds & 1);
+  if (p->transposes)
+    return clb_linear_run(
+        p->back[adds & 1], CLB_FORWARD, rows,
+        (const clb_rows[]){g_out, {n->device_weights, p->transposed, CLB_DENSE, NULL}, g_in});
   return clb_linear_run(
       p->map[adds & 1], CLB_BACKWARD, rows,
       (const clb_rows[]){clb_value(n, y->in[0]), weights(n, p), g_out, g_in, {0}});
@@ -234,7 +286,10 @@ static void keep(clb_network *n, clb_layer *y, clb_needed needed) {
 static void free_ops(void *parameters) {
   clb_linear *p = parameters;
   clb_op_destroy(&p->op);
-  for (int i = 0; i < 2; i++) clb_op_destroy(&p->map[i]);
+  for (int i = 0; i < 2; i++) {
+    clb_op_destroy(&p->map[i]);
+    clb_op_destroy(&p->back[i]);
+  }
 }
 
 const clb_layer_kind clb_linear_kind = {.sums = true,
