@@ -28,8 +28,15 @@ static clb_status check(const clb_problem *p, const clb_limits *limits, clb_erro
   return CLB_OK;
 }
 
+/* Sub-groups have a block of channels each, as far as they go. */
 static void schedule(const clb_problem *p, const clb_limits *limits, clb_schedule *s) {
+  enum { MOST = 8 };
+  int64_t blocks = 0;
   clb_layer_schedule(limits, p->arithmetic, false, s);
+  for (int i = 0; i < p->gate.n_segments; i++)
+    blocks += (p->gate.segment[i].mul + s->lanes - 1) / s->lanes;
+  const int most = limits->max_subgroups < MOST ? limits->max_subgroups : MOST;
+  if (!limits->simd) s->subgroups = blocks < 1 ? 1 : blocks < most ? (int)blocks : most;
 }
 
 /* ---- elements of this lane's channel ---- */
@@ -156,7 +163,7 @@ static void lower(const clb_problem *p, const clb_schedule *s, ir_kernel *k) {
       {&b.x, &b.d_y}, {&b.x, &b.y, &b.d_x}, {&b.x, &b.y, &b.a, &b.d_x, &b.d_y}};
   array *const *list = lists[p->pass];
   const int inputs = p->pass + 1, arrays = p->pass == CLB_DOUBLE_BACKWARD ? 5 : inputs + 1;
-  clb_layer_begin(&b.l, k, names[p->pass], s, p->arithmetic);
+  clb_layer_begin_shared(&b.l, k, names[p->pass], s, p->arithmetic);
   for (int i = 0; i < arrays; i++) list[i]->a = clb_layer_array(&b.l, p->storage, i >= inputs);
   clb_layer_start(&b.l);
   for (int i = 0; i < arrays; i++) list[i]->row = clb_layer_row(&b.l, &list[i]->a, b.l.unit);

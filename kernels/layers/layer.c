@@ -22,11 +22,24 @@ clb_status clb_layer_check(const clb_problem *p, const clb_limits *limits, clb_e
 ir_val clb_i64(ir_kernel *k, int64_t x) { return ir_int(k, IR_I64, x); }
 ir_val clb_i32(ir_kernel *k, int64_t x) { return ir_int(k, IR_I32, x); }
 
+static void begin(clb_row_kernel *b, ir_kernel *k, const char *name, const clb_schedule *s,
+                  int32_t arithmetic, bool shared) {
+  ir_begin(k, name, s->lanes, s->subgroups, shared ? 1 : s->subgroups);
+  *b = (clb_row_kernel){.k = k,
+                        .s = s,
+                        .t = clb_ir_type((clb_dtype)arithmetic),
+                        .n = ir_scalar(k, IR_I64),
+                        .shared = shared};
+}
+
 void clb_layer_begin(clb_row_kernel *b, ir_kernel *k, const char *name, const clb_schedule *s,
                      int32_t arithmetic) {
-  ir_begin(k, name, s->lanes, s->subgroups, s->subgroups);
-  *b = (clb_row_kernel){
-      .k = k, .s = s, .t = clb_ir_type((clb_dtype)arithmetic), .n = ir_scalar(k, IR_I64)};
+  begin(b, k, name, s, arithmetic, false);
+}
+
+void clb_layer_begin_shared(clb_row_kernel *b, ir_kernel *k, const char *name,
+                            const clb_schedule *s, int32_t arithmetic) {
+  begin(b, k, name, s, arithmetic, true);
 }
 
 clb_row_array clb_layer_array(clb_row_kernel *b, int32_t type, bool written) {
@@ -40,7 +53,7 @@ clb_row_array clb_layer_array(clb_row_kernel *b, int32_t type, bool written) {
 void clb_layer_start(clb_row_kernel *b) {
   ir_kernel *k = b->k;
   b->unit = ir_cast(k, IR_I64, ir_group(k));
-  if (b->s->subgroups > 1)
+  if (b->s->subgroups > 1 && !b->shared)
     b->unit = ir_add(k, ir_mul(k, b->unit, clb_i64(k, b->s->subgroups)),
                      ir_cast(k, IR_I64, ir_subgroup(k)));
   ir_if(k, ir_2(k, IR_LT, b->unit, b->n));
@@ -128,8 +141,28 @@ void clb_received_start(clb_row_kernel *b, const clb_received *list, ir_val *edg
   *sender = ir_cast(k, IR_I64, ir_load(k, list->other, slot, *mask));
 }
 
+/* Sub-groups take blocks in turn, from the one on after which those before ended. */
+static void shared_channels(clb_row_kernel *b, int64_t mul,
+                            void (*each)(void *user, ir_val channel, ir_val mask), void *user) {
+  ir_kernel *k = b->k;
+  const int64_t lanes = b->s->lanes, of = b->s->subgroups, blocks = (mul + lanes - 1) / lanes;
+  if (!blocks) return;
+  const ir_val turn = clb_i32(k, (of - b->blocks % of) % of),
+               first = ir_2(k, IR_MOD, ir_add(k, ir_subgroup(k), turn), clb_i32(k, of)),
+               block = ir_loop(k, first, clb_i32(k, blocks), clb_i32(k, of)),
+               start = ir_mul(k, block, clb_i32(k, lanes)), channel = ir_add(k, start, ir_lane(k));
+  b->blocks += blocks;
+  each(user, ir_cast(k, IR_I64, channel),
+       mul % lanes ? ir_2(k, IR_LT, channel, clb_i32(k, mul)) : IR_NONE);
+  ir_end(k);
+}
+
 void clb_layer_channels(clb_row_kernel *b, int64_t mul,
                         void (*each)(void *user, ir_val channel, ir_val mask), void *user) {
+  if (b->shared && b->s->subgroups > 1) {
+    shared_channels(b, mul, each, user);
+    return;
+  }
   ir_kernel *k = b->k;
   int64_t lanes = b->s->lanes, whole = mul / lanes, looped = whole > UNROLLED ? whole : 0;
   ir_val lane = ir_cast(k, IR_I64, ir_lane(k));

@@ -18,9 +18,15 @@ typedef struct {
   const clb_schedule *s;
   ir_type t;      /* arithmetic */
   ir_val n, unit; /* i64 */
+  bool shared;    /* a group does a unit, whose blocks of channels its sub-groups share */
+  int64_t blocks; /* of channels so far */
 } clb_row_kernel;
 void clb_layer_begin(clb_row_kernel *b, ir_kernel *k, const char *name, const clb_schedule *s,
                      int32_t arithmetic);
+/* The same of a kernel whose groups each do one unit of work: clb_layer_channels shares channels.
+ */
+void clb_layer_begin_shared(clb_row_kernel *b, ir_kernel *k, const char *name,
+                            const clb_schedule *s, int32_t arithmetic);
 clb_row_array clb_layer_array(clb_row_kernel *b, int32_t type,
                               bool written); /* parameters: buffer, offset, stride */
 void clb_layer_start(clb_row_kernel *b);

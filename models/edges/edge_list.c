@@ -64,7 +64,7 @@ clb_status clb_edges_of_caller(clb_edge_list *l, const clb_model_edges *e, clb_m
    0.5 Angstrom, against less than a tenth of a step. On GPUs small systems wait for launches. */
 static double best_skin(const clb_edge_list *l, int64_t n_atoms) {
   const bool searches = l->make_vectors;
-  return searches && (l->ctx->device->limits.simd || n_atoms >= 2000) ? 0 : 0.5;
+  return searches && (l->ctx->device->limits.simd || n_atoms >= 800) ? 0 : 0.5;
 }
 
 /* Whether to search, and in which grid. Those of open directions reach as far as the atoms do. */
