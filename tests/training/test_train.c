@@ -313,6 +313,8 @@ static void refuses(void **state) {
       {TRAIN "--out x --valid p.xyz --valid-part 0.1", 2, "--valid-part is of --train"},
       {TRAIN "--out x --like gemnet", 2, "--like"},
       {TRAIN "--out x --schedule step --patience 0", 2, "is 1 or more"},
+      {TRAIN "--out x --stage-two-lr 1", 2, "are of --stage-two"},
+      {TRAIN "--out x --stage-two 3 --stage-two-weights 1,2", 2, "three numbers"},
       {TRAIN "--out x --huber-delta 0.1", 2, "--huber-delta is of --loss huber"},
       {TRAIN "--out x --epochs 1 --lr 1 --optimizer sgd --amsgrad", 2, "--amsgrad is of"},
       {TRAIN "--out x --epochs 1 --lr 1 --optimizer schedule-free --ema 0.9", 2, "without --ema"},

@@ -98,6 +98,54 @@ static void splits(void **state) {
   unlink("r");
 }
 
+/* ---- two stages ---- */
+
+/* The second one is a run of its own, but for the optimizer's state, which plain descent has not.
+ */
+static void two_stages(void **state) {
+#define SGD                                                                                        \
+  "train --train p.xyz --device cpu --exact --json --batch 3 --optimizer sgd --momentum 1e-6 "     \
+  "--clip 0 --ema 0 --loss mse --schedule constant --valid p.xyz --out "
+  (void)state;
+  json_t *both =
+             json_of(SGD "new --model other --lr 1e-4 --energy-weight 1 --force-weight 1 "
+                         "--stress-weight 1 --epochs 3 --stage-two 2 --stage-two-weights 3,0.5,2 "
+                         "--stage-two-lr 3e-5"),
+         *plain = json_of(SGD "again --model other --lr 1e-4 --energy-weight 1 --force-weight 1 "
+                              "--stress-weight 1 --epochs 3");
+  for (size_t e = 0; e < 2; e++)
+    assert_true(json_equal(json_array_get(json_object_get(both, "epochs"), e),
+                           json_array_get(json_object_get(plain, "epochs"), e)));
+  near_to("lr", loss_of(both, 2, "lr"), 3e-5, 0);
+  assert_int_equal(integer_of(both, "best_epoch"), 3); /* its loss is another one: not compared */
+  json_t *e = json_of("gradient --model new --structures p.xyz --device cpu --exact --json --out g "
+                      "--energy-weight 3 --force-weight 0.5 --stress-weight 2");
+  near_to("the loss", loss_of(both, 2, "valid_loss"), number_of(e, "loss"),
+          1e-9 * number_of(e, "loss"));
+  json_decref(e);
+  e = json_of("train --train p.xyz --device cpu --exact --json --model other --epochs 2 --out x "
+              "--schedule cosine --lr 1e-3 --stage-two 1");
+  near_to("a tenth", loss_of(e, 1, "lr"), 1e-4, 1e-18);
+  json_decref(e);
+  json_decref(both);
+  json_decref(plain);
+}
+
+/* ---- labels ---- */
+
+static double in_kbar(const structure *s, int i) { return -1602.1766208 * s->labels->stress[i]; }
+
+static void units_are_noticed(void **state) {
+  (void)state;
+  write_all("kbar.xyz", &(labelling){same_energy, same_force, in_kbar});
+  expect_clebsch("train --model model --train kbar.xyz --device cpu --epochs 1 --out x --json", 0,
+                 "stresses of the labels are about -");
+  expect_clebsch(
+      "train --new nequip --features 2x0e --layers 1 --r-max 3 --radial 4 --train kbar.xyz "
+      "--device cpu --epochs 1 --out x --json",
+      0, NULL);
+}
+
 /* ---- presets ---- */
 
 /* As the authors' programs have them (nothing that was typed here is read from there). */
@@ -146,7 +194,8 @@ static void presets(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(rates), cmocka_unit_test(batches),
-                                     cmocka_unit_test(splits), cmocka_unit_test(presets)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(rates),      cmocka_unit_test(batches),           cmocka_unit_test(splits),
+      cmocka_unit_test(two_stages), cmocka_unit_test(units_are_noticed), cmocka_unit_test(presets)};
   return cmocka_run_group_tests(tests, make_all, remove_predictions);
 }

@@ -99,6 +99,7 @@ static void add_errors(const batch_work *b, const batch_arrays *x, epoch_sums *s
     forces += 3 * n;
     label_frame_pairs(s, &l);
     for (int k = 0; k < LABELS; k++) label_error_add(&sums->errors[k], &l.of[k]);
+    if (b->fits) label_fits_add(b->fits, s, &l);
   }
 }
 
@@ -148,7 +149,7 @@ bool epoch_evaluate(const md_system *y, const clb_loss *loss, const labelled_bat
   for (int64_t i = 0; i < from->n; i++) which[i] = i;
   const int64_t n = epoch_batches(from, which, most, ends);
   for (int64_t k = 0; k < n && good; first = ends[k++]) {
-    const batch_work b = {y, loss, from, which + first, ends[k] - first};
+    const batch_work b = {y, loss, from, which + first, ends[k] - first, NULL};
     good = batch_compute(&b, NULL, sums);
   }
   free(which);

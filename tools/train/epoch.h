@@ -3,6 +3,7 @@
 #define CLB_TOOLS_TRAIN_EPOCH_H
 
 #include "tools/training/errors_of_labels.h"
+#include "tools/training/label_units.h"
 #include "tools/training/labelled_batch.h"
 
 /* Over batches. */
@@ -32,6 +33,7 @@ typedef struct {
   const labelled_batch *from;
   const int64_t *which; /* [n]: structures of `from` */
   int64_t n;
+  label_fits *fits; /* to which predictions and labels are added; NULL: none */
 } batch_work;
 /* Adds to *sums; gradient[parameters], or NULL. false, after a message: the loss is not finite, or
    it cannot be computed. */

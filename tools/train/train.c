@@ -182,6 +182,19 @@ static bool begin(train_run *r) {
   return begin_state(r);
 }
 
+/* ---- the stage ---- */
+
+static bool second_stage_now(const train_run *r) {
+  return r->a->second.after >= 0 && r->state.n >= r->a->second.after;
+}
+
+static clb_loss loss_now(const train_run *r) {
+  const double *w = r->a->second.weights;
+  clb_loss loss = r->a->loss.loss;
+  if (second_stage_now(r)) loss.energy = w[0], loss.forces = w[1], loss.stress = w[2];
+  return loss;
+}
+
 /* ---- files during the run ---- */
 
 static bool write_restart(train_run *r) {
@@ -204,11 +217,13 @@ static bool write_best(train_run *r) {
 static double rate_now(const train_run *r) {
   const train_numbers *at = &r->state.at;
   const lr_plateau p = {at->plateau[0], at->plateau[1], (int64_t)at->plateau[2]};
+  if (second_stage_now(r)) return r->a->second.lr;
   const lr_time now = {r->state.n, r->epochs, (int64_t)at->batch, r->batches};
   return schedule_rate(&r->schedule, &p, &now);
 }
 
 static void tell(train_run *r) {
+  const clb_loss loss = loss_now(r);
   const train_numbers *at = &r->state.at;
   const double now = seconds_now(), all = (double)(r->epochs * r->batches),
                done = (double)(r->state.n * r->batches) + at->batch;
@@ -217,7 +232,7 @@ static void tell(train_run *r) {
   const double left = (now - r->start) * (all - done) / (at->step - r->first);
   progress("epoch %lld of %lld, step %.0f of %lld: loss %.6g, %.3g %s left",
            (long long)r->state.n + 1, (long long)r->epochs, at->batch, (long long)r->batches,
-           sums_loss(&r->sums, &r->a->loss.loss),
+           sums_loss(&r->sums, &loss),
            left < 120    ? left
            : left < 7200 ? left / 60
                          : left / 3600,
@@ -229,8 +244,9 @@ static void tell(train_run *r) {
 static bool step(train_run *r) {
   train_numbers *at = &r->state.at;
   const int64_t k = (int64_t)at->batch, first = k ? r->ends[k - 1] : 0;
-  const batch_work b = {&r->system, &r->a->loss.loss, &r->sets[TRAINED], r->order + first,
-                        r->ends[k] - first};
+  const clb_loss loss = loss_now(r);
+  const batch_work b = {&r->system,         &loss, &r->sets[TRAINED], r->order + first,
+                        r->ends[k] - first, NULL};
   char names[2048];
   if (!batch_compute(&b, r->gradient, &r->sums)) return false;
   const double norm = learner_norm(&r->learner, r->gradient);
@@ -248,6 +264,26 @@ static bool step(train_run *r) {
   return true;
 }
 
+/* Of a model that knows something, whether labels seem to have another unit. */
+static bool check_labels(train_run *r) {
+  enum { CHECKED = 32 };
+  const labelled_batch *set = &r->sets[TRAINED];
+  label_fits fits = {0};
+  epoch_sums sums = {0};
+  char text[LABEL_UNITS_TEXT];
+  bool good = true;
+  if (r->a->made.name || r->a->from) return true;
+  begin_epoch(r);
+  for (int64_t k = 0, first = 0; k < r->batches && first < CHECKED && good; first = r->ends[k++]) {
+    const batch_work b = {&r->system,       &r->a->loss.loss,   set,
+                          r->order + first, r->ends[k] - first, &fits};
+    good = batch_compute(&b, NULL, &sums);
+  }
+  for (int kind = 0; kind < LABELS && good; kind++)
+    if (label_units_wrong(&fits, kind, text)) warn("%s", text);
+  return good;
+}
+
 /* ---- epochs ---- */
 
 static void record_set(epoch_record *record, int set, const epoch_sums *s, const clb_loss *loss) {
@@ -255,30 +291,30 @@ static void record_set(epoch_record *record, int set, const epoch_sums *s, const
   for (int k = 0; k < LABELS; k++) record->mae[set][k] = label_error_mean(&s->errors[k]);
 }
 
-static bool validate(train_run *r, epoch_sums *sums) {
+static bool validate(train_run *r, const clb_loss *loss, epoch_sums *sums) {
   const train_arguments *a = r->a;
   const learner *l = &r->learner;
   if (!learner_average(&r->learner)) return false;
   if (!r->sets[VALIDATED].n) return true;
   return learner_use(l, learner_result(l)) &&
-         epoch_evaluate(&r->system, &a->loss.loss, &r->sets[VALIDATED],
+         epoch_evaluate(&r->system, loss, &r->sets[VALIDATED],
                         (batch_size){a->batch, a->batch_atoms}, sums) &&
          learner_use(l, l->parameters);
 }
 
 static bool end_epoch(train_run *r) {
   train_numbers *at = &r->state.at;
-  const clb_loss *loss = &r->a->loss.loss;
+  const clb_loss loss = loss_now(r);
   epoch_sums valid = {0};
   epoch_record record = {.lr = r->rate, .norm = at->norms / at->batch};
-  if (!validate(r, &valid)) return false;
-  record_set(&record, TRAINED, &r->sums, loss);
-  record_set(&record, VALIDATED, &valid, loss);
+  if (!validate(r, &loss, &valid)) return false;
+  record_set(&record, TRAINED, &r->sums, &loss);
+  record_set(&record, VALIDATED, &valid, &loss);
   const double by = record.loss[r->sets[VALIDATED].n ? VALIDATED : TRAINED];
   lr_plateau p = {at->plateau[0], at->plateau[1], (int64_t)at->plateau[2]};
   plateau_see(&r->schedule, &p, by);
   at->plateau[0] = p.best, at->plateau[1] = p.factor, at->plateau[2] = (double)p.bad;
-  record.best = by < at->best;
+  record.best = by < at->best || r->state.n == r->a->second.after; /* the first of its stage */
   state_add(&r->state, &record);
   at->batch = at->norms = 0;
   r->sums = (epoch_sums){0};
@@ -302,10 +338,10 @@ static bool run_epoch(train_run *r) {
 
 static bool go(train_run *r) {
   const train_story story = story_of(r);
-  bool good = true;
-  if (!r->a->json) report_head(&story);
-  if (isfinite(r->state.at.best)) good = write_best(r);
-  else if (!r->epochs) good = model_bytes_write(&r->file, r->a->out);
+  bool good = !r->epochs || check_labels(r);
+  if (good && !r->a->json) report_head(&story);
+  if (good && isfinite(r->state.at.best)) good = write_best(r);
+  else if (good && !r->epochs) good = model_bytes_write(&r->file, r->a->out);
   while (good && r->state.n < r->epochs && !stopping()) good = run_epoch(r);
   progress(NULL);
   return good;
@@ -326,6 +362,8 @@ int train_main(int argc, char **argv) {
   if (good) stopping_begin();
   good = good && go(&r);
   if (good) finish(&r);
+  if (!good && isfinite(r.state.at.best))
+    warn("%s is the model of epoch %.0f, the best so far", a.out, r.state.at.best_epoch);
   if (good && stopping())
     warn("stopped by a signal after step %.0f, in epoch %lld", r.state.at.step,
          (long long)r.state.n + 1);

@@ -20,6 +20,9 @@ enum {
   DECAY,
   PATIENCE,
   WARM_UP,
+  STAGE_TWO,
+  STAGE_TWO_WEIGHTS,
+  STAGE_TWO_LR,
   BATCH,
   BATCH_ATOMS,
   SEED,
@@ -84,6 +87,13 @@ static const struct argp_option options[] = {
     {"decay", DECAY, "X", 0, "Factor of the schedule (default: 0.99, of step and plateau 0.8)", 2},
     {"patience", PATIENCE, "N", 0, "Epochs of a step or a plateau (default: 50)", 2},
     {"warm-up", WARM_UP, "N", 0, "The learning rate grows to its value in N steps (default: 0)", 2},
+    {"stage-two", STAGE_TWO, "N", 0,
+     "After N epochs a second stage begins, with a loss and a learning rate of its own; the best "
+     "epoch is then one of it",
+     2},
+    {"stage-two-weights", STAGE_TWO_WEIGHTS, "E,F,S", 0,
+     "Factors of energies, forces and stresses there (default: 1000,100,10)", 2},
+    {"stage-two-lr", STAGE_TWO_LR, "X", 0, "Learning rate there (default: a tenth of --lr)", 2},
     {"restart", RESTART, "FILE", 0, "After each epoch, write all that a later run needs to go on",
      3},
     {"continue", CONTINUE, "FILE", 0,
@@ -121,6 +131,13 @@ static void check_schedule(const train_arguments *a, const struct argp_state *st
   if (s->end > s->lr) argp_error(state, "--lr-end is above --lr");
 }
 
+static void check_stages(train_arguments *a, const struct argp_state *state) {
+  second_stage *s = &a->second;
+  if (s->after < 0 && s->given)
+    argp_error(state, "--stage-two-weights and --stage-two-lr are of --stage-two");
+  if (!(s->lr > 0)) s->lr = a->schedule.lr / 10;
+}
+
 static void check(train_arguments *a, const struct argp_state *state) {
   if (!a->choice.model && !a->made.name)
     argp_error(state, "--model is missing, or --new for a new network");
@@ -137,6 +154,7 @@ static void check(train_arguments *a, const struct argp_state *state) {
   loss_check(state, &a->loss);
   check_optimizer(a, state);
   check_schedule(a, state);
+  check_stages(a, state);
 }
 
 static void add_name(name_list *l, char *name) { l->names[l->n++] = name; }
@@ -186,6 +204,27 @@ static bool parse_setting(int key, char *arg, struct argp_state *state, train_ar
   }
 }
 
+static void read_weights(const struct argp_state *state, const char *text, double weights[3]) {
+  const char *at = text;
+  for (int i = 0; i < 3; i++, at++) {
+    char *end;
+    weights[i] = strtod(at, &end);
+    if (end == at || *end != (i < 2 ? ',' : 0) || !(weights[i] >= 0 && weights[i] <= 1e300))
+      argp_error(state, "--stage-two-weights are three numbers, such as 1000,100,10; not '%s'",
+                 text);
+    at = end;
+  }
+}
+
+static bool parse_stage(int key, char *arg, struct argp_state *state, second_stage *s) {
+  if (key == STAGE_TWO) s->after = whole_number(state, "--stage-two", arg, 0, INT32_MAX);
+  else if (key == STAGE_TWO_WEIGHTS) read_weights(state, arg, s->weights);
+  else if (key == STAGE_TWO_LR) s->lr = real_number(state, "--stage-two-lr", arg, 1e-30, 1e6);
+  else return false;
+  s->given |= key != STAGE_TWO;
+  return true;
+}
+
 static error_t parse_rest(int key, char *arg, struct argp_state *state) {
   train_arguments *a = state->input;
   switch (key) {
@@ -210,7 +249,7 @@ static error_t parse_rest(int key, char *arg, struct argp_state *state) {
 
 static error_t parse(int key, char *arg, struct argp_state *state) {
   train_arguments *a = state->input;
-  if (parse_setting(key, arg, state, a)) return 0;
+  if (parse_setting(key, arg, state, a) || parse_stage(key, arg, state, &a->second)) return 0;
   switch (key) {
     case TRAIN: add_name(a->reading = &a->train, arg); return 0;
     case VALID: add_name(a->reading = &a->valid, arg); return 0;
@@ -270,6 +309,7 @@ void train_options(int argc, char **argv, train_arguments *a) {
   *a = (train_arguments){.epochs = -1,
                          .seed = 1,
                          .valid_part = -1,
+                         .second = {.after = -1, .weights = {1000, 100, 10}},
                          .choice = {.reading.labels = true, .optional = true}};
   name_list *const all[] = {&a->train, &a->valid, &a->freeze, &a->thaw};
   for (int i = 0; i < 4; i++) all[i]->names = allocate(room, sizeof(char *));

@@ -42,6 +42,14 @@ typedef enum {
   SET_EPOCHS
 } train_setting;
 
+/* From some epoch on, other factors of the loss's terms, and one learning rate. */
+typedef struct {
+  int64_t after;     /* epochs; -1: there is no second stage */
+  double weights[3]; /* of energy, forces, stress */
+  double lr;
+  bool given; /* one of the latter */
+} second_stage;
+
 typedef struct {
   md_choice choice;
   new_choice made; /* in place of a model, whose name is then new_name */
@@ -50,6 +58,7 @@ typedef struct {
   loss_choice loss;
   optimizer_choice optimizer;
   lr_schedule schedule;
+  second_stage second;
   double warm_epochs; /* of the schedule, in epochs, in place of steps */
   unsigned given;     /* bits of train_setting */
   name_list train, valid, freeze, thaw;
