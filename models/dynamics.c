@@ -11,6 +11,13 @@
 
 #define FAIL(d, s, ...) clb_fail(&(d)->model->ctx->error, s, __VA_ARGS__)
 
+/* How far from the places of the list an atom can be: what the last record says, and what moves may
+   have added. */
+typedef struct {
+  bool known; /* all of it, with the forces of the last computation */
+  double way, speed, force;
+} motion_bound;
+
 struct clb_dynamics {
   clb_model *model;
   clb_context *ctx; /* of the arrays */
@@ -30,8 +37,10 @@ struct clb_dynamics {
   int64_t rebuilds;         /* of the model when the list was made */
   bool moved;               /* since the list was made, too far */
   bool unseen;              /* moved, and how far has not been read */
-  bool shown;               /* the record has the results of the last computation */
-  bool heated;              /* and heat that has not been seen */
+  motion_bound bound;
+  double least_mass;
+  bool shown;  /* the record has the results of the last computation */
+  bool heated; /* and heat that has not been seen */
 };
 
 /* ---- create, destroy ---- */
@@ -101,6 +110,9 @@ static clb_status take_atoms(clb_dynamics *d, const clb_model_atoms *a, const do
                   "clb_dynamics_create: masses[%lld] is %g; it must be above 0, and finite",
                   (long long)i, masses[i]);
   d->n = a->n;
+  d->least_mass = a->n ? masses[0] : 1;
+  for (int64_t i = 1; i < a->n; i++)
+    if (masses[i] < d->least_mass) d->least_mass = masses[i];
   d->has_cell = a->cell;
   if (a->cell) memcpy(d->cell, a->cell, sizeof d->cell);
   memcpy(d->periodic, a->periodic, sizeof d->periodic);
@@ -193,7 +205,26 @@ static clb_status read_record(clb_dynamics *d) {
   clb_motion_seen(d->motion, d->n, d->host, seen);
   if (d->unseen) d->moved = d->moved || too_far(d, seen[CLB_SEEN_WAY]);
   d->unseen = false;
+  d->bound = (motion_bound){true, sqrt(seen[CLB_SEEN_WAY]), sqrt(seen[CLB_SEEN_SPEED]),
+                            sqrt(seen[CLB_SEEN_FORCE])};
   return CLB_OK;
+}
+
+/* The triangle inequality, atom by atom. */
+static void bound_move(clb_dynamics *d, const clb_dynamics_move *move) {
+  const double rounded = 1 + 1e-12, noise = sqrt(3 * fmax(move->width, 0) / d->least_mass);
+  motion_bound *b = &d->bound;
+  b->known &= move->grow == 1 && move->grow_again == 1;
+  b->speed += fabs(move->kick) * b->force / d->least_mass;
+  b->way += fabs(move->reach) * b->speed;
+  b->speed = fabs(move->keep) * b->speed + CLB_LARGEST_DEVIATE * noise;
+  b->way = rounded * (b->way + fabs(move->reach_again) * b->speed);
+}
+
+/* Whether the list still holds, without a look: if so, its places are in the record of each move.
+ */
+static bool surely_near(const clb_dynamics *d) {
+  return d->bound.known && d->listed && !too_far(d, d->bound.way * d->bound.way);
 }
 
 /* There is no skin, or the list is as the places say. */
@@ -234,15 +265,17 @@ clb_status clb_dynamics_compute(clb_dynamics *d, const double *cell, int stress)
   if (!d) return clb_null(__func__, "dynamics");
   if (cell) memcpy(d->cell, cell, sizeof d->cell), d->has_cell = true;
   d->stress = stress;
+  const bool watched = has_skin(d) && !d->cpu;
   const clb_model_atoms a = atoms_of(d, d->host);
   double wanted[9];
   clb_status s =
       clb_model_check_atoms(d->model, &a, &(clb_model_results){.stress = stress ? wanted : NULL});
-  if (!s && d->unseen && has_skin(d)) s = read_record(d);
+  if (d->unseen && watched && surely_near(d)) d->unseen = false;
+  if (!s && d->unseen && watched) s = read_record(d);
   if (d->unseen) d->moved = true;
   if (!s) s = d->cpu ? compute_from_cpu(d) : compute_on_device(d);
   d->computed = !s;
-  d->shown = d->unseen = false;
+  d->shown = d->unseen = d->bound.known = false;
   return s;
 }
 
@@ -285,6 +318,7 @@ static clb_status run(clb_dynamics *d, const clb_dynamics_move *move) {
   if (s) return s;
   d->listed |= step.places == CLB_PLACES_SET;
   d->unseen |= drifts;
+  bound_move(d, move);
   d->shown = d->heated = true;
   return CLB_OK;
 }

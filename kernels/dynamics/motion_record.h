@@ -12,6 +12,8 @@
 #ifndef CLB_KERNELS_DYNAMICS_MOTION_RECORD_H
 #define CLB_KERNELS_DYNAMICS_MOTION_RECORD_H
 
+#define CLB_LARGEST_DEVIATE 6.8 /* above sqrt(-2 log 2^-33) */
+
 /* Passes. */
 enum { CLB_MOTION_QUIET, CLB_MOTION_NOISY };
 

@@ -7,7 +7,8 @@
 
 /* Philox4x32-10 (Salmon, Moraes, Dror, Shaw 2011): four random words; all values are i32. */
 void clb_philox(ir_kernel *k, const ir_val counter[4], const ir_val key[2], ir_val word[4]);
-/* Three normal deviates (f64) of these words, by Box and Muller; below 6.8. */
+/* Three normal deviates (f64) of these words, by Box and Muller; none is beyond
+   CLB_LARGEST_DEVIATE of motion_record.h. */
 void clb_normal_triple(ir_kernel *k, const ir_val word[4], ir_val normal[3]);
 
 #endif

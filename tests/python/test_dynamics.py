@@ -11,6 +11,7 @@ from ase import units
 from ase.build import molecule
 from ase.filters import FrechetCellFilter
 from ase.io import read, write
+from ase.md.nose_hoover_chain import NoseHooverChainNVT, NoseHooverChainThermostat
 from ase.md.verlet import VelocityVerlet
 from ase.optimize import BFGS
 
@@ -55,6 +56,26 @@ class Dynamics(unittest.TestCase):
         self.assertGreater(abs(first.positions - self.atoms.positions).max(), 0.05)
         np.testing.assert_allclose(first.positions, last.positions, atol=1e-7)
         np.testing.assert_allclose(first.get_velocities(), last.get_velocities(), atol=1e-7)
+
+    def test_nose_hoover(self):
+        """ASE's chain of three, for the 3 N - 3 coordinates that have a temperature, comes to the same places: with short
+        steps, as its thermostat acts at their ends."""
+        run("md", "--structure", "in.xyz", "--steps", "200", "--dt", "0.05", "--temperature", "600", "--nose-hoover", "4",
+            "--every", "200", "--trajectory", "t.xyz", "--csv", "t.csv")
+        first, last = read("t.xyz", ":")
+        free, n = first.copy(), len(first)
+        for atoms in (first, free):
+            atoms.calc = self.calculator
+        VelocityVerlet(free, 0.05 * units.fs).run(200)
+        dynamics = NoseHooverChainNVT(first, 0.05 * units.fs, 600, 4 * units.fs)
+        dynamics._thermostat = NoseHooverChainThermostat(n - 1, first.get_masses()[:, None], 600, 4 * units.fs)
+        before = dynamics.get_conserved_energy()
+        dynamics.run(200)
+        self.assertGreater(abs(last.get_velocities() - free.get_velocities()).max(), 1e-2)
+        np.testing.assert_allclose(first.positions, last.positions, atol=2e-5)
+        np.testing.assert_allclose(first.get_velocities(), last.get_velocities(), atol=2e-4)
+        conserved = np.loadtxt("t.csv", delimiter=",", skiprows=1)[:, 6]
+        self.assertAlmostEqual(dynamics.get_conserved_energy() - before, conserved[1] - conserved[0], delta=1e-3)
 
     def test_minimum(self):
         """ASE's optimizer finds the same bond lengths and energy of a molecule."""
