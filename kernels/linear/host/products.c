@@ -5,7 +5,8 @@
 
 #include "kernels/linear/host/matmul.h"
 
-/* Gradients by weights are sums over rows, of which a GPU adds up many parts at once. */
+/* Gradients by weights are sums over rows, of which many parts are added up at once: their results
+   alone are too small to fill a device. */
 struct clb_linear_products {
   clb_op *product, *sum; /* sum: of the parts; NULL: there is one */
   clb_buffer *part;      /* [parts][W] */
@@ -15,7 +16,7 @@ struct clb_linear_products {
 /* Multiply-adds of a unit of the device in the time that a product takes however small it is: an
    estimate. */
 enum { WORK_OF_A_PRODUCT = 1 << 19 };
-enum { MOST_PARTS = 64, ROOM = 8 << 20, ROWS_OF_A_PART = 256 };
+enum { MOST_PARTS = 64, MOST_OF_A_CPU = 16, ROOM = 8 << 20, ROWS_OF_A_PART = 256 };
 
 /* ---- creation ---- */
 
@@ -43,9 +44,9 @@ static bool can(const clb_problem *p, unsigned passes) {
 static clb_status create_parts(clb_context *ctx, const clb_problem *p, clb_linear_products *x) {
   const int64_t row = p->linear.n_weights * clb_dtype_bytes(p->storage);
   x->parts = row ? ROOM / row : 1;
-  if (x->parts > MOST_PARTS) x->parts = MOST_PARTS;
-  if (ctx->device->limits.simd || x->parts < 2) x->parts = 1;
-  if (x->parts == 1) return CLB_OK;
+  const int64_t most = ctx->device->limits.simd ? MOST_OF_A_CPU : MOST_PARTS;
+  if (x->parts > most) x->parts = most;
+  if (x->parts < 2) return CLB_OK;
   clb_status s = clb_column_sum_create(ctx, (clb_dtype)p->storage, (clb_dtype)p->arithmetic,
                                        p->linear.n_weights, x->parts, &x->sum);
   return s ? s : clb_buffer_create(ctx, (uint64_t)(x->parts * row), &x->part);
