@@ -106,6 +106,9 @@ clb_status clb_model_reserve_v_atom(clb_model *m);
 /* Computes e_atom and, with `backward`, the gradient by vectors from the network's vectors. */
 clb_status clb_model_run(clb_model *m, const clb_model_edges *edges, bool backward);
 
+/* Of a model that trains, after such a run: the gradient by weights. */
+clb_status clb_model_run_training(clb_model *m);
+
 /* Waits once for all results that are not NULL and checks that they are finite. virial: [3][3],
    symmetrised; forces: [n_total][3]. */
 clb_status clb_model_read_results(clb_model *m, double *energy, double *virial, double *forces,

@@ -25,11 +25,10 @@ static clb_status check_options(clb_context *ctx, const clb_model_options *o) {
     return clb_fail(&ctx->error, CLB_ERROR_ARGUMENT,
                     "clb_model_open: block_atoms is %lld; it must be 0 or positive",
                     (long long)o->block_atoms);
-  if (o->trains && (o->knots != CLB_NO_KNOTS || o->block_atoms))
-    return clb_fail(
-        &ctx->error, CLB_ERROR_ARGUMENT,
-        "clb_model_open: a model that trains has no splines and no blocks: knots must be "
-        "CLB_NO_KNOTS, and block_atoms 0");
+  if (o->trains && o->knots != CLB_NO_KNOTS)
+    return clb_fail(&ctx->error, CLB_ERROR_ARGUMENT,
+                    "clb_model_open: a model that trains has no splines: knots must be "
+                    "CLB_NO_KNOTS");
   return CLB_OK;
 }
 

@@ -174,10 +174,13 @@ static clb_status grow_block_workspace(clb_model *m) {
   return s;
 }
 
-/* Blocks take no more than a workspace does, and less where memory lacks. */
+/* Blocks take no more than a workspace does, and less where memory lacks. Models that train always
+   work in blocks: of that size or, on GPUs, of one that keeps these busy. */
 static clb_status set_blocks(clb_model *m, const clb_model_edges *e) {
   enum { FEWEST = 16 };
-  int64_t rows = clb_blocks_rows(m, e, usual_workspace(m));
+  const uint64_t busy = (uint64_t)640 << 20, usual = usual_workspace(m),
+                 bytes = m->net.trains && usual > busy ? busy : usual;
+  int64_t rows = clb_blocks_rows(m, e, bytes);
   for (;; rows /= 4) {
     clb_status s = clb_blocks_set(m, e, rows);
     if (!s) s = grow_block_workspace(m);
@@ -283,9 +286,9 @@ static clb_status set_graph(clb_model *m, const clb_model_edges *e, bool blocked
 
 clb_status clb_model_set_graph(clb_model *m, const clb_model_edges *e) {
   const bool large = m->too_many_edges && e->n_edges >= m->too_many_edges,
-             blocked = m->options.block_atoms || large;
+             blocked = m->options.block_atoms || large || m->net.trains;
   clb_status s = set_graph(m, e, m->edges.same ? m->net.blocked : blocked);
-  if (s == CLB_ERROR_MEMORY && !blocked && e->n_edges && !m->net.trains) {
+  if (s == CLB_ERROR_MEMORY && !blocked && e->n_edges) {
     m->too_many_edges = e->n_edges;
     m->edges.same = false;
     s = set_graph(m, e, true);

@@ -51,7 +51,8 @@ typedef struct {
                   of their receivers. 0: only where the whole does not fit, in blocks as large as
                   memory allows */
   int trains; /* 1: clb_model_gradient can be called. Needs CLB_NO_KNOTS: radial networks are
-                 trained, not splines; and block_atoms is 0. Takes more memory */
+                 trained, not splines. Works in blocks of atoms, as large as some hundred MiB hold
+                 unless block_atoms says how large, and takes more memory */
 } clb_model_options;
 
 /* Reads a model that `clebsch convert` wrote (a safetensors file; docs/model-format.md in the

@@ -38,8 +38,8 @@ static clb_status derive(clb_network *n, clb_layer *y) {
   const clb_status s = clb_layer_add_training(p->op);
   return s ? s
            : clb_column_sum_create(n->ctx, n->type, n->type,
-                                   clb_array_stride(n->array[y->out[CLB_BASIS_FUNCTIONS]]),
-                                   INT32_MAX, &p->sums);
+                                   n->array[y->out[CLB_BASIS_FUNCTIONS]]->irreps.dim, INT32_MAX,
+                                   &p->sums);
 }
 
 /* Frequencies are constants of the kernels. */
@@ -53,7 +53,8 @@ static clb_status renew(clb_network *n, clb_layer *y) {
   return s ? s : clb_layer_add_training(p->op);
 }
 
-static clb_status along(clb_network *n, clb_layer *y) {
+static clb_status along(clb_network *n, clb_layer *y, unsigned adds, bool bends) {
+  (void)adds, (void)bends;
   const clb_basis *p = y->parameters;
   return clb_radial_pairs_along(
       p->op, n->graph, n->graph_species, clb_value(n, y->in[0]), clb_tangent(n, y->in[0]),
@@ -61,7 +62,8 @@ static clb_status along(clb_network *n, clb_layer *y) {
 }
 
 /* The functions' tangents are not needed any more: their place takes gradients of each edge. */
-static clb_status reverse(clb_network *n, clb_layer *y) {
+static clb_status reverse(clb_network *n, clb_layer *y, unsigned adds) {
+  (void)adds;
   const clb_basis *p = y->parameters;
   const int b = y->out[CLB_BASIS_FUNCTIONS];
   const clb_rows h = clb_gradient(n, b), place = clb_tangent(n, b);
@@ -72,7 +74,7 @@ static clb_status reverse(clb_network *n, clb_layer *y) {
                                    clb_tangent(n, y->in[0]), clb_adjoint(n, b), h, place);
   return s ? s
            : clb_column_sum_run(p->sums, edges, &place.buffer->memory, 0, place.stride,
-                                &n->weight_gradient->memory, p->frequencies, false);
+                                &n->weight_gradient->memory, p->frequencies, true);
 }
 
 static void free_ops(void *parameters) {
@@ -81,6 +83,7 @@ static void free_ops(void *parameters) {
 }
 
 const clb_layer_kind clb_basis_kind = {.reads_in = 1,
+                                       .late = true,
                                        .build = build,
                                        .forward = forward,
                                        .backward = backward,

@@ -122,45 +122,87 @@ static clb_status backward(clb_network *n, clb_layer *y, unsigned adds) {
 static clb_status workspace(clb_network *n, clb_layer *y, clb_pass pass, uint64_t *min,
                             uint64_t *max) {
   const clb_convolution_layer *p = y->parameters;
+  clb_op *const ops[][2] = {[CLB_FORWARD] = {p->op, NULL},
+                            [CLB_BACKWARD] = {p->op, y->derivatives},
+                            [CLB_DOUBLE_BACKWARD] = {p->along, p->bent}};
+  clb_status s = CLB_OK;
   *min = *max = 0;
-  if (pass == CLB_DOUBLE_BACKWARD && !y->derivatives) return CLB_OK;
-  return clb_convolution_workspace(pass == CLB_DOUBLE_BACKWARD ? y->derivatives : p->op, pass,
-                                   n->graph, min, max);
+  for (int i = 0; i < 2 && !s; i++) {
+    uint64_t least = 0, most = 0;
+    if (ops[pass][i]) s = clb_convolution_workspace(ops[pass][i], pass, n->graph, &least, &most);
+    if (least > *min) *min = least;
+    if (most > *max) *max = most;
+  }
+  return s;
 }
 
 /* ---- training: without tables and frames; harmonics have no parameters ---- */
 
-static clb_status derive(clb_network *n, clb_layer *y) {
+static clb_status derive_one(clb_network *n, const clb_layer *y, int gradients, bool adds,
+                             clb_pass pass, clb_op **op) {
   const clb_convolution_table none = {0};
   clb_problem *problem = calloc(1, sizeof *problem);
   if (!problem) return clb_network_no_memory(n);
   clb_status s = clb_convolution_describe(n, y, false, problem);
-  problem->accumulate = 1;
-  problem->tensor_product.gradients = CLB_OPERAND_X | CLB_OPERAND_W | CLB_OPERAND_Z;
-  if (!s)
-    s = clb_convolution_make(n->ctx, problem, &none,
-                             CLB_PASS_BIT(CLB_BACKWARD) | CLB_PASS_BIT(CLB_DOUBLE_BACKWARD), NULL,
-                             &y->derivatives);
+  problem->accumulate = adds;
+  problem->tensor_product.gradients = gradients;
+  if (!n->array[y->in[CLB_CONVOLUTION_X]]->moves)
+    problem->tensor_product.incoming &= ~CLB_OPERAND_X;
+  if (!s) s = clb_convolution_make(n->ctx, problem, &none, CLB_PASS_BIT(pass), NULL, op);
   free(problem);
   return s;
 }
 
-static clb_status along(clb_network *n, clb_layer *y) {
-  const int x = y->in[CLB_CONVOLUTION_X], h = y->in[CLB_CONVOLUTION_HARMONICS],
-            w = y->in[CLB_CONVOLUTION_WEIGHTS], z = y->out[CLB_CONVOLUTION_MESSAGE];
-  if (!clb_gradient(n, z).buffer) return CLB_OK;
-  return clb_convolution_double_backward(
-      y->derivatives, n->graph, clb_value(n, x), clb_value(n, h), clb_value(n, w),
-      clb_gradient(n, z), clb_tangent(n, x), clb_tangent(n, h), clb_tangent(n, w),
-      clb_adjoint(n, x), (clb_rows){0}, clb_adjoint(n, w), clb_tangent(n, z), n->workspace);
+static clb_status derive(clb_network *n, clb_layer *y) {
+  clb_convolution_layer *p = y->parameters;
+  const int both = CLB_OPERAND_X | CLB_OPERAND_W;
+  clb_status s = derive_one(n, y, both, true, CLB_BACKWARD, &y->derivatives);
+  if (!s) s = derive_one(n, y, CLB_OPERAND_W, false, CLB_BACKWARD, &p->again);
+  if (!s) s = derive_one(n, y, CLB_OPERAND_Z, false, CLB_DOUBLE_BACKWARD, &p->along);
+  return s ? s : derive_one(n, y, both, false, CLB_DOUBLE_BACKWARD, &p->bent);
 }
 
-static clb_status reverse(clb_network *n, clb_layer *y) {
+static clb_status again_backward(clb_network *n, clb_layer *y) {
+  const clb_convolution_layer *p = y->parameters;
+  const int w = y->in[CLB_CONVOLUTION_WEIGHTS];
+  return clb_convolution_backward(p->again, n->graph, clb_all_values(n, y->in[CLB_CONVOLUTION_X]),
+                                  clb_value(n, y->in[CLB_CONVOLUTION_HARMONICS]), clb_value(n, w),
+                                  clb_gradient(n, y->out[CLB_CONVOLUTION_MESSAGE]), (clb_rows){0},
+                                  (clb_rows){0}, clb_gradient(n, w), n->workspace);
+}
+
+static clb_status run_twice(clb_network *n, const clb_layer *y, clb_op *op, clb_rows d_x,
+                            clb_rows d_w, clb_rows d_g) {
+  const int x = y->in[CLB_CONVOLUTION_X], h = y->in[CLB_CONVOLUTION_HARMONICS],
+            w = y->in[CLB_CONVOLUTION_WEIGHTS], z = y->out[CLB_CONVOLUTION_MESSAGE];
+  return clb_convolution_double_backward(
+      op, n->graph, clb_all_values(n, x), clb_value(n, h), clb_value(n, w), clb_gradient(n, z),
+      clb_all_tangents(n, x), clb_tangent(n, h), clb_tangent(n, w), d_x, (clb_rows){0}, d_w, d_g,
+      n->workspace);
+}
+
+static clb_status along(clb_network *n, clb_layer *y, unsigned adds, bool bends) {
+  const clb_convolution_layer *p = y->parameters;
+  (void)adds, (void)bends;
+  return run_twice(n, y, p->along, (clb_rows){0}, (clb_rows){0},
+                   clb_tangent(n, y->out[CLB_CONVOLUTION_MESSAGE]));
+}
+
+/* Adjoints of weights are overwritten, those of x may be added to. */
+static clb_status reverse(clb_network *n, clb_layer *y, unsigned adds) {
+  const clb_convolution_layer *p = y->parameters;
   const int x = y->in[CLB_CONVOLUTION_X], w = y->in[CLB_CONVOLUTION_WEIGHTS];
-  return clb_convolution_backward(
-      y->derivatives, n->graph, clb_value(n, x), clb_value(n, y->in[CLB_CONVOLUTION_HARMONICS]),
-      clb_value(n, w), clb_adjoint(n, y->out[CLB_CONVOLUTION_MESSAGE]), clb_adjoint(n, x),
-      (clb_rows){0}, clb_adjoint(n, w), n->workspace);
+  const clb_rows d_x = clb_all_adjoints(n, x), d_w = clb_adjoint(n, w);
+  const bool before = n->graph->adds;
+  n->graph->adds |= adds >> CLB_CONVOLUTION_X & 1;
+  const clb_status s = run_twice(n, y, p->bent, d_x, d_w, (clb_rows){0});
+  n->graph->adds = before;
+  return s ? s
+           : clb_convolution_backward(y->derivatives, n->graph, clb_all_values(n, x),
+                                      clb_value(n, y->in[CLB_CONVOLUTION_HARMONICS]),
+                                      clb_value(n, w),
+                                      clb_adjoint(n, y->out[CLB_CONVOLUTION_MESSAGE]), d_x,
+                                      (clb_rows){0}, d_w, n->workspace);
 }
 
 /* ---- pruning: path by path ---- */
@@ -202,7 +244,9 @@ static void keep(clb_network *n, clb_layer *y, clb_needed needed) {
 }
 
 static void free_ops(void *parameters) {
-  clb_op_destroy(&((clb_convolution_layer *)parameters)->op);
+  clb_convolution_layer *p = parameters;
+  clb_op **all[] = {&p->op, &p->along, &p->bent, &p->again};
+  for (size_t i = 0; i < sizeof all / sizeof *all; i++) clb_op_destroy(all[i]);
 }
 
 enum { ALL = (1 << CLB_CONVOLUTION_INS) - 1, VECTORS = 1 << CLB_CONVOLUTION_VECTORS };
@@ -214,7 +258,9 @@ const clb_layer_kind clb_convolution_kind = {.reads_in = ALL,
                                              .forward = forward,
                                              .backward = backward,
                                              .workspace = workspace,
+                                             .late = true,
                                              .derive = derive,
+                                             .again_backward = again_backward,
                                              .along = along,
                                              .reverse = reverse,
                                              .need = need,

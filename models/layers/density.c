@@ -44,16 +44,17 @@ static clb_status renew(clb_network *n, clb_layer *y) {
                          &p->op->reals);
 }
 
-static clb_status along(clb_network *n, clb_layer *y) {
+static clb_status along(clb_network *n, clb_layer *y, unsigned adds, bool bends) {
   const clb_density *p = y->parameters;
   const int functions = y->in[CLB_DENSITY_FUNCTIONS], cutoff = y->in[CLB_DENSITY_CUTOFF];
-  if (!clb_gradient(n, y->out[0]).buffer) return CLB_OK;
+  (void)adds, (void)bends;
   return clb_density_along(p->op, n->graph, clb_value(n, functions), clb_value(n, cutoff),
                            clb_tangent(n, functions), clb_tangent(n, cutoff),
                            clb_tangent(n, y->out[0]));
 }
 
-static clb_status reverse(clb_network *n, clb_layer *y) {
+static clb_status reverse(clb_network *n, clb_layer *y, unsigned adds) {
+  (void)adds;
   clb_density *p = y->parameters;
   const int functions = y->in[CLB_DENSITY_FUNCTIONS], cutoff = y->in[CLB_DENSITY_CUTOFF];
   const int64_t edges = clb_row_count(n, functions), columns = n->array[functions]->irreps.dim;
@@ -67,7 +68,7 @@ static clb_status reverse(clb_network *n, clb_layer *y) {
                             (clb_rows){p->by_edge, 0, CLB_DENSE, NULL});
   return s ? s
            : clb_column_sum_run(p->sums, edges, &p->by_edge->memory, 0, columns,
-                                &n->weight_gradient->memory, p->weights, false);
+                                &n->weight_gradient->memory, p->weights, true);
 }
 
 static void free_ops(void *parameters) {
@@ -79,6 +80,8 @@ static void free_ops(void *parameters) {
 
 const clb_layer_kind clb_density_kind = {.reads_in =
                                              1U << CLB_DENSITY_FUNCTIONS | 1U << CLB_DENSITY_CUTOFF,
+                                         .late = true,
+                                         .always_adds = true,
                                          .build = build,
                                          .forward = forward,
                                          .backward = backward,

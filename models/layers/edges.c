@@ -76,16 +76,17 @@ static clb_status backward(clb_network *n, clb_layer *y, unsigned adds) {
 
 static clb_status derive(clb_network *n, clb_layer *y) {
   if (y->out[CLB_EDGES_HARMONICS] < 0) return CLB_OK;
-  return create_harmonics(n, y->parameters, true, CLB_PASS_BIT(CLB_DOUBLE_BACKWARD),
+  return create_harmonics(n, y->parameters, false, CLB_PASS_BIT(CLB_DOUBLE_BACKWARD),
                           &y->derivatives);
 }
 
-/* Nobody reads the adjoint of vectors. */
-static clb_status along(clb_network *n, clb_layer *y) {
+/* Nobody reads the adjoint of vectors, so that any numbers do for gradients of harmonics. */
+static clb_status along(clb_network *n, clb_layer *y, unsigned adds, bool bends) {
   const int v = y->in[CLB_EDGES_VECTORS], h = y->out[CLB_EDGES_HARMONICS];
-  if (h < 0 || !clb_gradient(n, h).buffer) return CLB_OK;
+  (void)adds, (void)bends;
+  if (h < 0) return CLB_OK;
   return clb_spherical_harmonics_double_backward(y->derivatives, n->at.n_edges, clb_value(n, v),
-                                                 clb_gradient(n, h), clb_tangent(n, v),
+                                                 clb_value(n, h), clb_tangent(n, v),
                                                  clb_adjoint(n, v), clb_tangent(n, h));
 }
 

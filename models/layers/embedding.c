@@ -45,7 +45,8 @@ static clb_status derive(clb_network *n, clb_layer *y) {
   return s;
 }
 
-static clb_status reverse(clb_network *n, clb_layer *y) {
+static clb_status reverse(clb_network *n, clb_layer *y, unsigned adds) {
+  (void)adds;
   const clb_embedding *p = y->parameters;
   const clb_rows w = {n->device_weights, p->table, CLB_DENSE, n->species.buffer};
   return clb_linear_run(y->derivatives, CLB_BACKWARD, clb_row_count(n, y->out[0]),

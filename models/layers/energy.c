@@ -1,6 +1,7 @@
 /* models/layers/energy.c - the energy of each atom, and their sum. */
 #include <stdlib.h>
 
+#include "kernels/linear/host/linear.h"
 #include "models/layers/kinds.h"
 
 /* One species more: of atoms whose energy does not count. */
@@ -37,7 +38,34 @@ static clb_status backward(clb_network *n, clb_layer *y, unsigned adds) {
   return clb_energy_backward(p->op, n->at.n, n->energy_species, clb_gradient(n, y->in[0]));
 }
 
-/* ---- training: a number for each atom, on the host ---- */
+/* ---- training: e = scale x + shift of an atom is a linear map of its species ---- */
+
+static clb_status derive_one(clb_network *n, int gradients, clb_op **op) {
+  clb_problem *problem = calloc(1, sizeof *problem);
+  if (!problem) return clb_network_no_memory(n);
+  problem->kind = CLB_LINEAR;
+  problem->storage = problem->arithmetic = (int32_t)n->type;
+  problem->accumulate = 1;
+  problem->linear = (clb_linear_problem){.in = clb_scalars(1),
+                                         .out = clb_scalars(1),
+                                         .layout_in = CLB_IR_MUL,
+                                         .layout_out = CLB_IR_MUL,
+                                         .weights = CLB_LINEAR_BY_SPECIES,
+                                         .n_species = n->n_species,
+                                         .gradients = gradients,
+                                         .incoming = CLB_OPERAND_X,
+                                         .n_paths = 1,
+                                         .n_weights = 1,
+                                         .path = {{.coefficient = 1}}};
+  const clb_status s = clb_linear_make(n->ctx, problem, CLB_PASS_BIT(CLB_BACKWARD), op);
+  free(problem);
+  return s;
+}
+
+static clb_status derive(clb_network *n, clb_layer *y) {
+  const clb_status s = derive_one(n, CLB_OPERAND_X | CLB_OPERAND_W, &y->derivatives);
+  return s ? s : derive_one(n, CLB_OPERAND_W, &((clb_energy *)y->parameters)->weights);
+}
 
 static clb_status renew(clb_network *n, clb_layer *y) {
   const clb_energy *p = y->parameters;
@@ -45,45 +73,36 @@ static clb_status renew(clb_network *n, clb_layer *y) {
   return clb_energy_set(p->op, x.scale, x.shift);
 }
 
-/* Of e = scale x + shift, whose tangent is scale times that of x. x: [n_local], then tangents. */
-static void add_up(const clb_network *n, const clb_energy *p, double *x, double *scale,
-                   double *shift) {
-  const int64_t atoms = n->n_local;
-  for (int64_t i = 0; i < atoms; i++) {
-    const int32_t s = n->energy_species_of[i];
-    if (s < n->n_species) {
-      scale[s] += n->by_energy[i] * x[i] + x[atoms + i];
-      shift[s] += n->by_energy[i];
-    }
-    x[i] = s < n->n_species ? n->by_energy[i] * n->weights[p->scale + s] : 0;
-  }
-}
-
-static clb_status reverse(clb_network *n, clb_layer *y) {
+static clb_status reverse(clb_network *n, clb_layer *y, unsigned adds) {
   const clb_energy *p = y->parameters;
-  const int64_t atoms = n->n_local;
-  double scale[CLB_ELEMENTS] = {0}, shift[CLB_ELEMENTS] = {0};
-  if (!atoms) return CLB_OK;
-  double *x = malloc(2 * (size_t)atoms * sizeof *x);
-  clb_status s = x ? CLB_OK : clb_network_no_memory(n);
-  if (!s) s = clb_network_read(n, clb_value(n, y->in[0]).buffer, n->type, atoms, x);
-  if (!s) s = clb_network_read(n, clb_tangent(n, y->in[0]).buffer, n->type, atoms, x + atoms);
-  if (!s) {
-    add_up(n, p, x, scale, shift);
-    s = clb_network_write(n, clb_adjoint(n, y->in[0]).buffer, n->type, 0, atoms, x);
-  }
-  if (!s) s = clb_network_write(n, n->weight_gradient, n->type, p->scale, n->n_species, scale);
-  if (!s) s = clb_network_write(n, n->weight_gradient, n->type, p->shift, n->n_species, shift);
-  free(x);
-  return s;
+  const clb_rows w = {n->device_weights, p->scale, CLB_DENSE, n->species.buffer},
+                 g_scale = clb_weight_gradient(n, w),
+                 g_shift = {n->weight_gradient, p->shift, CLB_DENSE, NULL},
+                 one = {n->one, 0, CLB_SAME_ROW, NULL},
+                 g = {n->by_energy, n->at.first, CLB_DENSE, NULL}, along = clb_tangent(n, y->in[0]);
+  (void)adds;
+  clb_status s = clb_linear_run(
+      y->derivatives, CLB_BACKWARD, n->at.n,
+      (const clb_rows[]){clb_value(n, y->in[0]), w, g, clb_adjoint(n, y->in[0]), g_scale});
+  if (!s)
+    s = clb_linear_run(p->weights, CLB_BACKWARD, n->at.n,
+                       (const clb_rows[]){one, w, g, {0}, g_shift});
+  return s || !along.buffer ? s
+                            : clb_linear_run(p->weights, CLB_BACKWARD, n->at.n,
+                                             (const clb_rows[]){one, w, along, {0}, g_scale});
 }
 
-static void free_ops(void *parameters) { clb_op_destroy(&((clb_energy *)parameters)->op); }
+static void free_ops(void *parameters) {
+  clb_op_destroy(&((clb_energy *)parameters)->op);
+  clb_op_destroy(&((clb_energy *)parameters)->weights);
+}
 
 const clb_layer_kind clb_energy_kind = {.ends = true,
                                         .build = build,
                                         .forward = forward,
                                         .backward = backward,
+                                        .always_adds = true,
+                                        .derive = derive,
                                         .renew = renew,
                                         .reverse = reverse,
                                         .free_ops = free_ops};

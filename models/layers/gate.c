@@ -54,20 +54,28 @@ static clb_status backward(clb_network *n, clb_layer *y, unsigned adds) {
 /* ---- training ---- */
 
 static clb_status derive(clb_network *n, clb_layer *y) {
-  return create(n, y, true, CLB_PASS_BIT(CLB_BACKWARD) | CLB_PASS_BIT(CLB_DOUBLE_BACKWARD),
-                &y->derivatives);
+  const clb_status s =
+      create(n, y, false, CLB_PASS_BIT(CLB_DOUBLE_BACKWARD), &((clb_gate *)y->parameters)->along);
+  return s ? s : create(n, y, true, CLB_PASS_BIT(CLB_BACKWARD), &y->derivatives);
 }
 
-static clb_status along(clb_network *n, clb_layer *y) {
-  if (!clb_goes_along(n, y)) return CLB_OK;
-  return clb_public_op_run(y->derivatives, CLB_GATE, CLB_DOUBLE_BACKWARD,
-                           clb_row_count(n, y->in[0]),
-                           (const clb_rows[]){clb_value(n, y->in[0]), clb_gradient(n, y->out[0]),
-                                              clb_tangent(n, y->in[0]), clb_adjoint(n, y->in[0]),
-                                              clb_tangent(n, y->out[0])});
+/* Without what bends: of edges, which have activations alone, so that tangents are multiplied by
+   the same slopes as gradients. */
+static clb_status along(clb_network *n, clb_layer *y, unsigned adds, bool bends) {
+  const clb_gate *p = y->parameters;
+  const int64_t rows = clb_row_count(n, y->in[0]);
+  const clb_rows x = clb_value(n, y->in[0]), a = clb_tangent(n, y->in[0]),
+                 out = clb_tangent(n, y->out[0]);
+  (void)adds;
+  if (!bends)
+    return clb_public_op_run(p->op, CLB_GATE, CLB_BACKWARD, rows, (const clb_rows[]){x, a, out});
+  return clb_public_op_run(
+      p->along, CLB_GATE, CLB_DOUBLE_BACKWARD, rows,
+      (const clb_rows[]){x, clb_gradient(n, y->out[0]), a, clb_adjoint(n, y->in[0]), out});
 }
 
-static clb_status reverse(clb_network *n, clb_layer *y) {
+static clb_status reverse(clb_network *n, clb_layer *y, unsigned adds) {
+  (void)adds;
   return clb_public_op_run(y->derivatives, CLB_GATE, CLB_BACKWARD, clb_row_count(n, y->in[0]),
                            (const clb_rows[]){clb_value(n, y->in[0]), clb_adjoint(n, y->out[0]),
                                               clb_adjoint(n, y->in[0])});
@@ -126,10 +134,14 @@ static void keep(clb_network *n, clb_layer *y, clb_needed needed) {
   }
 }
 
-static void free_ops(void *parameters) { clb_op_destroy(&((clb_gate *)parameters)->op); }
+static void free_ops(void *parameters) {
+  clb_op_destroy(&((clb_gate *)parameters)->op);
+  clb_op_destroy(&((clb_gate *)parameters)->along);
+}
 
 const clb_layer_kind clb_gate_kind = {.reads_in = 1,
                                       .overwrites = 1,
+                                      .bends = CLB_BENDS_INPUTS,
                                       .build = build,
                                       .forward = forward,
                                       .backward = backward,

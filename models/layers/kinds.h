@@ -170,6 +170,8 @@ typedef struct {
   double scale;
   clb_radial_function function; /* with a table */
   clb_op *op;
+  clb_op *along, *bent, *again; /* of training: tangents of messages; gradients by x and weights
+                                   along tangents; the backward pass by weights alone */
   clb_convolution_shared shared;
 } clb_convolution_layer;
 extern const clb_layer_kind clb_convolution_kind;
@@ -198,7 +200,7 @@ extern const clb_layer_kind clb_norm_kind;
 typedef struct {
   clb_irreps scalars, gates, gated;
   clb_scaled_activation even, odd, gate;
-  clb_op *op;
+  clb_op *op, *along;
 } clb_gate;
 extern const clb_layer_kind clb_gate_kind;
 
@@ -228,7 +230,7 @@ extern const clb_layer_kind clb_repulsion_kind;
 
 typedef struct {
   int64_t scale, shift; /* [species] */
-  clb_op *op;
+  clb_op *op, *weights; /* weights: gradients by these alone */
 } clb_energy;
 extern const clb_layer_kind clb_energy_kind;
 

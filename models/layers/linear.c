@@ -128,12 +128,16 @@ static void describe_back(clb_network *n, const clb_layer *y, clb_linear_problem
   }
 }
 
-/* Passes in which the layer adds, or overwrites. */
+/* Passes in which the layer adds, or overwrites. Tangents are mapped as values are, and adjoints as
+   gradients. */
 static unsigned passes_of(const clb_network *n, const clb_layer *y, bool adds) {
   unsigned passes = 0;
-  for (int i = 0; i < n->n_steps; i++)
+  for (int i = 0; i < n->n_steps; i++) {
+    const clb_sweep sweep = n->step[i].sweep;
+    const bool back = sweep == CLB_SWEEP_BACKWARD || sweep == CLB_SWEEP_REVERSE;
     if (n->layer[n->step[i].layer] == y && (n->step[i].adds & 1) == adds)
-      passes |= CLB_PASS_BIT(n->step[i].backward ? CLB_BACKWARD : CLB_FORWARD);
+      passes |= CLB_PASS_BIT(back ? CLB_BACKWARD : CLB_FORWARD);
+  }
   return passes;
 }
 
@@ -212,7 +216,7 @@ static clb_status derive(clb_network *n, clb_layer *y) {
   problem->storage = problem->arithmetic = (int32_t)n->type;
   problem->accumulate = 1;
   clb_status s = describe(n, y, y->parameters, &problem->linear);
-  problem->linear.gradients = CLB_OPERAND_X | CLB_OPERAND_W | CLB_OPERAND_Z;
+  problem->linear.gradients = CLB_OPERAND_W;
   if (!s)
     s = clb_linear_make_by_library(n->ctx, problem,
                                    CLB_PASS_BIT(CLB_BACKWARD) | CLB_PASS_BIT(CLB_DOUBLE_BACKWARD),
@@ -221,25 +225,34 @@ static clb_status derive(clb_network *n, clb_layer *y) {
   return s;
 }
 
-static clb_status along(clb_network *n, clb_layer *y) {
-  const clb_rows w = weights(n, y->parameters);
-  if (!clb_goes_along(n, y)) return CLB_OK;
-  return clb_linear_run(y->derivatives, CLB_DOUBLE_BACKWARD, clb_row_count(n, y->in[0]),
-                        (const clb_rows[]){clb_value(n, y->in[0]),
-                                           w,
-                                           clb_gradient(n, y->out[0]),
-                                           clb_tangent(n, y->in[0]),
-                                           {0},
-                                           clb_adjoint(n, y->in[0]),
-                                           clb_weight_gradient(n, w),
-                                           clb_tangent(n, y->out[0])});
+static clb_status along(clb_network *n, clb_layer *y, unsigned adds, bool bends) {
+  const clb_linear *p = y->parameters;
+  const clb_rows w = weights(n, p), x = clb_value(n, y->in[0]), a = clb_tangent(n, y->in[0]);
+  const int64_t rows = clb_row_count(n, y->in[0]);
+  clb_status s = clb_linear_run(p->map[adds & 1], CLB_FORWARD, rows,
+                                (const clb_rows[]){a, w, clb_tangent(n, y->out[0])});
+  return s || !bends ? s
+                     : clb_linear_run(y->derivatives, CLB_DOUBLE_BACKWARD, rows,
+                                      (const clb_rows[]){x,
+                                                         w,
+                                                         clb_gradient(n, y->out[0]),
+                                                         a,
+                                                         {0},
+                                                         {0},
+                                                         clb_weight_gradient(n, w),
+                                                         {0}});
 }
 
-static clb_status reverse(clb_network *n, clb_layer *y) {
-  const clb_rows w = weights(n, y->parameters);
-  return clb_linear_run(y->derivatives, CLB_BACKWARD, clb_row_count(n, y->in[0]),
-                        (const clb_rows[]){clb_value(n, y->in[0]), w, clb_adjoint(n, y->out[0]),
-                                           clb_adjoint(n, y->in[0]), clb_weight_gradient(n, w)});
+static clb_status reverse(clb_network *n, clb_layer *y, unsigned adds) {
+  const clb_linear *p = y->parameters;
+  const clb_rows w = weights(n, p), x = clb_value(n, y->in[0]), g = clb_adjoint(n, y->out[0]),
+                 g_x = clb_adjoint(n, y->in[0]);
+  const int64_t rows = clb_row_count(n, y->in[0]);
+  const clb_status s = clb_linear_run(y->derivatives, CLB_BACKWARD, rows,
+                                      (const clb_rows[]){x, w, g, {0}, clb_weight_gradient(n, w)});
+  return s || !g_x.buffer ? s
+                          : clb_linear_run(p->map[adds & 1], CLB_BACKWARD, rows,
+                                           (const clb_rows[]){x, w, g, g_x, {0}});
 }
 
 /* ---- pruning ---- */
@@ -293,6 +306,7 @@ static void free_ops(void *parameters) {
 }
 
 const clb_layer_kind clb_linear_kind = {.sums = true,
+                                        .bends = CLB_BENDS_WEIGHTS,
                                         .build = build,
                                         .reorder = make_maps,
                                         .forward = forward,

@@ -34,16 +34,13 @@ static void free_layer(clb_layer *y) {
 void clb_network_free(clb_network *n) {
   clb_op **ops[] = {&n->product, &n->gather, &n->silu};
   for (int i = 0; i < n->n_layers; i++) free_layer(n->layer[i]);
-  for (int i = 0; i < n->n_arrays; i++) {
-    clb_buffer_destroy(&n->array[i]->tangent);
-    clb_buffer_destroy(&n->array[i]->adjoint);
-    free(n->array[i]);
-  }
+  for (int i = 0; i < n->n_arrays; i++) free(n->array[i]);
   for (int i = 0; i < n->n_slots; i++) clb_buffer_destroy(&n->slot[i].buffer);
   for (size_t i = 0; i < sizeof ops / sizeof *ops; i++) clb_op_destroy(ops[i]);
   clb_buffer_destroy(&n->device_weights);
   clb_buffer_destroy(&n->weight_gradient);
   clb_buffer_destroy(&n->one);
+  clb_buffer_destroy(&n->by_energy);
   clb_parameters_free(&n->parameter);
   clb_buffer_destroy(&n->workspace);
   clb_graph_destroy(&n->whole);
@@ -144,20 +141,35 @@ int clb_network_readers(const clb_network *n, int array) {
 
 bool clb_network_adds(const clb_network *n, const clb_layer *y, int in) {
   for (int s = n->n_forward; s < n->n_steps; s++)
-    if (n->step[s].backward && n->layer[n->step[s].layer] == y && n->step[s].adds >> in & 1)
+    if (n->step[s].sweep == CLB_SWEEP_BACKWARD && !n->step[s].again &&
+        n->layer[n->step[s].layer] == y && n->step[s].adds >> in & 1)
       return true;
   return false;
 }
 
+bool clb_network_learns(const clb_network *n, int array) {
+  bool learns = false;
+  for (int l = 0; l < n->n_layers; l++)
+    for (int i = 0; i < CLB_LAYER_OUTS; i++)
+      learns |= array >= 0 && n->layer[l]->out[i] == array && n->layer[l]->kind->reverse;
+  return learns;
+}
+
 /* ---- rows ---- */
 
-static clb_rows rows_of(const clb_network *n, int array, bool gradient, bool all) {
+typedef enum { VALUE, GRADIENT, TANGENT, ADJOINT } numbers;
+
+static clb_rows rows_of(const clb_network *n, int array, numbers which, bool all) {
   if (array < 0) return (clb_rows){0};
   const clb_array *a = n->array[array];
-  const clb_stored *stored = gradient ? &a->gradient : &a->value;
+  const clb_stored *stored =
+      (const clb_stored *[]){&a->value, &a->gradient, &a->tangent, &a->adjoint}[which];
   if (stored->slot < 0) return (clb_rows){0};
   const clb_slot *slot = &n->slot[stored->slot];
-  clb_buffer *own = array != CLB_VECTORS ? NULL : gradient ? n->g_vectors : n->vectors;
+  clb_buffer *own = array != CLB_VECTORS ? NULL
+                    : which == VALUE     ? n->vectors
+                    : which == GRADIENT  ? n->g_vectors
+                                         : NULL;
   const int64_t stride = n->blocked && !stored->block && clb_slot_rows(a)
                              ? slot->bytes / clb_dtype_bytes((int32_t)n->type)
                              : clb_array_stride(a);
@@ -166,20 +178,21 @@ static clb_rows rows_of(const clb_network *n, int array, bool gradient, bool all
   return (clb_rows){own ? own : slot->buffer, first * stride, stride, NULL};
 }
 
-clb_rows clb_value(const clb_network *n, int array) { return rows_of(n, array, false, false); }
-clb_rows clb_gradient(const clb_network *n, int array) { return rows_of(n, array, true, false); }
-clb_rows clb_all_values(const clb_network *n, int array) { return rows_of(n, array, false, true); }
+clb_rows clb_value(const clb_network *n, int array) { return rows_of(n, array, VALUE, false); }
+clb_rows clb_gradient(const clb_network *n, int array) {
+  return rows_of(n, array, GRADIENT, false);
+}
+clb_rows clb_tangent(const clb_network *n, int array) { return rows_of(n, array, TANGENT, false); }
+clb_rows clb_adjoint(const clb_network *n, int array) { return rows_of(n, array, ADJOINT, false); }
+clb_rows clb_all_values(const clb_network *n, int array) { return rows_of(n, array, VALUE, true); }
 clb_rows clb_all_gradients(const clb_network *n, int array) {
-  return rows_of(n, array, true, true);
+  return rows_of(n, array, GRADIENT, true);
 }
-
-clb_rows clb_tangent(const clb_network *n, int array) {
-  if (array < 0) return (clb_rows){0};
-  return (clb_rows){n->array[array]->tangent, 0, clb_array_stride(n->array[array]), NULL};
+clb_rows clb_all_tangents(const clb_network *n, int array) {
+  return rows_of(n, array, TANGENT, true);
 }
-clb_rows clb_adjoint(const clb_network *n, int array) {
-  if (array < 0) return (clb_rows){0};
-  return (clb_rows){n->array[array]->adjoint, 0, clb_array_stride(n->array[array]), NULL};
+clb_rows clb_all_adjoints(const clb_network *n, int array) {
+  return rows_of(n, array, ADJOINT, true);
 }
 
 int64_t clb_row_count(const clb_network *n, int array) {

@@ -30,7 +30,7 @@ typedef struct {
 
 /* An array's numbers, or its gradient: when they are needed, and in which slot of memory. Several
    spans: what is computed again is not needed in between. */
-enum { CLB_SPANS = 8 };
+enum { CLB_SPANS = 64 };
 typedef struct {
   clb_span span[CLB_SPANS];
   int slot;   /* -1: never needed */
@@ -44,8 +44,8 @@ typedef struct {
   bool moves; /* depends on the positions of atoms, not only on their species */
   bool has_gradient;
   clb_irreps irreps;
-  clb_stored value, gradient;
-  clb_buffer *tangent, *adjoint; /* of networks that train (models/training); NULL: not yet */
+  clb_stored value, gradient, tangent, adjoint; /* the last two: of networks that train
+                                                   (models/training) */
 } clb_array;
 
 /* The first array of every network: sender minus receiver, [n_edges][3]. The caller may bring it,
@@ -68,6 +68,8 @@ enum { CLB_LAYER_INS = 6, CLB_LAYER_OUTS = 2, CLB_LAYER_NAME = 48 };
 
 typedef struct clb_network clb_network;
 typedef struct clb_layer clb_layer;
+
+enum { CLB_BENDS_WEIGHTS = 1, CLB_BENDS_INPUTS = 2 };
 
 /* Which channels (c of all terms, one after the other) of each array are needed. */
 typedef bool *const *clb_needed;
@@ -106,15 +108,22 @@ typedef struct {
   void (*need)(const clb_network *n, const clb_layer *y, clb_needed needed);
   void (*keep)(clb_network *n, clb_layer *y, clb_needed needed);
 
-  /* Training (models/training), where rows are those of the whole system. derive: creates
-     y->derivatives. along: adds to the tangents of outputs what those of inputs give, and to
-     adjoints of inputs and to gradients by weights what these tangents depend on. reverse: adds to
-     both what the outputs' adjoints give. NULL: nothing to do. */
+  /* Training (models/training). along: computes tangents of outputs from those of inputs; with
+     `bends` also the adjoints of inputs, and adds to gradients by weights, what these tangents
+     depend on by way of the outputs' gradients: once for each row. reverse: computes adjoints of
+     inputs and adds to gradients by weights from the outputs' adjoints. adds: as above, to tangents
+     of outputs and to adjoints of inputs. again: backward, but only what other edges' layers with
+     weights need; NULL: it is backward itself. NULL otherwise: nothing to do. */
+  unsigned bends; /* what along with `bends` gives: CLB_BENDS_WEIGHTS and CLB_BENDS_INPUTS */
+  bool late;      /* reverse gives that, and so reads tangents of inputs and gradients of outputs */
+  bool always_adds; /* reverse, and along where it bends inputs, add where they might overwrite:
+                       zeros must be there */
   clb_status (*derive)(clb_network *n, clb_layer *y);
   /* Takes weights that its ops keep as they are now, while nothing runs. */
   clb_status (*renew)(clb_network *n, clb_layer *y);
-  clb_status (*along)(clb_network *n, clb_layer *y);
-  clb_status (*reverse)(clb_network *n, clb_layer *y);
+  clb_status (*again_backward)(clb_network *n, clb_layer *y);
+  clb_status (*along)(clb_network *n, clb_layer *y, unsigned adds, bool bends);
+  clb_status (*reverse)(clb_network *n, clb_layer *y, unsigned adds);
 
   void (*free_ops)(void *parameters);
 } clb_layer_kind;
@@ -138,10 +147,17 @@ static inline bool clb_in_place(const clb_layer *y) {
 
 /* Part of the order in which layers run; adds: see clb_layer_kind. Steps of a phase, which follow
    each other, can run for one block of atoms after the other. */
+typedef enum {
+  CLB_SWEEP_FORWARD,
+  CLB_SWEEP_BACKWARD,
+  CLB_SWEEP_ALONG, /* of networks that train, as is the next one */
+  CLB_SWEEP_REVERSE
+} clb_sweep;
 typedef struct {
   int layer;
-  bool backward;
-  bool again; /* forward, not for the first time */
+  clb_sweep sweep;
+  bool again; /* not for the first time */
+  bool bends; /* of layers along */
   unsigned adds;
   int phase;
 } clb_step;
@@ -181,8 +197,8 @@ struct clb_network {
 
   /* The order, and the memory that it needs. */
   clb_step *step;
-  int n_forward, n_steps; /* forward steps, then backward ones, among which a layer may run forward
-                             again */
+  int n_forward, n_computing, n_steps; /* forward steps, then backward ones, among which a layer may
+                                          run forward again; then those of training */
   clb_slot *slot;
   int n_slots;
   bool blocked;   /* for systems that are computed in blocks of atoms */
@@ -195,9 +211,7 @@ struct clb_network {
   clb_op *energy;                        /* of the layer that sums energies; not owned */
   clb_buffer *device_weights;            /* `weights` in `type` */
   clb_buffer *weight_gradient;           /* of networks that train: a loss's, by `weights` */
-  clb_buffer *one;                       /* then: the number 1 */
-  const double *by_energy;               /* then: a loss's, by the energy of each atom */
-  const int32_t *energy_species_of;      /* then: species of energies, on the host */
+  clb_buffer *one, *by_energy;           /* then: the number 1; a loss's, by each atom's energy */
   clb_buffer *workspace;                 /* free for use within a step */
   int knots;                             /* of tables; 0: there are none */
   bool halved;                           /* tables are made of every second knot */
@@ -272,6 +286,10 @@ clb_rows clb_all_values(const clb_network *n, int array);
 clb_rows clb_all_gradients(const clb_network *n, int array);
 clb_rows clb_tangent(const clb_network *n, int array);
 clb_rows clb_adjoint(const clb_network *n, int array);
+clb_rows clb_all_tangents(const clb_network *n, int array);
+clb_rows clb_all_adjoints(const clb_network *n, int array);
+/* Whether some layer with weights is before an array: whether its adjoint is needed. */
+bool clb_network_learns(const clb_network *n, int array);
 int64_t clb_row_count(const clb_network *n, int array); /* of the block */
 
 /* Ops that layers share, created by the first that needs them. */

@@ -61,9 +61,9 @@ static clb_status derive(clb_network *n, clb_layer *y) {
                 &y->derivatives);
 }
 
-static clb_status along(clb_network *n, clb_layer *y) {
+static clb_status along(clb_network *n, clb_layer *y, unsigned adds, bool bends) {
   const clb_rows w = weights(n, y->parameters);
-  if (!clb_goes_along(n, y)) return CLB_OK;
+  (void)adds, (void)bends;
   return clb_rms_norm_run(y->derivatives, CLB_DOUBLE_BACKWARD, clb_row_count(n, y->in[0]),
                           (const clb_rows[]){clb_value(n, y->in[0]),
                                              w,
@@ -75,7 +75,8 @@ static clb_status along(clb_network *n, clb_layer *y) {
                                              clb_tangent(n, y->out[0])});
 }
 
-static clb_status reverse(clb_network *n, clb_layer *y) {
+static clb_status reverse(clb_network *n, clb_layer *y, unsigned adds) {
+  (void)adds;
   const clb_rows w = weights(n, y->parameters);
   return clb_rms_norm_run(y->derivatives, CLB_BACKWARD, clb_row_count(n, y->in[0]),
                           (const clb_rows[]){clb_value(n, y->in[0]), w, clb_adjoint(n, y->out[0]),
@@ -87,6 +88,8 @@ static void free_ops(void *parameters) { clb_op_destroy(&((clb_norm *)parameters
 const clb_layer_kind clb_norm_kind = {.reads_in = 1,
                                       .overwrites = 1,
                                       .again = true,
+                                      .bends = CLB_BENDS_WEIGHTS | CLB_BENDS_INPUTS,
+                                      .always_adds = true,
                                       .build = build,
                                       .forward = forward,
                                       .backward = backward,

@@ -69,16 +69,17 @@ static clb_status derive(clb_network *n, clb_layer *y) {
                 &y->derivatives);
 }
 
-static clb_status along(clb_network *n, clb_layer *y) {
+static clb_status along(clb_network *n, clb_layer *y, unsigned adds, bool bends) {
   const clb_rows w = weights(n, y);
-  if (!clb_goes_along(n, y)) return CLB_OK;
+  (void)adds, (void)bends;
   return clb_symmetric_contraction_double_backward(
       y->derivatives, clb_row_count(n, y->in[0]), clb_value(n, y->in[0]), w,
       clb_gradient(n, y->out[0]), clb_tangent(n, y->in[0]), (clb_rows){0}, clb_adjoint(n, y->in[0]),
       clb_weight_gradient(n, w), clb_tangent(n, y->out[0]));
 }
 
-static clb_status reverse(clb_network *n, clb_layer *y) {
+static clb_status reverse(clb_network *n, clb_layer *y, unsigned adds) {
+  (void)adds;
   const clb_rows w = weights(n, y);
   return clb_symmetric_contraction_backward(y->derivatives, clb_row_count(n, y->in[0]),
                                             clb_value(n, y->in[0]), w, clb_adjoint(n, y->out[0]),
@@ -89,6 +90,8 @@ static void free_ops(void *parameters) { clb_op_destroy(&((clb_product_basis *)p
 
 const clb_layer_kind clb_product_basis_kind = {.reads_in = 1,
                                                .overwrites = 1,
+                                               .bends = CLB_BENDS_WEIGHTS | CLB_BENDS_INPUTS,
+                                               .always_adds = true,
                                                .build = build,
                                                .forward = forward,
                                                .backward = backward,

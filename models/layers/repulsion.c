@@ -34,10 +34,11 @@ static clb_status derive(clb_network *n, clb_layer *y) {
   return clb_layer_add_training(((clb_repulsion *)y->parameters)->op);
 }
 
-static clb_status along(clb_network *n, clb_layer *y) {
+static clb_status along(clb_network *n, clb_layer *y, unsigned adds, bool bends) {
+  (void)bends;
   const clb_repulsion *p = y->parameters;
   return clb_repulsion_along(p->op, n->graph, n->graph_species, clb_value(n, y->in[0]),
-                             clb_tangent(n, y->in[0]), clb_tangent(n, y->out[0]), true);
+                             clb_tangent(n, y->in[0]), clb_tangent(n, y->out[0]), adds & 1);
 }
 
 static void free_ops(void *parameters) { clb_op_destroy(&((clb_repulsion *)parameters)->op); }

@@ -32,16 +32,17 @@ static clb_status derive(clb_network *n, clb_layer *y) {
   return clb_layer_add_training(((clb_scale *)y->parameters)->op);
 }
 
-static clb_status along(clb_network *n, clb_layer *y) {
+static clb_status along(clb_network *n, clb_layer *y, unsigned adds, bool bends) {
   const int rows = y->in[CLB_SCALE_ROWS], numbers = y->in[CLB_SCALE_NUMBERS];
   const clb_scale *p = y->parameters;
-  if (!clb_gradient(n, y->out[0]).buffer) return CLB_OK;
+  (void)adds, (void)bends;
   return clb_row_scale_along(p->op, clb_row_count(n, y->out[0]), clb_value(n, rows),
                              clb_value(n, numbers), clb_tangent(n, rows), clb_tangent(n, numbers),
                              clb_tangent(n, y->out[0]));
 }
 
-static clb_status reverse(clb_network *n, clb_layer *y) {
+static clb_status reverse(clb_network *n, clb_layer *y, unsigned adds) {
+  (void)adds;
   const int rows = y->in[CLB_SCALE_ROWS], numbers = y->in[CLB_SCALE_NUMBERS];
   const clb_scale *p = y->parameters;
   return clb_row_scale_reverse(p->op, clb_row_count(n, y->out[0]), clb_value(n, rows),
@@ -62,6 +63,8 @@ static void free_ops(void *parameters) { clb_op_destroy(&((clb_scale *)parameter
 const clb_layer_kind clb_scale_kind = {.reads_in = 1U << CLB_SCALE_ROWS | 1U << CLB_SCALE_NUMBERS,
                                        .overwrites = 1U << CLB_SCALE_ROWS,
                                        .again = true,
+                                       .late = true,
+                                       .always_adds = true,
                                        .build = build,
                                        .forward = forward,
                                        .backward = backward,

@@ -24,29 +24,66 @@ static void use(clb_stored *x, int step, bool fresh, int most) {
   x->span[i].last = step;
 }
 
+/* What is stored of an array. */
+typedef enum { VALUE, GRADIENT, TANGENT, ADJOINT, STORED } numbers;
+
+static clb_stored *stored_of(clb_array *a, int which) {
+  return (clb_stored *[]){&a->value, &a->gradient, &a->tangent, &a->adjoint}[which];
+}
+
 /* Those of edges are made anew in each phase. */
-static void use_array(clb_network *n, int array, bool gradient, int step, bool fresh) {
+static void use_array(clb_network *n, int array, numbers which, int step, bool fresh) {
   clb_array *a = array < 0 ? NULL : n->array[array];
-  if (!a || (gradient && !a->has_gradient)) return;
-  clb_stored *x = gradient ? &a->gradient : &a->value;
+  if (!a || (which == GRADIENT && !a->has_gradient)) return;
+  clb_stored *x = stored_of(a, which);
   int last = -1;
   for (int i = 0; i < CLB_SPANS && !empty(x->span[i]); i++) last = x->span[i].last;
   const bool passed = clb_passing(n, array) && last >= 0 && phase_of(n, last) != phase_of(n, step);
   use(x, step, fresh || passed, n->blocked ? CLB_SPANS : 2);
 }
 
-static void use_all(clb_network *n, int step) {
+static void use_computing(clb_network *n, int step) {
   const clb_layer *y = n->layer[n->step[step].layer];
-  const bool backward = n->step[step].backward, again = n->step[step].again;
+  const bool backward = n->step[step].sweep == CLB_SWEEP_BACKWARD, again = n->step[step].again;
   for (int i = 0; i < CLB_LAYER_INS; i++) {
-    if (!backward || y->kind->reads_in >> i & 1) use_array(n, y->in[i], false, step, false);
-    if (backward && y->gradients >> i & 1) use_array(n, y->in[i], true, step, false);
+    if (!backward || y->kind->reads_in >> i & 1) use_array(n, y->in[i], VALUE, step, false);
+    if (backward && y->gradients >> i & 1 && (!again || clb_learns_again(n, y->in[i])))
+      use_array(n, y->in[i], GRADIENT, step, false);
   }
   for (int i = 0; i < CLB_LAYER_OUTS; i++) {
-    if (!backward || y->kind->reads_out >> i & 1) use_array(n, y->out[i], false, step, again);
-    if (backward) use_array(n, y->out[i], true, step, false);
+    if (!backward || y->kind->reads_out >> i & 1)
+      use_array(n, y->out[i], VALUE, step, again && !backward);
+    if (backward) use_array(n, y->out[i], GRADIENT, step, false);
   }
-  use_array(n, y->work, false, step, step >= n->n_forward);
+  use_array(n, y->work, VALUE, step, step >= n->n_forward);
+}
+
+/* Layers of vectors use the adjoint of these, and tangents of outputs in reverse, as places that
+   are free. */
+static void use_training(clb_network *n, int step) {
+  const clb_step *k = &n->step[step];
+  const clb_layer *y = n->layer[k->layer];
+  const bool along = k->sweep == CLB_SWEEP_ALONG, of_vectors = y->in[0] == CLB_VECTORS,
+             both = along ? k->bends : y->kind->late || y->kind->ends;
+  for (int i = 0; i < CLB_LAYER_INS; i++) {
+    use_array(n, y->in[i], VALUE, step, false);
+    if (y->in[i] >= 0 && n->array[y->in[i]]->moves && (along || both))
+      use_array(n, y->in[i], TANGENT, step, false);
+    if ((!along || (k->bends && y->kind->bends & CLB_BENDS_INPUTS)) &&
+        clb_network_learns(n, y->in[i]))
+      use_array(n, y->in[i], ADJOINT, step, false);
+  }
+  if (along && of_vectors) use_array(n, CLB_VECTORS, ADJOINT, step, false);
+  for (int i = 0; i < CLB_LAYER_OUTS; i++) {
+    if (both) use_array(n, y->out[i], GRADIENT, step, false);
+    if (along || of_vectors) use_array(n, y->out[i], TANGENT, step, false);
+    if (along && of_vectors) use_array(n, y->out[i], VALUE, step, false);
+    if (!along) use_array(n, y->out[i], ADJOINT, step, false);
+  }
+}
+
+static void use_all(clb_network *n, int step) {
+  (n->step[step].sweep < CLB_SWEEP_ALONG ? use_computing : use_training)(n, step);
 }
 
 /* ---- blocks ---- */
@@ -62,7 +99,7 @@ static bool of_one_phase(const clb_network *n, const clb_stored *x) {
 static void use_results(clb_network *n) {
   for (int l = 0; l < n->n_layers; l++)
     for (int i = 0; i < CLB_LAYER_INS && n->layer[l]->kind->ends; i++)
-      use_array(n, n->layer[l]->in[i], false, n->n_steps, false);
+      use_array(n, n->layer[l]->in[i], VALUE, n->n_steps, false);
 }
 
 static bool is_result(const clb_network *n, int array) {
@@ -75,11 +112,12 @@ static bool is_result(const clb_network *n, int array) {
 
 static void choose_blocks(clb_network *n) {
   for (int a = 0; a < n->n_arrays; a++) {
-    clb_stored *both[] = {&n->array[a]->value, &n->array[a]->gradient};
-    for (int i = 0; i < 2; i++) {
-      const bool all = n->array[a]->per == CLB_PER_ATOM || a == CLB_VECTORS ||
-                       (!i && is_result(n, a)) || !of_one_phase(n, both[i]);
-      both[i]->block = n->blocked && (clb_passing(n, a) || !all);
+    for (int i = 0; i < STORED; i++) {
+      clb_stored *x = stored_of(n->array[a], i);
+      const bool vectors = a == CLB_VECTORS && i != ADJOINT,
+                 all = n->array[a]->per == CLB_PER_ATOM || vectors ||
+                       (i == VALUE && is_result(n, a)) || !of_one_phase(n, x);
+      x->block = n->blocked && (clb_passing(n, a) || (a == CLB_VECTORS && !vectors) || !all);
     }
   }
 }
@@ -118,15 +156,15 @@ static int collect(const clb_network *n, item *all) {
   int count = 0;
   for (int a = 0; a < n->n_arrays; a++) {
     clb_array *x = n->array[a];
-    clb_stored *both[] = {&x->value, &x->gradient};
-    for (int i = 0; i < 2; i++) {
-      both[i]->slot = -1;
-      if (empty(both[i]->span[0])) continue;
+    for (int i = 0; i < STORED; i++) {
+      clb_stored *stored = stored_of(x, i);
+      stored->slot = -1;
+      if (empty(stored->span[0])) continue;
       all[count] = (item){.per_edge = x->per == CLB_PER_EDGE,
                           .own_rows = clb_slot_rows(x),
                           .bytes = clb_array_stride(x) * clb_dtype_bytes((int32_t)n->type),
                           .number = count,
-                          .stored = both[i]};
+                          .stored = stored};
       count++;
     }
   }
@@ -136,7 +174,6 @@ static int collect(const clb_network *n, item *all) {
 /* A block uses its own rows of a slot alone; but senders' rows are of all blocks, and dense rows
    lie elsewhere: such arrays are needed throughout a phase. */
 static bool overlap(const clb_network *n, const item *x, const item *y) {
-  if (n->trains) return true; /* they are needed once more */
   const bool rows = x->stored->block || (x->own_rows && y->own_rows);
   for (int i = 0; i < CLB_SPANS && !empty(x->stored->span[i]); i++)
     for (int j = 0; j < CLB_SPANS && !empty(y->stored->span[j]); j++) {
@@ -163,11 +200,13 @@ static int find_slot(const clb_network *n, const item *all, int k, bool *busy) {
 
 static void find_spans(clb_network *n) {
   for (int a = 0; a < n->n_arrays; a++)
-    for (int i = 0; i < CLB_SPANS; i++)
-      n->array[a]->value.span[i] = n->array[a]->gradient.span[i] = never;
+    for (int i = 0; i < STORED * CLB_SPANS; i++)
+      stored_of(n->array[a], i / CLB_SPANS)->span[i % CLB_SPANS] = never;
   for (int s = 0; s < n->n_steps; s++) use_all(n, s);
-  clb_array *vectors = n->array[CLB_VECTORS];
-  vectors->value.span[0] = vectors->gradient.span[0] = (clb_span){0, n->n_steps};
+  for (int i = VALUE; i < (n->trains ? ADJOINT : TANGENT); i++) {
+    clb_stored *vectors = stored_of(n->array[CLB_VECTORS], i);
+    vectors->span[0] = (clb_span){0, n->n_steps};
+  }
   if (n->blocked) use_results(n);
   choose_blocks(n);
 }
@@ -199,9 +238,9 @@ static usage fill_by_choice(clb_network *n, item *all, int count, int choice, bo
 
 /* Sets spans and slots for the order as it is. */
 static clb_status assign(clb_network *n, usage *least) {
-  item *all = malloc((size_t)n->n_arrays * 2 * sizeof *all);
-  bool *busy = malloc((size_t)n->n_arrays * 2);
-  clb_slot *slots = realloc(n->slot, (size_t)n->n_arrays * 2 * sizeof *slots);
+  item *all = malloc((size_t)n->n_arrays * STORED * sizeof *all);
+  bool *busy = malloc((size_t)n->n_arrays * STORED);
+  clb_slot *slots = realloc(n->slot, (size_t)n->n_arrays * STORED * sizeof *slots);
   int best = 0;
   if (slots) n->slot = slots;
   if (!all || !busy || !slots) {

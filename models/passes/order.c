@@ -23,11 +23,13 @@ void clb_pass_moves(clb_network *n) {
 typedef struct {
   bool done; /* backward has run */
   int made;  /* the phase in which it ran forward last; -1: it has not */
+  int along; /* the same of tangents */
 } layer_state;
 typedef struct {
-  int written, scattered; /* the phase in which its value was written, or its gradient came from all
-                             receivers; -1: none */
+  int written, scattered; /* the phase in which its value (later its tangent) was written, or its
+                             gradient (or adjoint) came from all receivers; -1: none */
   bool pending;           /* of edges: its gradient has not yet gone on */
+  bool tangent, adjoint;  /* there is one; of edges: which has not yet gone on */
 } array_state;
 typedef struct {
   clb_network *n;
@@ -190,7 +192,7 @@ static clb_status backward(order *o, int layer) {
     if (y->kind->senders >> i & 1) o->array[y->in[i]].scattered = o->phase;
   }
   if (!s && adds & y->kind->overwrites) s = refuse(n, y, "a gradient");
-  if (!s) s = add_step(o, (clb_step){.layer = layer, .backward = true, .adds = adds});
+  if (!s) s = add_step(o, (clb_step){.layer = layer, .sweep = CLB_SWEEP_BACKWARD, .adds = adds});
   for (int i = 0; i < CLB_LAYER_OUTS && !clb_in_place(y); i++)
     if (y->out[i] >= 0) o->array[y->out[i]].pending = false;
   o->layer[layer].done = true;
@@ -244,6 +246,142 @@ static clb_status all_backward(order *o) {
   return s;
 }
 
+/* ---- training ---- */
+
+static bool reads_passing(const clb_network *n, const clb_layer *y) {
+  bool some = false;
+  for (int i = 0; i < CLB_LAYER_INS; i++) some |= clb_passing(n, y->in[i]);
+  return some;
+}
+
+static bool goes_along(const clb_network *n, const clb_layer *y) {
+  bool moves = false, wanted = false;
+  for (int i = 0; i < CLB_LAYER_INS; i++) moves |= y->in[i] >= 0 && n->array[y->in[i]]->moves;
+  for (int i = 0; i < CLB_LAYER_OUTS; i++)
+    wanted |= y->out[i] >= 0 && n->array[y->out[i]]->has_gradient;
+  return y->kind->along && moves && wanted;
+}
+
+/* The tangents of a layer's outputs in this phase; in reverse with what bends them. */
+static clb_status along(order *o, int layer, bool reverse) {
+  clb_network *n = o->n;
+  const clb_layer *y = n->layer[layer];
+  unsigned adds = 0;
+  if (!goes_along(n, y)) return CLB_OK;
+  clb_status s = must_wait(o, y, false) ? cut(o) : CLB_OK;
+  for (int i = 0; i < CLB_LAYER_INS && !s; i++) {
+    const int writer = clb_passing(n, y->in[i]) ? clb_network_writer(n, y->in[i]) : -1;
+    if (writer < 0) continue;
+    s = need(o, y->in[i]);
+    if (!s && o->layer[writer].along != o->phase) s = along(o, writer, reverse);
+  }
+  for (int i = 0; i < CLB_LAYER_OUTS; i++) {
+    if (y->out[i] < 0) continue;
+    array_state *out = &o->array[y->out[i]];
+    if (out->tangent && !clb_passing(n, y->out[i])) adds |= 1U << i;
+    out->tangent = true;
+    out->written = o->phase;
+  }
+  const bool bends = y->kind->bends && (reverse || !writes_passing(n, y));
+  o->layer[layer].along = o->phase;
+  return s ? s
+           : add_step(o, (clb_step){.layer = layer,
+                                    .sweep = CLB_SWEEP_ALONG,
+                                    .again = reverse,
+                                    .bends = bends,
+                                    .adds = adds});
+}
+
+static clb_status all_along(order *o) {
+  const clb_network *n = o->n;
+  clb_status s = cut(o);
+  for (int a = 0; a < n->n_arrays; a++) o->array[a].written = o->array[a].scattered = -1;
+  for (int l = 0; l < n->n_layers && !s; l++)
+    if (!writes_passing(n, n->layer[l])) s = along(o, l, false);
+  return s;
+}
+
+static bool has_pending(const order *o, const clb_layer *y, bool adjoint) {
+  bool some = false;
+  for (int i = 0; i < CLB_LAYER_OUTS; i++)
+    if (y->out[i] >= 0) some |= adjoint ? o->array[y->out[i]].adjoint : o->array[y->out[i]].pending;
+  return some;
+}
+
+/* Gradients of what a layer reads of edges, and of what that is made of. */
+static clb_status gradients_again(order *o, int layer) {
+  clb_network *n = o->n;
+  clb_status s = CLB_OK;
+  for (int a = 0; a < n->n_arrays; a++) o->array[a].pending = false;
+  for (int l = layer; l >= 0 && !s; l--) {
+    const clb_layer *y = n->layer[l];
+    unsigned adds = 0, some = 0;
+    if (l < layer && (!writes_passing(n, y) || !has_pending(o, y, false))) continue;
+    for (int i = 0; i < CLB_LAYER_INS; i++) {
+      if (!(y->gradients >> i & 1) || !clb_learns_again(n, y->in[i])) continue;
+      if (o->array[y->in[i]].pending) adds |= 1U << i;
+      o->array[y->in[i]].pending = true;
+      some |= 1U << i;
+    }
+    if (some)
+      s = add_step(
+          o, (clb_step){.layer = l, .sweep = CLB_SWEEP_BACKWARD, .again = true, .adds = adds});
+  }
+  for (int a = 0; a < n->n_arrays; a++) o->array[a].pending = false;
+  return s;
+}
+
+static clb_status reverse(order *o, int layer) {
+  clb_network *n = o->n;
+  const clb_layer *y = n->layer[layer];
+  unsigned adds = 0;
+  for (int i = 0; i < CLB_LAYER_INS; i++) {
+    if (!clb_network_learns(n, y->in[i])) continue;
+    array_state *in = &o->array[y->in[i]];
+    if (in->adjoint) adds |= 1U << i;
+    in->adjoint = true;
+    if (y->kind->senders >> i & 1) in->scattered = o->phase;
+  }
+  for (int i = 0; i < CLB_LAYER_OUTS; i++)
+    if (clb_passing(n, y->out[i])) o->array[y->out[i]].adjoint = false;
+  return add_step(o, (clb_step){.layer = layer, .sweep = CLB_SWEEP_REVERSE, .adds = adds});
+}
+
+/* With all layers of edges that lead to it, in a phase of their own. */
+static clb_status reverse_edges(order *o, int layer) {
+  clb_network *n = o->n;
+  const clb_layer *y = n->layer[layer];
+  clb_status s = cut(o);
+  for (int i = 0; i < CLB_LAYER_INS && !s; i++)
+    if (clb_passing(n, y->in[i])) s = need(o, y->in[i]);
+  if (!s) s = gradients_again(o, layer);
+  for (int i = 0; i < CLB_LAYER_INS && !s; i++) {
+    const int writer = clb_passing(n, y->in[i]) ? clb_network_writer(n, y->in[i]) : -1;
+    if (writer >= 0 && o->layer[writer].along != o->phase) s = along(o, writer, true);
+  }
+  if (!s) s = reverse(o, layer);
+  for (int l = layer - 1; l >= 0 && !s; l--)
+    if (writes_passing(n, n->layer[l]) && n->layer[l]->kind->reverse &&
+        has_pending(o, n->layer[l], true))
+      s = reverse(o, l);
+  return s ? s : cut(o);
+}
+
+static clb_status all_reverse(order *o) {
+  const clb_network *n = o->n;
+  clb_status s = cut(o);
+  for (int l = n->n_layers - 1; l >= 0 && !s; l--) {
+    const clb_layer *y = n->layer[l];
+    if (!y->kind->reverse || writes_passing(n, y)) continue;
+    if (!y->kind->ends && !has_pending(o, y, true)) continue;
+    if (must_wait(o, y, true)) s = cut(o);
+    if (!s) s = reads_passing(n, y) ? reverse_edges(o, l) : reverse(o, l);
+  }
+  return s;
+}
+
+/* ---- the order ---- */
+
 clb_status clb_pass_order(clb_network *n) {
   order o = {.n = n,
              .layer = calloc((size_t)n->n_layers + 1, sizeof *o.layer),
@@ -254,9 +392,12 @@ clb_status clb_pass_order(clb_network *n) {
     n->array[a]->has_gradient = false;
     o.array[a].written = o.array[a].scattered = -1;
   }
-  for (int l = 0; l < n->n_layers && !s; l++) o.layer[l].made = -1;
+  for (int l = 0; l < n->n_layers && !s; l++) o.layer[l].made = o.layer[l].along = -1;
   if (!s) s = all_forward(&o);
   if (!s) s = all_backward(&o);
+  n->n_computing = n->n_steps;
+  if (!s && n->trains && n->blocked) s = all_along(&o);
+  if (!s && n->trains && n->blocked) s = all_reverse(&o);
   free(o.layer);
   free(o.array);
   return s;

@@ -30,6 +30,10 @@ clb_status clb_pass_transpose(clb_network *n);
 static inline bool clb_passing(const clb_network *n, int array) {
   return n->blocked && array > CLB_VECTORS && n->array[array]->per == CLB_PER_EDGE;
 }
+/* Whether an array's gradient is computed once more when a layer that reads it runs in reverse. */
+static inline bool clb_learns_again(const clb_network *n, int array) {
+  return array >= 0 && clb_passing(n, array) && clb_network_learns(n, array);
+}
 /* Decides in which order layers run, forward and backward, and which of them add. */
 clb_status clb_pass_order(clb_network *n);
 /* Once layers are built: finds out how long arrays are needed, and gives those that are never

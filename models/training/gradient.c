@@ -129,7 +129,7 @@ static clb_status make_tangents(clb_model *m, const structures *x, const int32_t
   if (!s) s = clb_graph_lists(m->net.whole, &senders, &receivers);
   if (!s && n) s = clb_buffer_read(senders, 0, ends, (uint64_t)n * sizeof *ends);
   if (!s && n) s = clb_buffer_read(receivers, 0, ends + n, (uint64_t)n * sizeof *ends);
-  if (!s) s = clb_model_download(m, clb_value(&m->net, CLB_VECTORS).buffer, m->type, 3 * n, v);
+  if (!s) s = clb_model_download(m, clb_all_values(&m->net, CLB_VECTORS).buffer, m->type, 3 * n, v);
   if (!s) turn(x, system, n, ends, ends + n, v);
   free(ends);
   return s;

@@ -6,8 +6,9 @@
      dL/dw = d/dw [ sum c_g E_g + dE along (u, S) ]
 
    After a step as in inference, vectors of edges get the tangents q = u_sender - u_receiver + S v;
-   a sweep over the layers makes the tangents of all arrays, with double backward passes whose other
-   results are added to adjoints; then a reverse sweep adds the backward passes of adjoints. */
+   a sweep over the layers makes the tangents of all arrays of atoms; then a reverse sweep makes
+   adjoints: backward passes of adjoints, and of gradients along tangents. Arrays of edges are made
+   again in each phase of the sweeps, as in blocks of atoms (models/passes/order.c). */
 #ifndef CLB_MODELS_TRAINING_TRAINING_H
 #define CLB_MODELS_TRAINING_TRAINING_H
 

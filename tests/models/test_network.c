@@ -23,7 +23,8 @@ static void must_hold(const clb_network *n, const clb_step *s, int what) {
   const int slot = stored(n, what)->slot;
   if (slot < 0 || holds[slot] != what)
     fail_msg("%s, %s: %s of array %d is gone", n->layer[s->layer]->name,
-             s->backward ? "backward" : "forward", what % 2 ? "gradient" : "value", what / 2);
+             s->sweep == CLB_SWEEP_BACKWARD ? "backward" : "forward",
+             what % 2 ? "gradient" : "value", what / 2);
 }
 
 static void put(const clb_network *n, const clb_step *s, int what, bool adds) {
@@ -106,8 +107,8 @@ static void steps(void **state) {
       memset(terms_used, 0, sizeof terms_used);
       holds[n->array[CLB_VECTORS]->value.slot] = 2 * CLB_VECTORS;
       for (int s = 0; s < n->n_steps; s++) {
-        again += !n->step[s].backward && s >= n->n_forward;
-        (n->step[s].backward ? step_backward : step_forward)(n, &n->step[s]);
+        again += n->step[s].sweep == CLB_SWEEP_FORWARD && s >= n->n_forward;
+        (n->step[s].sweep == CLB_SWEEP_BACKWARD ? step_backward : step_forward)(n, &n->step[s]);
       }
       must_be_complete(n);
       assert_true(i / 2 || again == layers_again[which]);

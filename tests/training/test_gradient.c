@@ -231,6 +231,37 @@ static void test_again(void **state) {
   close_model(&o);
 }
 
+/* ---- blocks ---- */
+
+/* Blocks of two atoms, and of one. */
+static void test_blocks(void **state) {
+  (void)state;
+  for (int i = 0; i < MADE_MODELS; i++) {
+    if (SANITIZED && i % 3 != 1) continue;
+    opened whole = open_trained("cpu", i, CLB_F64),
+           parts = open_made(
+               "cpu", i,
+               &(clb_model_options){
+                   .dtype = CLB_F64, .knots = CLB_NO_KNOTS, .trains = 1, .block_atoms = 2 - i % 2});
+    sample s = make_sample(made_models[i].n_species);
+    int64_t n;
+    double size = 0, apart = 0;
+    set_sample(&s);
+    double *expected = numbers_for(&whole, &n), *got = numbers_for(&parts, &n);
+    const double loss = find(&whole, &s, &losses[0], expected);
+    assert_true(fabs(find(&parts, &s, &losses[0], got) - loss) <= 1e-12 * loss);
+    for (int64_t k = 0; k < n; k++) {
+      size += expected[k] * expected[k];
+      apart += (got[k] - expected[k]) * (got[k] - expected[k]);
+    }
+    if (!(apart <= 1e-24 * size)) fail_msg("model %d: blocks differ by %g", i, sqrt(apart / size));
+    free(expected);
+    free(got);
+    close_model(&whole);
+    close_model(&parts);
+  }
+}
+
 static void expect_refusal(opened *o, clb_status s, const char *what) {
   assert_int_equal(s, CLB_ERROR_ARGUMENT);
   if (!strstr(clb_error(o->ctx), what)) fail_msg("'%s', not '%s'", clb_error(o->ctx), what);
@@ -271,6 +302,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_differences), cmocka_unit_test(test_f32),
       cmocka_unit_test(test_interpreter), cmocka_unit_test(test_opencl),
-      cmocka_unit_test(test_again),       cmocka_unit_test(test_refusals)};
+      cmocka_unit_test(test_again),       cmocka_unit_test(test_refusals),
+      cmocka_unit_test(test_blocks)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
