@@ -27,7 +27,7 @@ class GhostRows {
   const clb_model_exchange *exchange() const { return &lists; }
   /* Local atoms of which ghosts are images; -1: of another process. */
   const std::vector<int32_t> &images() const { return image; }
-  /* Why no rows come from the device of some process of this host; empty: they do from all. */
+  /* Which neighbour of this host has messages although it is not to, and why; empty: none. */
   const std::string &refusal() const { return memory.refusal(); }
   /* Processes whose rows this one reads on their devices, and those that send theirs. */
   int n_p2p() const { return static_cast<int>(peers.size()); }

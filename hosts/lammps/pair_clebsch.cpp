@@ -247,7 +247,7 @@ void PairClebsch::list_atoms()
     if (!wanted[i] || species[i] < 0) of_ghosts[i - n_local].rank = -1;
   ghosts.build(n_local, of_ghosts);
   if (p2p == YES && !ghosts.refusal().empty())
-    fail("p2p yes: rows cannot come from the device of " + ghosts.refusal());
+    fail("p2p yes, but rows cannot go from device to device between this process and " + ghosts.refusal());
   forces.resize(3 * static_cast<size_t>(n_total) + 1);
   e_atom.resize(n_local + 1), v_atom.resize(9 * static_cast<size_t>(n_local) + 1);
   builds = neighbor->ncalls;

@@ -1,7 +1,7 @@
 /* peer_rows.cpp - device memory in which other processes of the host read rows of their ghosts. */
 #include "peer_rows.h"
 
-#include <algorithm>
+#include <cstring>
 
 void PeerRows::open(MPI_Comm world, clb_context *context, size_t most)
 {
@@ -54,9 +54,20 @@ void PeerRows::make_room(int64_t rows)
   if (grows) {
     clb_buffer_destroy(&own);
     bytes = bytes_of(rows + rows / 4);
-    clb_buffer_create_ipc(ctx, bytes, &handle, &own);    // where that fails, no process can open it
+    none = clb_buffer_create_ipc(ctx, bytes, &handle, &own) ? clb_error(ctx) : "";
   }
   MPI_Allgather(&handle, sizeof handle, MPI_BYTE, handles.data(), sizeof handle, MPI_BYTE, host);
+}
+
+/* After it could not be opened, or could not open what is here. */
+std::string PeerRows::reason(size_t other) const
+{
+  static const clb_ipc_handle nothing = {};
+  const std::string process = "process " + std::to_string(ranks[other]);
+  if (!own) return process + ": " + none;
+  if (opened[other]) return process + ", which cannot open the memory of this one";
+  if (!memcmp(&handles[other], &nothing, sizeof nothing)) return process + ", whose device has no such memory";
+  return process + ": " + clb_error(ctx);
 }
 
 const std::vector<clb_buffer *> &PeerRows::connect(const std::vector<char> &neighbours, int64_t rows)
@@ -68,16 +79,15 @@ const std::vector<clb_buffer *> &PeerRows::connect(const std::vector<char> &neig
   why.clear();
   for (size_t h = 0; h < n; h++) {
     if (!neighbours[ranks[h]] || static_cast<int>(h) == me) continue;
-    if (own && !tried[h] && clb_buffer_open_ipc(ctx, &handles[h], &opened[h]))
-      why = "process " + std::to_string(ranks[h]) + ": " + clb_error(ctx);
+    if (own && !tried[h] && clb_buffer_open_ipc(ctx, &handles[h], &opened[h])) why = reason(h);
     tried[h] = 1;
     mine[h] = opened[h] != nullptr;
   }
   MPI_Alltoall(mine.data(), 1, MPI_INT, theirs.data(), 1, MPI_INT, host);
   for (size_t h = 0; h < n; h++) {
     peers[ranks[h]] = mine[h] && theirs[h] ? opened[h] : nullptr;
-    if (neighbours[ranks[h]] && !peers[ranks[h]] && static_cast<int>(h) != me && why.empty())
-      why = "process " + std::to_string(ranks[h]);
+    const bool messages = neighbours[ranks[h]] && !peers[ranks[h]] && static_cast<int>(h) != me;
+    if (messages && why.empty()) why = reason(h);
   }
   return peers;
 }

@@ -23,7 +23,7 @@ class PeerRows {
   const std::vector<clb_buffer *> &connect(const std::vector<char> &neighbours, int64_t rows);
 
   clb_buffer *out() const { return own; }
-  /* Why the memory of some neighbour of this host is not read; empty: that of all is. */
+  /* Which neighbour of this host has messages, and why; empty: none. */
   const std::string &refusal() const { return why; }
 
  private:
@@ -37,10 +37,11 @@ class PeerRows {
   std::vector<clb_ipc_handle> handles;
   std::vector<clb_buffer *> opened, peers; /* by rank of the host, and of the world */
   std::vector<char> tried;
-  std::string why;
+  std::string why, none; /* none: why this process has no memory of its own */
 
   void close_opened();
   void make_room(int64_t rows);
+  std::string reason(size_t other) const;
 };
 
 #endif

@@ -3,8 +3,9 @@ python3 tests/hosts/test_lammps.py LAMMPS_PYTHON PLUGIN COMMAND MAKE_MODEL
 
 All cases of a number of processes are one run of LAMMPS, with `clear` between them."""
 import re
+import subprocess
 
-from lammps_cases import (COMPUTES, PLAIN, Structure, begin, close, compare, dump, expect, flat, main, results, run)
+from lammps_cases import (COMMAND, COMPUTES, PLAIN, Structure, begin, close, compare, dump, expect, flat, main, results, run)
 
 SMALL = Structure("small", (4.2, 3.9, 2.6, 0.7, -0.4, 0.5), 9)  # cells smaller than the cutoff
 CORNER = Structure("corner", (16, 15, 14, 0, 0, 0), 12, spread=0.25)  # most processes have no atoms
@@ -111,7 +112,7 @@ def changes(pair, hosts):
 def check_ways(folder, references):
     """How rows of ghosts travel, which a line after a run tells: MPI can take the processes of this host for those of
     several. Results are those of `clebsch energy`, and steps those of one process."""
-    first = None
+    first, bits = None, {}
     for n, p2p, hosts, way in ((1, "yes", 1, ""), (2, "yes", 1, "p2p"), (4, "auto", 1, "p2p"), (2, "auto", 2, "MPI"),
                                (4, "yes", 2, "p2p and MPI"), (4, "no", 1, "MPI")):
         what = f"{n} processes, {hosts} hosts, p2p {p2p}"
@@ -125,9 +126,29 @@ def check_ways(folder, references):
             said = re.findall(r"exchange [\d.]+ %(?: \((.*?)\))?,", out)
             expect(said == [way] * (5 if hosts == 1 else 1), f"{what}: rows went by {said}, not {way}")
             compare(folder, "ways", what, references[LARGE.name])
+            bits[n, p2p] = (folder / "ways.dump").read_text()
             energies = [float(x) for x in (folder / "changes.out").read_text().split()]
             first = first or energies
             close(f"{what}: energies", energies, first[:len(said)], 1e-8)
+    expect(bits.get((4, "auto")) == bits.get((4, "no")) is not None, "forces differ with the way of the rows")
+
+
+def check_devices(folder, references):
+    """A process on OpenCL has no memory that others open: what it sends and receives are messages."""
+    listed = subprocess.run([COMMAND, "devices"], check=True, capture_output=True, text=True).stdout
+    opencl = re.search(r"^(opencl:\S+) +runs", listed, re.M)
+    if not opencl:
+        return
+    pair = PLAIN.replace("device cpu", f"device cpu {opencl[1]} cpu cpu")
+    status, out = run(folder, 4, begin(LARGE, pair) + COMPUTES + results("devices") + "fix 1 all nve\nrun 1\n")
+    expect(status == 0 and " (p2p and MPI), " in out, f"a process on OpenCL: status {status}\n{out[-3000:]}")
+    if status == 0:
+        compare(folder, "devices", "a process on OpenCL", references[LARGE.name])
+    status, out = run(folder, 2, begin(LARGE, pair).replace("knots 0", "knots 0 p2p yes") + "run 0\n")
+    expect(status not in (0, None) and re.search(
+        "p2p yes, but rows cannot go from device to device between this process and process "
+        "(1, whose device has no such memory|0: clb_buffer_create_ipc: opencl:\\S+ has no memory)", out),
+        f"p2p yes with a process on OpenCL: status {status}\n{out[-1500:]}")
 
 
 def refusals(folder):
@@ -156,6 +177,7 @@ def test(folder):
             check_costs(out, n)
             first = check_dynamics(folder, n, first)
     check_ways(folder, references)
+    check_devices(folder, references)
     refusals(folder)
 
 
