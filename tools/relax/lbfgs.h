@@ -11,6 +11,7 @@ typedef struct {
   int64_t n;
   int known;                                       /* steps that are kept */
   double *step[LBFGS_STEPS], *change[LBFGS_STEPS]; /* the last one first; of the gradient */
+  double curvature[LBFGS_STEPS];                   /* step times change */
 } lbfgs;
 
 /* A step of the search with the change of the gradient over it. Where the curvature along it is not
