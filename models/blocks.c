@@ -34,6 +34,13 @@ void clb_blocks_free(clb_model *m) {
   clb_buffer_destroy(&m->block_species);
   clb_graph_destroy(&n->whole);
   clb_graph_destroy(&n->block);
+  for (int64_t i = 0; i < m->n_kept; i++) {
+    clb_graph_destroy(&m->kept[i].graph);
+    clb_buffer_destroy(&m->kept[i].species);
+  }
+  free(m->kept);
+  m->kept = NULL;
+  m->n_kept = 0;
   free(m->block);
   n->graph = NULL;
   m->block = NULL;
@@ -126,6 +133,14 @@ static clb_status divide(clb_model *m, const clb_model_edges *e, const int64_t *
 
 /* ---- memory ---- */
 
+/* A model that trains gets other blocks in each step, of much the same size: it keeps what
+   suffices, and takes some to spare. */
+static clb_status make_room(clb_model *m, clb_buffer **buffer, int64_t rows, int64_t bytes) {
+  const bool trains = m->net.trains;
+  if (trains && *buffer && (*buffer)->memory.bytes >= (uint64_t)(rows * bytes)) return CLB_OK;
+  return clb_model_replace(m, buffer, trains ? rows + rows / 16 : rows, bytes);
+}
+
 static clb_status reserve(clb_model *m, const clb_model_edges *e) {
   clb_network *n = &m->net;
   const int64_t ghosts = e->n_total - e->n_local;
@@ -133,15 +148,41 @@ static clb_status reserve(clb_model *m, const clb_model_edges *e) {
   for (int i = 0; i < n->n_slots && !s; i++) {
     const clb_slot *slot = &n->slot[i];
     if (slot->block)
-      s = clb_model_replace(m, &n->slot[i].buffer, slot->per_edge ? m->block_edges : m->block_rows,
-                            slot->bytes);
+      s = make_room(m, &n->slot[i].buffer, slot->per_edge ? m->block_edges : m->block_rows,
+                    slot->bytes);
   }
-  if (!s) s = clb_model_replace(m, &m->block_species, m->block_rows + ghosts, sizeof *m->species);
+  if (!s) s = make_room(m, &m->block_species, m->block_rows + ghosts, sizeof *m->species);
   if (!s && n->block->edges > 2 * m->block_edges) { /* which was for larger blocks */
     clb_graph_destroy(&n->block);
     s = clb_graph_create(m->ctx, 0, 0, &n->block);
   }
   return s ? s : clb_graph_reserve(n->block, e->n_total, m->block_rows, m->block_edges);
+}
+
+/* Of models that train: graphs and species of all blocks. */
+static clb_status keep_blocks(clb_model *m, const clb_model_edges *e) {
+  const int64_t ghosts = e->n_total - e->n_local;
+  clb_status s = clb_wait(m->ctx);
+  if (s || !m->net.trains) return s;
+  if (m->n_kept < m->n_blocks) {
+    clb_kept_block *all = realloc(m->kept, (size_t)m->n_blocks * sizeof *all);
+    if (!all) return clb_network_no_memory(&m->net);
+    m->kept = all;
+    while (m->n_kept < m->n_blocks) all[m->n_kept++] = (clb_kept_block){0};
+  }
+  for (int64_t b = 0; b < m->n_blocks && !s; b++) {
+    clb_kept_block *k = &m->kept[b];
+    const clb_atom_block *at = &m->block[b];
+    const int64_t rows = at->n + (at->last ? ghosts : 0);
+    k->sorted = false;
+    if (!k->graph) s = clb_graph_create(m->ctx, 0, 0, &k->graph);
+    if (!s) s = clb_graph_reserve(k->graph, e->n_total, at->n, at->n_edges);
+    if (!s) s = make_room(m, &k->species, rows, sizeof *m->species);
+    if (!s && rows)
+      s = clb_buffer_write(k->species, 0, m->species + at->first,
+                           (uint64_t)rows * sizeof *m->species);
+  }
+  return s;
 }
 
 int64_t clb_blocks_rows(const clb_model *m, const clb_model_edges *e, uint64_t bytes) {
@@ -161,6 +202,7 @@ clb_status clb_blocks_set(clb_model *m, const clb_model_edges *e, int64_t rows) 
     s = divide(m, e, start, rows,
                m->options.block_atoms ? INT64_MAX : (int64_t)(edges * (double)rows));
   if (!s) s = reserve(m, e);
+  if (!s) s = keep_blocks(m, e);
   m->block_now = m->block_sorted = -1;
   free(start);
   return s;
@@ -182,7 +224,21 @@ void clb_blocks_leave(clb_model *m) {
   use_rows(m, (clb_atom_block){0, n->n_local, 0, n->n_edges, true}, m->species_of);
 }
 
+static clb_status enter_kept(clb_model *m, int64_t number, bool edges) {
+  clb_kept_block *k = &m->kept[number];
+  const clb_atom_block at = m->block[number];
+  clb_status s = CLB_OK;
+  use_rows(m, at, k->species);
+  m->net.graph = k->graph;
+  if (edges && !k->sorted)
+    s = clb_graph_block(m->net.whole, at.first, at.n, at.edge, at.n_edges, k->graph);
+  k->sorted |= edges && !s;
+  k->graph->adds = number > 0;
+  return s;
+}
+
 clb_status clb_blocks_enter(clb_model *m, int64_t number, bool edges) {
+  if (m->net.trains) return enter_kept(m, number, edges);
   clb_network *n = &m->net;
   const clb_atom_block at = m->block[number];
   const int64_t rows = at.n + (at.last ? n->n_total - n->n_local : 0);

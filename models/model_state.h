@@ -14,6 +14,13 @@ typedef struct {
   int wanted;    /* bits of results */
 } clb_step_key;
 
+/* A block's graph, made when it is first needed, and the species of its atoms. */
+typedef struct {
+  clb_graph *graph;
+  clb_buffer *species;
+  bool sorted;
+} clb_kept_block;
+
 struct clb_model {
   clb_context *ctx;
   clb_dtype type, sum_type;
@@ -33,6 +40,8 @@ struct clb_model {
   clb_atom_block *block;
   int64_t n_blocks, block_capacity, block_rows, block_edges, block_now, block_sorted;
   clb_buffer *block_species;
+  clb_kept_block *kept; /* [n_kept], of models that train, which visit each block many times */
+  int64_t n_kept;
   int64_t too_many_edges; /* of a whole system that did not fit; 0: all did */
 
   int32_t *species; /* [2][n_species] as on the device */

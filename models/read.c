@@ -95,7 +95,6 @@ static void rewrite(reader *r) {
   if (!r->status) r->status = clb_pass_fold(r->out);
   check_weights(r);
   if (!r->status) r->status = clb_pass_prune(r->out);
-  if (!r->status) clb_pass_merge(r->out);
 }
 
 static void read_all(reader *r) {
@@ -106,6 +105,7 @@ static void read_all(reader *r) {
   for (int i = 0; i < clb_safetensors_size(r->file) && !r->status; i++)
     r->out->parameters += clb_safetensors_at(r->file, i)->count;
   if (!r->out->trains) rewrite(r);
+  if (!r->status) clb_pass_merge(r->out);
 }
 
 clb_status clb_model_read(clb_error_sink *error, const char *path, bool trains, clb_network *out) {
