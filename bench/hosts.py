@@ -159,7 +159,8 @@ def measure(a, structure):
     """Rows of the file: hosts by turns, so that what disturbs one round disturbs all of them."""
     hosts = {"clebsch energy": energy, "clebsch md": md,
              **{f"LAMMPS, {n} process{'es' * (n > 1)}": lammps(n) for n in a.processes},
-             "ASE": python_host("ase"), "clebsch serve, ASE": python_host("serve"), "OpenMM": python_host("openmm")}
+             "ASE": python_host("ase"), "ASE, atoms on the device": python_host("ase_device"),
+             "clebsch serve, ASE": python_host("serve"), "OpenMM": python_host("openmm")}
     times, processors, said = {name: [] for name in hosts}, {name: [] for name in hosts}, {}
     for _ in range(a.rounds):
         for name, host in hosts.items():

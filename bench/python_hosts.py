@@ -1,6 +1,6 @@
 """Steps of molecular dynamics in programs of Python, for hosts.py: python_hosts.py HOST with its options, where HOST is
-ase, serve (ASE's dynamics, whose forces come from `clebsch serve` through a socket) or openmm. Prints the seconds of a
-step in each of some chunks, as JSON."""
+ase, ase_device (ASE's dynamics as clebsch.ase has it, of atoms on the device), serve (ASE's, whose forces come from
+`clebsch serve` through a socket) or openmm. Prints the seconds of a step in each of some chunks, as JSON."""
 import argparse
 import json
 import os
@@ -14,18 +14,24 @@ import numpy as np
 ANGSTROM = 0.1  # nm
 
 
-def in_ase(a, atoms, calculator):
+def in_ase(a, atoms, calculator, kind=None):
     from ase.md.velocitydistribution import MaxwellBoltzmannDistribution
     from ase.md.verlet import VelocityVerlet
     atoms.calc = calculator
     MaxwellBoltzmannDistribution(atoms, temperature_K=300, rng=np.random.default_rng(1))
-    return VelocityVerlet(atoms, 0.5 * ase.units.fs).run
+    return (kind or VelocityVerlet)(atoms, 0.5 * ase.units.fs).run
 
 
 def run_ase(a, atoms):
     import clebsch.ase
     calculator = clebsch.ase.Calculator(a.model, device=a.device, knots=a.knots)
     return timed(in_ase(a, atoms, calculator), a)
+
+
+def run_ase_device(a, atoms):
+    import clebsch.ase
+    calculator = clebsch.ase.Calculator(a.model, device=a.device, knots=a.knots)
+    return timed(in_ase(a, atoms, calculator, clebsch.ase.VelocityVerlet), a)
 
 
 def run_serve(a, atoms):
@@ -68,7 +74,7 @@ def timed(run, a):
 
 
 def main():
-    hosts = {"ase": run_ase, "serve": run_serve, "openmm": run_openmm}
+    hosts = {"ase": run_ase, "ase_device": run_ase_device, "serve": run_serve, "openmm": run_openmm}
     p = argparse.ArgumentParser(description=__doc__)
     p.add_argument("host", choices=hosts)
     for name in "model", "structure", "device":
