@@ -110,8 +110,62 @@ static void moves_rows(void **state) {
   }
 }
 
+/* Harmonic oscillators at k T = 1 with friction and noise, in steps so long that they show: the
+   squares of places have the mean 1, whatever the step, and m v^2 has 1 - dt^2 / (4 m). */
+static void samples_oscillators(void **state) {
+  (void)state;
+  enum { N = 400, START = 60, STEPS = 400 };
+  const double dt = 0.8, keep = exp(-dt);
+  double place[2] = {0}, speed[2] = {0}, wanted[2] = {0};
+  clb_context *ctx;
+  clb_op *op;
+  assert_int_equal(clb_context_create("cpu", &ctx), CLB_OK);
+  OK(ctx, clb_motion_create(ctx, &op));
+  rows r = random_rows(N, 1);
+  memset(r.x, 0, N * 24);
+  memset(r.v, 0, N * 24);
+  for (int64_t i = 0; i < N; i++) r.mass[i] = i % 2 ? 0.7 : 5;
+  const int64_t n_record = clb_motion_record(op, N);
+  double *record = calloc((size_t)n_record, 8);
+  clb_motion_atoms a = {.n = N,
+                        .x = buffer_of(ctx, 3 * N, r.x),
+                        .v = buffer_of(ctx, 3 * N, r.v),
+                        .places = buffer_of(ctx, 3 * N, r.x),
+                        .mass = buffer_of(ctx, N, r.mass),
+                        .force = {buffer_of(ctx, 3 * N, r.f), 0, CLB_DENSE, NULL},
+                        .record = buffer_of(ctx, n_record, record)};
+  for (int t = 0; t < START + STEPS; t++) {
+    const clb_motion_step kick = {.kick = dt / 2, .grow = {1, 1}, .keep = 1},
+                          first = {dt / 2, {1, 1},  {dt / 2, dt / 2}, keep, 1 - keep * keep,
+                                   9,      t - 100, CLB_PLACES_IDLE,  false};
+    for (int half = 0; half < 2; half++) {
+      OK(ctx, clb_buffer_read(a.x, 0, r.x, N * 24));
+      for (int64_t k = 0; k < 3 * N; k++) r.f[k] = -r.x[k];
+      OK(ctx, clb_buffer_write(a.force.buffer, 0, r.f, N * 24));
+      OK(ctx, clb_motion_run(op, &a, half ? &kick : &first));
+    }
+    OK(ctx, clb_buffer_read(a.v, 0, r.v, N * 24));
+    for (int64_t k = 0; k < 3 * N && t >= START; k++) {
+      const double m = r.mass[k / 3], part = 1. / (STEPS * 3 * N / 2);
+      place[k / 3 % 2] += part * r.x[k] * r.x[k];
+      speed[k / 3 % 2] += part * m * r.v[k] * r.v[k];
+      wanted[k / 3 % 2] = 1 - dt * dt / (4 * m);
+    }
+  }
+  for (int i = 0; i < 2; i++)
+    if (!(fabs(place[i] - 1) < 0.04 && fabs(speed[i] - wanted[i]) < 0.02 * wanted[i]))
+      fail_msg("kind %d: x^2 %g, m v^2 %g, not 1, %g", i, place[i], speed[i], wanted[i]);
+  clb_buffer **all[] = {&a.x, &a.v, &a.places, &a.mass, &a.force.buffer, &a.record};
+  for (int i = 0; i < 6; i++) clb_buffer_destroy(all[i]);
+  free_rows(&r);
+  free(record);
+  clb_op_destroy(&op);
+  clb_context_destroy(&ctx);
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(moves_rows)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(moves_rows),
+                                     cmocka_unit_test(samples_oscillators)};
   clb_devices(remember, NULL);
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
