@@ -1,16 +1,19 @@
 """Files of atoms between ASE and `clebsch`: what ASE writes is read as ASE has it, and trajectories
 that `clebsch md` writes have ASE's velocities."""
+import gzip
 import os
 import pathlib
 import subprocess
 import tempfile
 import unittest
+from fractions import Fraction
 
 import numpy as np
 from ase import Atoms, units
 from ase.build import molecule
 from ase.constraints import FixAtoms, FixCartesian
 from ase.io import read, write
+from ase.spacegroup import Spacegroup
 
 WATER = pathlib.Path("/usr/share/cp2k/NequIP/water.pth")
 COMMAND = os.environ.get("CLB_COMMAND", "clebsch")
@@ -30,6 +33,20 @@ def water(cell=(5, 6, 7), pbc=True):
     return atoms
 
 
+def operation(rotation, shift):
+    """As a CIF has it: "-x+1/2,y,z"."""
+    def row(r, t):
+        letters = "".join("+-"[int(n < 0)] + "xyz"[k] for k, n in enumerate(r) if n)
+        return letters + (f"+{Fraction(t).limit_denominator(24)}" if t else "")
+    return ",".join(row(r, t) for r, t in zip(rotation, shift))
+
+
+SITE = ["label", "type_symbol", "fract_x", "fract_y", "fract_z", "occupancy"]
+CRYSTALS = [
+    (194, [4.5, 4.5, 7.3, 90, 90, 120], ["O1 O 0.3333 0.6667 0.0620(2) 1", "H1 H 0.4550(3) 0.910(1) 0.02 1.0"]),
+    (227, [6.4, 6.4, 6.4, 90, 90, 90], ["O1 O2- 0.125 0.125 0.125 ?", "H1 H 0.20 0.20 0.20 ."]),
+    (14, [5, 6, 7, 90, 100, 90], ["O1 O 0.1 0.2 0.3 1", "H1 H1+ 0.2 0.3 0.3 1", "H2 H 0 .5 0 1"]),
+]
 INFO = [
     {"config_type": "", "z": 1}, {"empty": None, "flag": True, "off": False}, {"quoted": "it's \"so\""},
     {"braces": "{a} [b] (c)", "backslash": "a\\b"}, {"my key": 3, "a=b": 4, "say \"x\"": 5},
@@ -97,6 +114,92 @@ class Structures(unittest.TestCase):
                     write(name, atoms)
                     run("energy", "--model", str(WATER), "--structure", name, "--out", "out.xyz")
                     self.same(read("out.xyz"), atoms, tolerance)
+
+    def one(self, name, *words):
+        """What `clebsch` has read of a file."""
+        run("energy", "--model", str(WATER), "--structure", name, "--repeat", "1", "--out", "out.xyz", *words)
+        return read("out.xyz")
+
+    def alike(self, found, wanted, tolerance):
+        """The same crystal: the same cell, and the same atoms but for order and vectors of the cell."""
+        self.assertEqual(sorted(found.numbers), sorted(wanted.numbers))
+        np.testing.assert_allclose(found.cell.cellpar(), wanted.cell.cellpar(), 1e-6)
+        x, y = found.get_scaled_positions(), wanted.get_scaled_positions()
+        d = x[:, None] - y[None]
+        d = np.linalg.norm((d - d.round()) @ found.cell.array, axis=2)
+        d[found.numbers[:, None] != wanted.numbers[None]] = np.inf
+        self.assertLess(d.min(axis=1).max(), tolerance)
+        self.assertEqual(len(set(d.argmin(axis=1))), len(wanted))
+
+    def test_poscar(self):
+        """Files that ASE writes, and ways of VASP, as ASE reads them."""
+        tilted = water(cell=[[5, 0, 0.3], [1, 6, 0], [-2, 0.7, 7]])
+        for i, how in enumerate(({"direct": True}, {}, {"sort": True}, {"direct": True, "sort": True})):
+            atoms = tilted.copy()
+            atoms.set_constraint(FixAtoms([i % 3]) if i % 2 else None)
+            name = ("POSCAR", "CONTCAR_2", "a.vasp", "a.poscar")[i]
+            write(name, atoms, format="vasp", **how)
+            self.same(self.one(name), read(name, format="vasp"), 1e-12)
+        for scale in "2", "-50", "1.1 0.9 1.2":
+            for mode in "Direct", "Cartesian":
+                pathlib.Path("POSCAR.scaled").write_text(
+                    f"title\n{scale}\n2 .1 0\n0 3 .2\n.3 0 4\nO H\n1 2\nSelective\n{mode}\n"
+                    "0.1 0.2 0.3 T T F\n.4 .5 .6 F F F H\n.7 .8 .9 T T T\n\n0 0 0\n1 1 1\n1 1 1\n")
+                self.same(self.one("POSCAR.scaled"), read("POSCAR.scaled", format="vasp"), 1e-10)
+
+    def test_lammps(self):
+        """Files that ASE writes, of each style, as ASE reads them."""
+        atoms = water(cell=[[5, 0, 0], [1, 6, 0], [-2, 0.7, 7]])
+        atoms.set_initial_charges([-1, 0.5, 0.5])
+        atoms.set_array("mol-id", np.array([1, 1, 1]))
+        atoms.positions[1] += 3 * atoms.cell[0] - atoms.cell[2]
+        for style in "atomic", "charge", "full":
+            for images in False, True:
+                write("a.data", atoms, format="lammps-data", specorder=["O", "H"], atom_style=style, masses=True,
+                      write_image_flags=images)
+                found = self.one("a.data")
+                self.same(found, read("a.data", format="lammps-data", Z_of_type={1: 8, 2: 1}), 1e-10)
+                self.alike(found, atoms, 1e-8)
+        text = pathlib.Path("a.data").read_text()
+        start, masses = text.index("Masses"), text.index("Atoms")
+        pathlib.Path("data.unnamed").write_text(text[:start] + text[masses:].replace("# full", ""))
+        self.same(self.one("data.unnamed", "--elements", "1=O,2=H"), found, 1e-10)
+
+    def test_cif(self):
+        """Crystals that ASE writes in P1, and some with the operations of their space groups."""
+        atoms = water(cell=[[5, 0, 0], [1, 6, 0], [-2, 0.7, 7]])
+        write("a.cif", atoms)
+        self.alike(self.one("a.cif"), read("a.cif"), 1e-4)
+        self.alike(self.one("a.cif"), atoms, 1e-4)
+        for group, cell, sites in CRYSTALS:
+            parts = zip(("length_a", "length_b", "length_c", "angle_alpha", "angle_beta", "angle_gamma"), cell)
+            pathlib.Path("b.cif").write_text("\n".join([
+                "data_b", *(f"_cell_{name} {x}" for name, x in parts), f"_space_group_IT_number {group}",
+                "loop_", "_space_group_symop_id", "_space_group_symop_operation_xyz",
+                *(f"{i} '{operation(*o)}'" for i, o in enumerate(zip(*Spacegroup(group).get_op()), 1)),
+                "loop_", *(f"_atom_site_{name}" for name in SITE), *sites, ""]))
+            with self.subTest(group):
+                self.alike(self.one("b.cif"), read("b.cif"), 0.02)
+
+    def test_compressed(self):
+        atoms = water(cell=[[5, 0, 0], [1, 6, 0], [-2, 0.7, 7]])
+        for name, kind in ("a.xyz", "extxyz"), ("POSCAR", "vasp"), ("a.cif", "cif"), ("a.pdb", "proteindatabank"):
+            write(name, atoms, format=kind)
+            packed = pathlib.Path(name + ".gz")
+            packed.write_bytes(gzip.compress(pathlib.Path(name).read_bytes()))
+            self.same(self.one(name + ".gz"), self.one(name), 0)
+        packed = pathlib.Path("a.xyz.gz").read_bytes()
+        for wrong, words in (packed[:-20], "not complete"), (packed[:20] + b"\xff" * 20 + packed[40:], "damaged"):
+            pathlib.Path("wrong.xyz.gz").write_bytes(wrong)
+            self.assertIn(words, run("energy", "--model", str(WATER), "--structure", "wrong.xyz.gz", status=1))
+
+    def test_standard_input(self):
+        write("a.xyz", water())
+        words = [COMMAND, "energy", "--model", str(WATER), "--structure", "-", "--out", "out.xyz"]
+        subprocess.run(words, input=pathlib.Path("a.xyz").read_bytes(), check=True, capture_output=True)
+        self.same(read("out.xyz"), water(), 1e-8)
+        done = subprocess.run(words, input=b"1\n\nQ 0 0 0\n", capture_output=True)
+        self.assertIn(b"standard input, line 3: 'Q' is not a chemical symbol", done.stderr)
 
     def test_velocities(self):
         """The velocities of a trajectory, in A/fs, are those that ASE has, and so is the energy."""

@@ -196,7 +196,7 @@ static void broken(void **state) {
        "line 1: a cell has three lengths over 0"},
       {"pdb", "CRYST1   10.000   20.000   30.000  30.00 100.00 140.00\n" ATOM,
        "line 1: no cell has the angles"},
-      {"cif", ATOM, "ends in .xyz"},
+      {"abc", ATOM, "ends in .xyz"},
   };
   char folder[] = "/tmp/clebsch-structure-XXXXXX", path[100], error[600], zeros[300] = "1\n";
   assert_non_null(mkdtemp(folder));

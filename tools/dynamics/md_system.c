@@ -99,7 +99,11 @@ static error_t parse_choice(int key, char *arg, struct argp_state *state) {
 
 static const struct argp_option choice_options[] = {
     {"structure", 's', "FILE", 0,
-     "Atoms: extended XYZ (.xyz, .extxyz), GROMACS (.gro) or PDB (.pdb, .ent); the first frame", 0},
+     "Atoms: extended XYZ (.xyz, .extxyz; - is standard input), POSCAR (also CONTCAR, .vasp), CIF "
+     "(.cif), LAMMPS' data files (.data, .lmp), GROMACS (.gro) or PDB (.pdb, .ent); .gz may "
+     "follow; "
+     "the first frame",
+     0},
     {"elements", KEY_ELEMENTS, "NAME=El,...", 0,
      "Elements of atoms whose names do not tell them, such as CL1=Cl; RESIDUE:NAME=El for one kind "
      "of residue",

@@ -23,7 +23,7 @@ const char graph_names_help[] =
     "hub            one receiver of 100,000 edges (hub:N: N), 1,000 of 8\n"
     "even           as many nodes and edges as hub, spread evenly\n"
     "flashtp        512 receivers of 64 random senders each\n"
-    "file:PATH,r=A  a structure (.xyz, .extxyz, .gro, .pdb) and a cutoff\n";
+    "file:PATH,r=A  a structure (.xyz, .cif, POSCAR, ...) and a cutoff\n";
 
 typedef struct {
   tool_graph *g;

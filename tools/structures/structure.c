@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <unistd.h>
 
 #include "tools/structures/structure_labels.h"
 
@@ -47,41 +48,81 @@ static bool check_cell(reader *r) {
   return true;
 }
 
-static bool (*format_of(const char *path))(reader *) {
+/* ---- formats ---- */
+
+typedef bool (*read_function)(reader *);
+
+static bool compressed(const char *name, size_t n) {
+  return n > 3 && !strcasecmp(name + n - 3, ".gz");
+}
+
+/* By the end of a file's name (in any case, before .gz), else by its start. */
+static read_function format_of(const char *path) {
   static const struct {
     const char *ending;
-    bool (*read)(reader *);
-  } formats[] = {{".xyz", structure_read_xyz},
-                 {".extxyz", structure_read_xyz},
-                 {".gro", structure_read_gro},
-                 {".pdb", structure_read_pdb},
-                 {".ent", structure_read_pdb}};
-  const char *dot = strrchr(path, '.');
-  for (size_t i = 0; dot && i < sizeof formats / sizeof *formats; i++)
-    if (!strcasecmp(dot, formats[i].ending)) return formats[i].read;
+    read_function read;
+  } endings[] = {{".xyz", structure_read_xyz},       {".extxyz", structure_read_xyz},
+                 {".gro", structure_read_gro},       {".pdb", structure_read_pdb},
+                 {".ent", structure_read_pdb},       {".vasp", structure_read_poscar},
+                 {".poscar", structure_read_poscar}, {".contcar", structure_read_poscar},
+                 {".data", structure_read_lammps},   {".lmp", structure_read_lammps},
+                 {".cif", structure_read_cif}};
+  static const struct {
+    const char *start;
+    read_function read;
+  } starts[] = {{"POSCAR", structure_read_poscar},
+                {"CONTCAR", structure_read_poscar},
+                {"data.", structure_read_lammps}};
+  const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+  size_t n = strlen(name);
+  if (!strcmp(path, "-")) return structure_read_xyz;
+  if (compressed(name, n)) n -= 3;
+  for (size_t i = 0; i < sizeof endings / sizeof *endings; i++) {
+    const size_t m = strlen(endings[i].ending);
+    if (n > m && !strncasecmp(name + n - m, endings[i].ending, m)) return endings[i].read;
+  }
+  for (size_t i = 0; i < sizeof starts / sizeof *starts; i++)
+    if (!strncmp(name, starts[i].start, strlen(starts[i].start))) return starts[i].read;
   return NULL;
 }
 
+/* Compressed files, too; "-" is standard input. */
+static bool open_file(reader *r, const char *path) {
+  const int input = strcmp(path, "-") != 0 ? -1 : dup(STDIN_FILENO);
+  errno = 0;
+  r->file = input < 0 ? gzopen(path, "r") : gzdopen(input, "r");
+  if (r->file) return true;
+  structure_fail(r, "%s", errno ? strerror(errno) : "out of memory");
+  if (input >= 0) close(input);
+  return false;
+}
+
 /* A reader of an open file; NULL, with an error, if it cannot be opened. */
-static reader *open_reader(const char *path, bool (*read)(reader *),
-                           const structure_options *options, char *error, size_t size) {
+static reader *open_reader(const char *path, read_function read, const structure_options *options,
+                           char *error, size_t size) {
   static const structure_options none;
   reader *r = calloc(1, sizeof *r);
   if (!r) {
     snprintf(error, size, "%s: out of memory", path);
     return NULL;
   }
-  *r = (reader){
-      .path = path, .options = options ? options : &none, .unit = 1, .error = error, .size = size};
-  if (!read) structure_fail(r, "the name of a structure ends in .xyz, .extxyz, .gro, .pdb or .ent");
-  else if (!(r->file = fopen(path, "r"))) structure_fail(r, "%s", strerror(errno));
-  if (r->file) return r;
+  *r = (reader){.path = strcmp(path, "-") != 0 ? path : "standard input",
+                .options = options ? options : &none,
+                .unit = 1,
+                .error = error,
+                .size = size};
+  if (read && open_file(r, path)) return r;
+  if (!read)
+    structure_fail(r,
+                   "the name of a structure ends in .xyz, .extxyz, .gro, .pdb, .ent, .vasp, "
+                   ".poscar, .cif, .data or .lmp, or begins with POSCAR, CONTCAR or data.; .gz may "
+                   "follow");
   free(r);
   return NULL;
 }
 
 static void close_reader(reader *r) {
-  fclose(r->file);
+  gzclose(r->file);
   free(r->line);
   free(r);
 }
@@ -98,7 +139,7 @@ static bool begin(reader *r, structure *s) {
 
 bool structure_read(const char *path, const structure_options *options, structure *s, char *error,
                     size_t size) {
-  bool (*read)(reader *) = format_of(path);
+  const read_function read = format_of(path);
   *s = (structure){0};
   reader *r = open_reader(path, read, options, error, size);
   if (!r) return false;
@@ -114,7 +155,7 @@ struct structure_frames {
 
 structure_frames *structure_frames_open(const char *path, const structure_options *options,
                                         char *error, size_t size) {
-  bool (*read)(reader *) = format_of(path);
+  const read_function read = format_of(path);
   if (read && read != structure_read_xyz) {
     snprintf(error, size, "%s: only files of extended XYZ (.xyz, .extxyz) are read frame by frame",
              path);

@@ -1,6 +1,5 @@
-/* tools/structures/structure.h - atoms from files: extended XYZ (.xyz, .extxyz), GROMACS (.gro),
-   PDB
-   (.pdb, .ent). */
+/* tools/structures/structure.h - atoms from files: extended XYZ, POSCAR, CIF, LAMMPS' data files,
+   GROMACS and PDB, compressed or not. */
 #ifndef CLB_TOOLS_STRUCTURES_STRUCTURE_H
 #define CLB_TOOLS_STRUCTURES_STRUCTURE_H
 
@@ -42,10 +41,10 @@ extern const double
     atomic_weights[CLB_ELEMENTS + 1]; /* standard weights; for elements without one, the mass number
                                          of the most stable isotope */
 
-/* Reads the first frame of a file; the format follows from the end of its name. The first alternate
-   location of each residue of a PDB file is used. A cell thinner than an atom is refused. NULL
-   options: none. false: error (of size > 0) names the file, the line and what was expected; *s is
-   empty. */
+/* Reads the first frame of a file; the format follows from its name; "-" is extended XYZ on
+   standard input. The first alternate location of each residue of a PDB file is used. A cell
+   thinner than an atom is refused. NULL options: none. false: error (of size > 0) names the file,
+   the line and what was expected; *s is empty. */
 bool structure_read(const char *path, const structure_options *options, structure *s, char *error,
                     size_t size);
 void structure_free(structure *s);

@@ -73,6 +73,10 @@ static int32_t element_told(const structure_reader *r, const char *name, const c
   return 0;
 }
 
+int32_t structure_element_told(const structure_reader *r, const char *name) {
+  return element_told(r, name, "");
+}
+
 /* ---- symbols ---- */
 
 static int32_t symbol(structure_reader *r, const char *text, size_t length) {

@@ -15,6 +15,8 @@ typedef enum {
 /* The element of a symbol, in any case, or of a name that --elements knows; D and T are H, and are
    counted. 0: neither. */
 int32_t structure_element(structure_reader *r, const char *symbol);
+/* The element that --elements says of this name; 0: none. */
+int32_t structure_element_told(const structure_reader *r, const char *name);
 /* Whether a name starts with a symbol of two letters. */
 bool structure_symbol_of_two(const char *name);
 /* The element of an atom that has only a name; 0: it is not known, or could be several. */

@@ -66,7 +66,7 @@ static bool aligned(structure_reader *r) {
     const bool at_13 = strlen(r->line) > 13 && isalpha((unsigned char)r->line[12]);
     if (at_13 && strlen(name) < 4) good = structure_symbol_of_two(name);
   }
-  rewind(r->file);
+  gzrewind(r->file);
   r->line_number = 0;
   return good;
 }

@@ -29,13 +29,27 @@ static bool grow(structure_reader *r) {
   return line;
 }
 
+/* At the end of what can be read: false if it is not the end of the file. */
+static bool check_file(structure_reader *r) {
+  int status;
+  gzerror(r->file, &status);
+  switch (status) {
+    case Z_OK:
+    case Z_STREAM_END: return true;
+    case Z_ERRNO: return structure_fail(r, "%s", strerror(errno));
+    case Z_MEM_ERROR: return structure_fail(r, "out of memory");
+    case Z_BUF_ERROR: return structure_fail(r, "the compressed file is not complete");
+    default: return structure_fail(r, "the compressed file is damaged");
+  }
+}
+
 bool structure_line(structure_reader *r) {
   static const char mark[] = "\xef\xbb\xbf"; /* which some editors put at the start of a file */
   r->error[0] = 0;
   if (r->again) return r->again = false, true;
   size_t n = 0;
   int c;
-  while ((c = getc(r->file)) != EOF && c != '\n') {
+  while ((c = gzgetc(r->file)) != EOF && c != '\n') {
     if (c && (n + 1 < r->line_room || grow(r))) r->line[n++] = (char)c;
     else
       return r->line_number++, structure_fail(r,
@@ -43,7 +57,7 @@ bool structure_line(structure_reader *r) {
                                                 : "a zero byte: this is not a text file",
                                               STRUCTURE_LINE);
   }
-  if (ferror(r->file)) return structure_fail(r, "%s", strerror(errno));
+  if (c == EOF && !check_file(r)) return false;
   if (c == EOF && !n) return false;
   if (!r->line && !grow(r)) return structure_fail(r, "out of memory");
   r->line_number++;
@@ -138,6 +152,14 @@ bool structure_add(structure_reader *r, int32_t element, const double x[3]) {
       return structure_fail(r, "%g in this unit is not a finite number of Angstrom", x[k]);
   s->numbers[s->n++] = element;
   return true;
+}
+
+bool structure_add_fraction(structure_reader *r, int32_t element, const double x[3]) {
+  const double(*cell)[3] = (const double(*)[3])r->s->cell;
+  double at[3];
+  for (int k = 0; k < 3; k++)
+    at[k] = (x[0] * cell[0][k] + x[1] * cell[1][k] + x[2] * cell[2][k]) / r->unit;
+  return structure_add(r, element, at);
 }
 
 bool structure_cell(structure_reader *r, const double abc[6], double unit) {

@@ -4,6 +4,7 @@
 #define CLB_TOOLS_STRUCTURES_STRUCTURE_READER_H
 
 #include <stdio.h>
+#include <zlib.h>
 
 #include "tools/structures/structure.h"
 
@@ -11,7 +12,7 @@
 enum { STRUCTURE_LINE = 64 << 20, STRUCTURE_FIELD = 64 };
 
 typedef struct {
-  FILE *file;
+  gzFile file; /* compressed or not */
   const char *path;
   const structure_options *options;
   int64_t frame, line_number;       /* from 1; frame 0: only the first is read */
@@ -52,6 +53,9 @@ int64_t structure_count(const char *text); /* -1: not a number of atoms */
 /* Adds an atom; positions are in units of r->unit. */
 bool structure_add(structure_reader *r, int32_t element, const double x[3]);
 
+/* Adds an atom of fractional coordinates: of the structure's cell, whatever r->unit is. */
+bool structure_add_fraction(structure_reader *r, int32_t element, const double x[3]);
+
 /* A cell of lengths and angles (degrees): a is along x, b in the plane of x and y. */
 bool structure_cell(structure_reader *r, const double abc[6], double unit);
 
@@ -59,6 +63,9 @@ bool structure_read_xyz(structure_reader *r);
 /* The next of several frames: 1, or 0: there is none, or -1 with an error. */
 int structure_read_frame(structure_reader *r);
 bool structure_read_gro(structure_reader *r);
+bool structure_read_lammps(structure_reader *r);
 bool structure_read_pdb(structure_reader *r);
+bool structure_read_cif(structure_reader *r);
+bool structure_read_poscar(structure_reader *r);
 
 #endif
