@@ -98,6 +98,27 @@ static void splits(void **state) {
   unlink("r");
 }
 
+/* Of what was validated last, errors are those that evaluate finds. */
+static void errors_of_epochs(void **state) {
+  static const char *const names[] = {"energy_per_atom", "forces", "stress"};
+  (void)state;
+  json_t *o = json_of("train --model other --train p.xyz --valid p.xyz --device cpu --exact --json "
+                      "--out new --epochs 2 --lr 1e-3"),
+         *e = json_of("evaluate --model new --structures p.xyz --device cpu --exact --json");
+  const json_t *last = json_array_get(json_object_get(o, "epochs"), 1);
+  assert_true(is_true(last, "best"));
+  for (size_t i = 0; i < 3; i++) {
+    const json_t *wanted = json_object_get(json_object_get(e, "all"), names[i]);
+    const double mae = number_of(wanted, "mae"), rmse = number_of(wanted, "rmse");
+    near_to(names[i], number_of(json_object_get(last, "valid_mae"), names[i]), mae, 1e-9 * mae);
+    near_to(names[i], number_of(json_object_get(last, "valid_rmse"), names[i]), rmse, 1e-9 * rmse);
+    assert_true(number_of(json_object_get(last, "rmse"), names[i]) >=
+                number_of(json_object_get(last, "mae"), names[i]));
+  }
+  json_decref(o);
+  json_decref(e);
+}
+
 /* ---- two stages ---- */
 
 /* The second one is a run of its own, but for the optimizer's state, which plain descent has not.
@@ -195,7 +216,9 @@ static void presets(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(rates),      cmocka_unit_test(batches),           cmocka_unit_test(splits),
-      cmocka_unit_test(two_stages), cmocka_unit_test(units_are_noticed), cmocka_unit_test(presets)};
+      cmocka_unit_test(rates),      cmocka_unit_test(batches),
+      cmocka_unit_test(splits),     cmocka_unit_test(errors_of_epochs),
+      cmocka_unit_test(two_stages), cmocka_unit_test(units_are_noticed),
+      cmocka_unit_test(presets)};
   return cmocka_run_group_tests(tests, make_all, remove_predictions);
 }

@@ -288,7 +288,10 @@ static bool check_labels(train_run *r) {
 
 static void record_set(epoch_record *record, int set, const epoch_sums *s, const clb_loss *loss) {
   record->loss[set] = s->structures > 0 ? sums_loss(s, loss) : NAN;
-  for (int k = 0; k < LABELS; k++) record->mae[set][k] = label_error_mean(&s->errors[k]);
+  for (int k = 0; k < LABELS; k++) {
+    record->mae[set][k] = label_error_mean(&s->errors[k]);
+    record->rmse[set][k] = label_error_root_mean(&s->errors[k]);
+  }
 }
 
 static bool validate(train_run *r, const clb_loss *loss, epoch_sums *sums) {

@@ -103,9 +103,9 @@ void report_end(const train_story *s) {
 
 /* ---- for scripts ---- */
 
-static json_t *errors_json(const double mae[LABELS]) {
+static json_t *errors_json(const double errors[LABELS]) {
   json_t *o = json_object();
-  for (int k = 0; k < LABELS; k++) json_add(o, label_names[k], json_number(mae[k]));
+  for (int k = 0; k < LABELS; k++) json_add(o, label_names[k], json_number(errors[k]));
   return o;
 }
 
@@ -113,8 +113,10 @@ static json_t *epoch_json(const epoch_record *r, int64_t epoch) {
   json_t *o = json_object();
   JSON_ADD(o, {"epoch", json_count(epoch)}, {"lr", json_number(r->lr)},
            {"gradient_norm", json_number(r->norm)}, {"loss", json_number(r->loss[TRAINED])},
-           {"mae", errors_json(r->mae[TRAINED])}, {"valid_loss", json_number(r->loss[VALIDATED])},
-           {"valid_mae", errors_json(r->mae[VALIDATED])}, {"best", json_boolean(r->best > 0)});
+           {"mae", errors_json(r->mae[TRAINED])}, {"rmse", errors_json(r->rmse[TRAINED])},
+           {"valid_loss", json_number(r->loss[VALIDATED])},
+           {"valid_mae", errors_json(r->mae[VALIDATED])},
+           {"valid_rmse", errors_json(r->rmse[VALIDATED])}, {"best", json_boolean(r->best > 0)});
   return o;
 }
 
@@ -185,7 +187,9 @@ static bool write_csv(FILE *f, const void *user) {
   fputs("epoch,lr,gradient_norm", f);
   for (int k = 0; k < SETS; k++) {
     fprintf(f, ",%s_loss", set_names[k]);
-    for (int i = 0; i < LABELS; i++) fprintf(f, ",%s_%s_mae", set_names[k], label_names[i]);
+    for (int i = 0; i < LABELS; i++)
+      fprintf(f, ",%s_%s_mae,%s_%s_rmse", set_names[k], label_names[i], set_names[k],
+              label_names[i]);
   }
   fputs(",best\n", f);
   for (int64_t e = 0; e < s->n; e++) {
@@ -195,7 +199,10 @@ static bool write_csv(FILE *f, const void *user) {
     cell(f, r->norm);
     for (int k = 0; k < SETS; k++) {
       cell(f, r->loss[k]);
-      for (int i = 0; i < LABELS; i++) cell(f, r->mae[k][i]);
+      for (int i = 0; i < LABELS; i++) {
+        cell(f, r->mae[k][i]);
+        cell(f, r->rmse[k][i]);
+      }
     }
     fprintf(f, ",%d\n", r->best > 0);
   }

@@ -10,7 +10,7 @@ enum { TRAINED, VALIDATED, SETS };
 typedef struct {
   double lr, norm; /* of the last step; the mean norm of gradients, before clipping */
   double loss[SETS];
-  double mae[SETS][LABELS];
+  double mae[SETS][LABELS], rmse[SETS][LABELS];
   double best; /* 1: it is the best so far */
 } epoch_record;
 
