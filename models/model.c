@@ -1,6 +1,7 @@
 /* models/model.c - the calls of model.h. */
 #include "models/read.h"
 #include "models/blocks.h"
+#include "models/training/training.h"
 #include "src/base/sizes.h"
 
 #include <math.h>
@@ -30,6 +31,7 @@ void clb_model_unload(clb_model *m) {
   clb_buffer **buffers[] = {&m->species_of, &m->results, &m->v_atom};
   for (size_t i = 0; i < sizeof ops / sizeof *ops; i++) clb_op_destroy(ops[i]);
   for (size_t i = 0; i < sizeof buffers / sizeof *buffers; i++) clb_buffer_destroy(buffers[i]);
+  clb_training_free(m);
   clb_edges_free(&m->edges);
   clb_blocks_free(m);
   clb_network_free(&m->net);

@@ -21,6 +21,12 @@ typedef struct {
   bool sorted;
 } clb_kept_block;
 
+/* Of models that train: what a loss gives, and the op that makes tangents of vectors of it. */
+typedef struct {
+  clb_buffer *moves, *strains, *system;
+  clb_op *tangents;
+} clb_training_buffers;
+
 struct clb_model {
   clb_context *ctx;
   clb_dtype type, sum_type;
@@ -29,7 +35,8 @@ struct clb_model {
   clb_network net;
 
   clb_op *virial, *forces;
-  clb_op *zero;           /* of networks that train */
+  clb_op *zero; /* of networks that train */
+  clb_training_buffers training;
   clb_buffer *species_of; /* int32 [2][n_total]: of features, of energies */
   clb_buffer *results;    /* of sum_type: clb_result_offsets */
   clb_buffer *v_atom;     /* of sum_type [n_local][9]; NULL: never wanted */

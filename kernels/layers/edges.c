@@ -1,7 +1,10 @@
 /* kernels/layers/edges.c - vectors of edges from positions, v = x[sender] - x[receiver] + shift .
    cell in f64; a lane is an edge. Pass 0: of one cell; pass 1: of many systems, each with its own.
+   Pass 2: tangents of vectors, u[sender] - u[receiver] + S v, where S is of the receiver's system.
  */
 #include "kernels/layers/layer.h"
+
+enum { OF_MANY = 1, TANGENTS };
 
 static clb_status check(const clb_problem *p, const clb_limits *limits, clb_error_sink *error) {
   (void)p, (void)limits, (void)error;
@@ -50,10 +53,59 @@ static void load_cell(ir_kernel *k, const cell_table *t, ir_val atom, ir_val mas
   for (int i = 0; i < 9; i++) cell[i] = ir_load(k, t->cells, ir_add(k, row, clb_i64(k, i)), mask);
 }
 
-static void lower(const clb_problem *p, const clb_schedule *s, ir_kernel *k) {
+/* Lanes' edges; *mask: lanes that have one. */
+static ir_val edges_of(const clb_row_kernel *b, ir_val edges, ir_val *mask) {
+  ir_kernel *k = b->k;
+  const ir_val lanes = clb_i64(k, b->s->lanes), first = ir_mul(k, b->unit, lanes),
+               left = ir_2(k, IR_MIN, ir_sub(k, edges, first), lanes);
+  *mask = ir_2(k, IR_LT, ir_lane(k), ir_cast(k, IR_I32, left));
+  return ir_add(k, first, ir_cast(k, IR_I64, ir_lane(k)));
+}
+
+static void store_vector(clb_row_kernel *b, const clb_row_array *out, ir_val edge, ir_val mask,
+                         const ir_val *v) {
+  const ir_val row = clb_layer_row(b, out, edge);
+  if (b->s->layer.wide_vectors) ir_store_wide(b->k, out->buffer, row, mask, 3, v);
+  for (int i = 0; i < 3 && !b->s->layer.wide_vectors; i++)
+    ir_store(b->k, out->buffer, ir_add(b->k, row, clb_i64(b->k, i)), mask, v[i]);
+}
+
+static void lower_tangents(const clb_problem *p, const clb_schedule *s, ir_kernel *k) {
+  clb_row_kernel b;
+  ir_val end[2], atom[2], u[2][3], v[3], q[3], mask;
+  clb_layer_begin(&b, k, "edge_tangents", s, p->arithmetic);
+  const ir_val edges = ir_scalar(k, IR_I64);
+  const clb_row_array moves = clb_layer_array(&b, p->storage, false);
+  for (int i = 0; i < 2; i++) end[i] = ir_buffer(k, IR_I32, false); /* senders, receivers */
+  const clb_row_array strains = clb_layer_array(&b, p->storage, false);
+  const ir_val systems = ir_buffer(k, IR_I32, false);
+  const clb_row_array vectors = clb_layer_array(&b, p->storage, false),
+                      out = clb_layer_array(&b, p->storage, true);
+  clb_layer_start(&b);
+  const ir_val edge = edges_of(&b, edges, &mask);
+  for (int i = 0; i < 2; i++) {
+    atom[i] = ir_load(k, end[i], edge, mask);
+    position(&b, &moves, atom[i], mask, u[i]);
+  }
+  const ir_val system = ir_load(k, systems, ir_cast(k, IR_I64, atom[1]), mask),
+               strain = clb_layer_row(&b, &strains, ir_cast(k, IR_I64, system)),
+               vector = clb_layer_row(&b, &vectors, edge);
+  for (int i = 0; i < 3; i++) v[i] = clb_layer_load(&b, &vectors, vector, clb_i64(k, i), mask);
+  for (int i = 0; i < 3; i++) {
+    q[i] = ir_sub(k, u[0][i], u[1][i]);
+    for (int j = 0; j < 3; j++)
+      q[i] =
+          ir_fma(k, clb_layer_load(&b, &strains, strain, clb_i64(k, 3 * i + j), mask), v[j], q[i]);
+    q[i] = ir_cast(k, ir_register_type(out.element), q[i]);
+  }
+  store_vector(&b, &out, edge, mask, q);
+  clb_layer_finish(&b);
+}
+
+static void lower_vectors(const clb_problem *p, const clb_schedule *s, ir_kernel *k) {
   clb_row_kernel b;
   cell_table table;
-  ir_val end[2], atom[2], cell[9], x[2][3], shift[3], v[3];
+  ir_val end[2], atom[2], cell[9], x[2][3], shift[3], v[3], mask;
   clb_layer_begin(&b, k, p->pass ? "edge_vectors_of_many" : "edge_vectors", s, p->arithmetic);
   ir_val edges = ir_scalar(k, IR_I64);
   clb_row_array positions = clb_layer_array(&b, CLB_F64, false);
@@ -63,11 +115,7 @@ static void lower(const clb_problem *p, const clb_schedule *s, ir_kernel *k) {
   for (int i = 0; i < 9 && !p->pass; i++) cell[i] = ir_scalar(k, IR_F64);
   clb_row_array out = clb_layer_array(&b, p->storage, true);
   clb_layer_start(&b);
-  ir_val first = ir_mul(k, b.unit, clb_i64(k, s->lanes)),
-         edge = ir_add(k, first, ir_cast(k, IR_I64, ir_lane(k)));
-  ir_val mask =
-      ir_2(k, IR_LT, ir_lane(k),
-           ir_cast(k, IR_I32, ir_2(k, IR_MIN, ir_sub(k, edges, first), clb_i64(k, s->lanes))));
+  const ir_val edge = edges_of(&b, edges, &mask);
   for (int i = 0; i < 2; i++) {
     atom[i] = ir_load(k, end[i], edge, mask);
     position(&b, &positions, atom[i], mask, x[i]);
@@ -79,15 +127,19 @@ static void lower(const clb_problem *p, const clb_schedule *s, ir_kernel *k) {
                        ir_mul(k, shift[2], cell[6 + i]));
     v[i] = ir_cast(k, ir_register_type(out.element), ir_add(k, ir_sub(k, x[0][i], x[1][i]), by));
   }
-  ir_val row = clb_layer_row(&b, &out, edge);
-  if (s->layer.wide_vectors) ir_store_wide(k, out.buffer, row, mask, 3, v);
-  for (int i = 0; i < 3 && !s->layer.wide_vectors; i++)
-    ir_store(k, out.buffer, ir_add(k, row, clb_i64(k, i)), mask, v[i]);
+  store_vector(&b, &out, edge, mask, v);
   clb_layer_finish(&b);
 }
 
+static void lower(const clb_problem *p, const clb_schedule *s, ir_kernel *k) {
+  (p->pass == TANGENTS ? lower_tangents : lower_vectors)(p, s, k);
+}
+
 static void print(const clb_problem *p, clb_text *out) {
-  clb_text_add(out, "from positions%s", p->pass ? " of many systems" : "");
+  clb_text_add(out, "%s",
+               p->pass == TANGENTS  ? "along tangents"
+               : p->pass == OF_MANY ? "from positions of many systems"
+                                    : "from positions");
 }
 
 const clb_kernel_kind clb_kind_edge_vectors = {.name = "edge_vectors",
@@ -95,4 +147,4 @@ const clb_kernel_kind clb_kind_edge_vectors = {.name = "edge_vectors",
                                                .schedule = schedule,
                                                .lower = lower,
                                                .print = print,
-                                               .passes = 2};
+                                               .passes = 3};

@@ -103,47 +103,23 @@ static void strain(const structures *x, int64_t i, double s[9]) {
   for (int k = 0; k < 9; k++) s[k] = (b[k] + b[k % 3 * 3 + k / 3]) / (2 * volume);
 }
 
-/* Vectors become their tangents. */
-static void turn(const structures *x, const int32_t *system, int64_t n_edges,
-                 const int32_t *senders, const int32_t *receivers, double *vectors) {
-  const double *f = x->loss.by_force;
-  double s[9] = {0};
-  int32_t of = -1;
-  for (int64_t e = 0; e < n_edges; e++) {
-    const double *from = f + 3 * (int64_t)senders[e], *to = f + 3 * (int64_t)receivers[e];
-    double *v = vectors + 3 * e, q[3];
-    if (system[receivers[e]] != of) strain(x, of = system[receivers[e]], s);
-    for (int d = 0; d < 3; d++)
-      q[d] = to[d] - from[d] + s[3 * d] * v[0] + s[3 * d + 1] * v[1] + s[3 * d + 2] * v[2];
-    memcpy(v, q, sizeof q);
-  }
-}
-
-static clb_status make_tangents(clb_model *m, const structures *x, const int32_t *system,
-                                double **tangents) {
-  const int64_t n = m->net.n_edges;
-  int32_t *ends = malloc(2 * (size_t)n * sizeof *ends + 1);
-  double *v = *tangents = malloc(3 * (size_t)n * sizeof *v + 1);
-  clb_buffer *senders, *receivers;
-  clb_status s = ends && v ? CLB_OK : no_memory(m);
-  if (!s) s = clb_graph_lists(m->net.whole, &senders, &receivers);
-  if (!s && n) s = clb_buffer_read(senders, 0, ends, (uint64_t)n * sizeof *ends);
-  if (!s && n) s = clb_buffer_read(receivers, 0, ends + n, (uint64_t)n * sizeof *ends);
-  if (!s) s = clb_model_download(m, clb_all_values(&m->net, CLB_VECTORS).buffer, m->type, 3 * n, v);
-  if (!s) turn(x, system, n, ends, ends + n, v);
-  free(ends);
-  return s;
-}
-
 static clb_status find_gradient(clb_model *m, const structures *x, const int32_t *system,
                                 double *gradient) {
-  double *tangents = NULL, *by_energy = by_atoms(x),
+  double *by_energy = by_atoms(x), *strains = malloc(9 * (size_t)x->n * sizeof *strains),
          *by_weights = malloc((size_t)m->net.n_weights * sizeof *by_weights + 1);
-  clb_status s = by_energy && by_weights ? CLB_OK : no_memory(m);
-  if (!s) s = make_tangents(m, x, system, &tangents);
-  if (!s) s = clb_training_sweep(m, by_energy, tangents, by_weights);
+  clb_status s = by_energy && strains && by_weights ? CLB_OK : no_memory(m);
+  for (int64_t i = 0; i < x->n && !s; i++) strain(x, i, strains + 9 * i);
+  if (!s)
+    s = clb_training_sweep(m,
+                           &(clb_training_loss){.n = x->n,
+                                                .n_atoms = x->n_atoms,
+                                                .by_energy = by_energy,
+                                                .by_force = x->loss.by_force,
+                                                .strain = strains,
+                                                .system = system},
+                           by_weights);
   if (!s) clb_parameters_gradient(&m->net.parameter, by_weights, gradient);
-  free(tangents);
+  free(strains);
   free(by_energy);
   free(by_weights);
   return s ? s : clb_model_finite(m, "the loss's gradient", m->net.parameter.n, 1, gradient);

@@ -18,9 +18,15 @@
 clb_status clb_training_check(const clb_model *m, const char *call);
 /* Creates what a network that trains needs besides what it computes with. */
 clb_status clb_training_create(clb_model *m);
-/* After a step with gradients: the loss's gradient by weights, gradient[n_weights], from its
-   derivatives by the energy of each atom, and tangents of vectors[n_edges][3]. */
-clb_status clb_training_sweep(clb_model *m, const double *by_energy, const double *tangents,
-                              double *gradient);
+void clb_training_free(clb_model *m);
+/* A loss's derivatives by each atom's energy [n_atoms] and force [n_atoms][3], and S [n][3][3] of
+   the structures, which atoms belong to: system[n_atoms]. */
+typedef struct {
+  int64_t n, n_atoms;
+  const double *by_energy, *by_force, *strain;
+  const int32_t *system;
+} clb_training_loss;
+/* After a step with gradients: the loss's gradient by weights, gradient[n_weights]. */
+clb_status clb_training_sweep(clb_model *m, const clb_training_loss *loss, double *gradient);
 
 #endif

@@ -69,6 +69,13 @@ clb_status clb_edge_vectors_run(clb_op *op, const clb_graph *graph, clb_rows pos
 clb_status clb_edge_vectors_from(clb_op *op, const clb_graph *graph, const clb_memory *senders,
                                  clb_rows positions, clb_rows shifts, const clb_edge_cells *cells,
                                  clb_rows v);
+/* Of training: tangents q[e][3] = u[sender] - u[receiver] + S v, with S[3][3] of the receiver's
+   system: strains[systems][9], and system of atoms, int32 from the first one on. All of one type.
+ */
+clb_status clb_edge_tangents_create(clb_context *ctx, clb_dtype type, clb_op **op);
+clb_status clb_edge_tangents_run(clb_op *op, const clb_graph *graph, int64_t systems, clb_rows u,
+                                 clb_rows strains, const clb_buffer *system, clb_rows v,
+                                 clb_rows q);
 /* Three shifts in one number; -1: one is not -512 ... 511. */
 static inline int32_t clb_edge_shift(const int32_t shift[3]) {
   int32_t packed = 0;

@@ -6,6 +6,7 @@
 
 enum { PARTS, SUM, ENERGY_BACKWARD, FEW, ROUNDS = 8 }; /* few rows: a lane has so many at most */
 enum { FORCES, ATOM_VIRIALS };                         /* passes of the op of forces */
+enum { EDGE_TANGENTS = 2 };                            /* and of that of edges' vectors */
 
 clb_dtype clb_sum_type(const clb_context *ctx) {
   return ctx->device->limits.f64 ? CLB_F64 : CLB_F32;
@@ -50,6 +51,35 @@ clb_status clb_edge_vectors_from(clb_op *op, const clb_graph *graph, const clb_m
     clb_call_real(&c, c.op->problem.arithmetic, cells->cell[i / 3][i % 3]);
   clb_call_rows(&c, "v", (clb_dtype)op->problem.storage, 3, v, CLB_OUT);
   return clb_call_run(&c, many);
+}
+
+clb_status clb_edge_tangents_create(clb_context *ctx, clb_dtype type, clb_op **op) {
+  return clb_layer_create(ctx, clb_layer_problem(ctx, CLB_EDGE_VECTORS, type, type),
+                          1U << EDGE_TANGENTS, op);
+}
+
+clb_status clb_edge_tangents_run(clb_op *op, const clb_graph *graph, int64_t systems, clb_rows u,
+                                 clb_rows strains, const clb_buffer *system, clb_rows v,
+                                 clb_rows q) {
+  if (!op || !graph || !system) return CLB_ERROR_ARGUMENT;
+  const clb_dtype type = (clb_dtype)op->problem.storage;
+  const int64_t n = graph->n_edges, senders = graph->n_rows[CLB_BY_SENDER],
+                receivers = graph->n_rows[CLB_BY_RECEIVER];
+  clb_call c = clb_call_begin(op, CLB_EDGE_VECTORS, n, 0);
+  if (c.status) return c.status;
+  c.arg[0].i64 = clb_divide_up(n, clb_layer_schedule_of(op, EDGE_TANGENTS).lanes);
+  clb_call_i64(&c, n);
+  c.n = !n ? 0 : senders > receivers ? senders : receivers;
+  clb_call_rows(&c, "u", type, 3, u, CLB_IN);
+  clb_call_memory(&c, &graph->buffer[CLB_GRAPH_SENDERS].memory);
+  clb_call_memory(&c, &graph->buffer[CLB_GRAPH_RECEIVERS].memory);
+  c.n = n ? systems : 0;
+  clb_call_rows(&c, "strains", type, 9, strains, CLB_IN);
+  clb_call_memory(&c, &system->memory);
+  c.n = n;
+  clb_call_rows(&c, "v", type, 3, v, CLB_IN);
+  clb_call_rows(&c, "q", type, 3, q, CLB_OUT);
+  return clb_call_run(&c, EDGE_TANGENTS);
 }
 
 /* ---- sums over all rows ---- */

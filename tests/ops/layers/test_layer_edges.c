@@ -59,6 +59,60 @@ static void vectors_once(clb_context *ctx, clb_dtype type, clb_op *op, int64_t n
   for (int i = 0; i < 5; i++) free(all[i]);
 }
 
+/* Of some systems, which atoms are of in no order. */
+static void tangents_once(clb_context *ctx, clb_dtype type, clb_op *op, int64_t n_receivers,
+                          int64_t n_senders, int64_t n) {
+  enum { SYSTEMS = 3 };
+  uint64_t seed = (uint64_t)n + 3;
+  const int64_t atoms = n_receivers > n_senders ? n_receivers : n_senders;
+  int32_t *end[2] = {calloc((size_t)n + 1, 4), calloc((size_t)n + 1, 4)},
+          *system = calloc((size_t)atoms + 1, 4);
+  table u = random_table(ctx, type, atoms, 3, true, 1, &seed),
+        s = random_table(ctx, type, SYSTEMS, 9, true, 1, &seed),
+        v = random_table(ctx, type, n, 3, false, 1, &seed),
+        q = result_table(ctx, type, n, 3, true, false, &seed);
+  double *move = plain(&u), *strain = plain(&s), *vector = plain(&v),
+         *must = calloc((size_t)(3 * n) + 1, sizeof *must);
+  clb_graph *graph;
+  clb_buffer *systems;
+  for (int64_t i = 0; i < atoms; i++) system[i] = (int32_t)pick(&seed, SYSTEMS);
+  for (int64_t e = 0; e < n; e++) {
+    end[0][e] = (int32_t)pick(&seed, (int)n_senders);
+    end[1][e] = (int32_t)pick(&seed, (int)n_receivers);
+    for (int k = 0; k < 3; k++) {
+      must[3 * e + k] = move[3 * end[0][e] + k] - move[3 * end[1][e] + k];
+      for (int j = 0; j < 3; j++)
+        must[3 * e + k] += strain[9 * system[end[1][e]] + 3 * k + j] * vector[3 * e + j];
+    }
+  }
+  OK(ctx, clb_buffer_create(ctx, (uint64_t)atoms * 4, &systems));
+  OK(ctx, clb_buffer_write(systems, 0, system, (uint64_t)atoms * 4));
+  OK(ctx, clb_graph_create(ctx, 0, 0, &graph));
+  OK(ctx, clb_graph_update(graph, n_senders, n_receivers, n, CLB_I32,
+                           (clb_index_list){.host = end[0]}, (clb_index_list){.host = end[1]}));
+  OK(ctx, clb_edge_tangents_run(op, graph, SYSTEMS, rows_of(&u), rows_of(&s), systems, rows_of(&v),
+                                rows_of(&q)));
+  expect_rows(ctx, "edge tangents", &q, false, must, type == CLB_F32 ? 1e-6 : 1e-14);
+  clb_graph_destroy(&graph);
+  clb_buffer_destroy(&systems);
+  table *tables[] = {&u, &s, &v, &q};
+  for (int i = 0; i < 4; i++) drop(&tables[i]->a);
+  void *all[] = {end[0], end[1], system, move, strain, vector, must};
+  for (int i = 0; i < 7; i++) free(all[i]);
+}
+
+static void tangents(void **state) {
+  clb_context *ctx = context(state);
+  for (clb_dtype type = CLB_F32; type <= CLB_F64; type++) {
+    clb_op *op;
+    if (type == CLB_F64 && !((struct device *)*state)->f64) continue;
+    OK(ctx, clb_edge_tangents_create(ctx, type, &op));
+    for (int64_t n = 0; n < 200; n = 3 * n + 1) tangents_once(ctx, type, op, 7, 9, n);
+    tangents_once(ctx, type, op, 0, 0, 0);
+    clb_op_destroy(&op);
+  }
+}
+
 static void vectors(void **state) {
   clb_context *ctx = context(state);
   if (!((struct device *)*state)->f64)
@@ -176,6 +230,7 @@ static void compiles(void **state) {
 int main(void) {
   static const named_test tests[] = {{"vectors", vectors, false},
                                      {"shifts", shifts, false},
+                                     {"tangents", tangents, false},
                                      {"along", along, false},
                                      {"refuses", refuses, false}};
   return run_on_all("layer_edges", tests, sizeof tests / sizeof *tests, compiles);
