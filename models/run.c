@@ -80,9 +80,11 @@ static clb_status run_phase(clb_model *m, int first, int end) {
   clb_network *n = &m->net;
   clb_status s = CLB_OK;
   clb_blocks_leave(m);
-  if (!n->blocked || n->layer[n->step[first].layer]->kind->whole) return run_steps(m, first, end);
+  const bool graph = need_graph(n, first, end);
+  if (!n->blocked || n->layer[n->step[first].layer]->kind->whole || (n->trains && !graph))
+    return run_steps(m, first, end);
   for (int64_t b = 0; b < m->n_blocks && !s; b++) {
-    s = clb_blocks_enter(m, b, need_graph(n, first, end));
+    s = clb_blocks_enter(m, b, graph);
     if (!s) s = run_steps(m, first, end);
   }
   return s;

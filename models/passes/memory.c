@@ -1,7 +1,8 @@
 /* models/passes/memory.c - slots of memory for arrays: those that are never needed in the same step
    share one.
 
-   In blocks of atoms an array that is needed in one phase alone has rows for a block. Others have
+   In blocks of atoms an array that is needed in one phase alone has rows for a block (of networks
+   that train: if it is of edges). Others have
    all rows. */
 #include "models/passes/passes.h"
 
@@ -115,7 +116,7 @@ static void choose_blocks(clb_network *n) {
     for (int i = 0; i < STORED; i++) {
       clb_stored *x = stored_of(n->array[a], i);
       const bool vectors = a == CLB_VECTORS && i != ADJOINT,
-                 all = n->array[a]->per == CLB_PER_ATOM || vectors ||
+                 all = n->trains || n->array[a]->per == CLB_PER_ATOM || vectors ||
                        (i == VALUE && is_result(n, a)) || !of_one_phase(n, x);
       x->block = n->blocked && (clb_passing(n, a) || (a == CLB_VECTORS && !vectors) || !all);
     }

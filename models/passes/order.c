@@ -93,6 +93,18 @@ static clb_status cut(order *o) {
   return s;
 }
 
+static bool reads_passing(const clb_network *n, const clb_layer *y) {
+  bool some = false;
+  for (int i = 0; i < CLB_LAYER_INS; i++) some |= clb_passing(n, y->in[i]);
+  return some;
+}
+
+/* Of networks that train, phases with edges have nothing else, so that others need no blocks. */
+static clb_status part(order *o, const clb_layer *y) {
+  const bool between = o->n->trains && reads_passing(o->n, y) && !writes_passing(o->n, y);
+  return between ? cut(o) : CLB_OK;
+}
+
 /* Whether what a step reads is there only when this phase has run for all blocks. */
 static bool must_wait(const order *o, const clb_layer *y, bool back) {
   bool waits = y->kind->whole;
@@ -134,7 +146,7 @@ static clb_status forward(order *o, int layer, bool again) {
   clb_network *n = o->n;
   const clb_layer *y = n->layer[layer];
   const unsigned adds = forward_adds(n, layer);
-  clb_status s = adds && !y->kind->sums ? refuse(n, y, "an array") : CLB_OK;
+  clb_status s = adds && !y->kind->sums ? refuse(n, y, "an array") : part(o, y);
   if (!s && must_wait(o, y, false)) s = cut(o);
   for (int i = 0; i < CLB_LAYER_INS && !s; i++) s = need(o, y->in[i]);
   again |= o->layer[layer].made >= 0;
@@ -142,7 +154,8 @@ static clb_status forward(order *o, int layer, bool again) {
   o->layer[layer].made = o->phase;
   for (int i = 0; i < CLB_LAYER_OUTS; i++)
     if (y->out[i] >= 0) o->array[y->out[i]].written = o->phase;
-  return s || !n->blocked || !y->kind->whole ? s : cut(o);
+  if (s || (n->blocked && y->kind->whole)) return s ? s : cut(o);
+  return part(o, y);
 }
 
 /* The layer whose backward must follow that of each layer that reads an array at once, as one of
@@ -167,7 +180,8 @@ static clb_status make_senders(order *o, int layer) {
 
 static clb_status begin_backward(order *o, int layer) {
   const clb_layer *y = o->n->layer[layer];
-  clb_status s = must_wait(o, y, true) ? cut(o) : CLB_OK;
+  clb_status s = part(o, y);
+  if (!s && must_wait(o, y, true)) s = cut(o);
   if (!s && o->n->blocked && !y->kind->whole && fresh(o)) s = make_senders(o, layer);
   for (int i = 0; i < CLB_LAYER_INS && !s; i++)
     if (y->kind->reads_in >> i & 1) s = need(o, y->in[i]);
@@ -197,7 +211,8 @@ static clb_status backward(order *o, int layer) {
     if (y->out[i] >= 0) o->array[y->out[i]].pending = false;
   o->layer[layer].done = true;
   if (!s && piece >= 0) s = backward(o, piece);
-  return s || !n->blocked || !y->kind->whole ? s : cut(o);
+  if (s || (n->blocked && y->kind->whole)) return s ? s : cut(o);
+  return part(o, y);
 }
 
 /* ---- all steps ---- */
@@ -248,12 +263,6 @@ static clb_status all_backward(order *o) {
 
 /* ---- training ---- */
 
-static bool reads_passing(const clb_network *n, const clb_layer *y) {
-  bool some = false;
-  for (int i = 0; i < CLB_LAYER_INS; i++) some |= clb_passing(n, y->in[i]);
-  return some;
-}
-
 static bool goes_along(const clb_network *n, const clb_layer *y) {
   bool moves = false, wanted = false;
   for (int i = 0; i < CLB_LAYER_INS; i++) moves |= y->in[i] >= 0 && n->array[y->in[i]]->moves;
@@ -268,7 +277,8 @@ static clb_status along(order *o, int layer, bool reverse) {
   const clb_layer *y = n->layer[layer];
   unsigned adds = 0;
   if (!goes_along(n, y)) return CLB_OK;
-  clb_status s = must_wait(o, y, false) ? cut(o) : CLB_OK;
+  clb_status s = reverse ? CLB_OK : part(o, y);
+  if (!s && must_wait(o, y, false)) s = cut(o);
   for (int i = 0; i < CLB_LAYER_INS && !s; i++) {
     const int writer = clb_passing(n, y->in[i]) ? clb_network_writer(n, y->in[i]) : -1;
     if (writer < 0) continue;
@@ -284,12 +294,13 @@ static clb_status along(order *o, int layer, bool reverse) {
   }
   const bool bends = y->kind->bends && (reverse || !writes_passing(n, y));
   o->layer[layer].along = o->phase;
-  return s ? s
-           : add_step(o, (clb_step){.layer = layer,
-                                    .sweep = CLB_SWEEP_ALONG,
-                                    .again = reverse,
-                                    .bends = bends,
-                                    .adds = adds});
+  if (!s)
+    s = add_step(o, (clb_step){.layer = layer,
+                               .sweep = CLB_SWEEP_ALONG,
+                               .again = reverse,
+                               .bends = bends,
+                               .adds = adds});
+  return s || reverse ? s : part(o, y);
 }
 
 static clb_status all_along(order *o) {
