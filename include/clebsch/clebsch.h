@@ -225,7 +225,8 @@ CLB_API clb_status clb_buffer_native(const clb_buffer *buffer, clb_memory_kind *
    before the owner destroys the buffer. Nothing orders what processes do with it: who writes calls
    clb_wait before it tells the others. CLB_ERROR_UNSUPPORTED where the driver has no such memory,
    as opencl and level_zero, and where the handle is another backend's; other errors are the
-   driver's: CUDA opens no memory of the same process, for one. */
+   driver's: CUDA opens no memory of the same process, for one. _open also copies a few bytes, and
+   fails where they come out wrong, as between some GPUs they do. */
 typedef struct {
   unsigned char bytes[128];
 } clb_ipc_handle;

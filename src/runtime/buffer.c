@@ -1,7 +1,6 @@
 /* src/runtime/buffer.c - the public calls for device memory, and clb_wait. */
 #include "src/runtime/context.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,8 +10,7 @@ clb_status clb_wait(clb_context *ctx) {
   return s ? s : ctx->device->backend->wait(ctx->device);
 }
 
-static clb_status new_buffer(clb_context *ctx, const char *call, uint64_t bytes,
-                             clb_buffer **buffer) {
+clb_status clb_buffer_new(clb_context *ctx, const char *call, uint64_t bytes, clb_buffer **buffer) {
   clb_status s = clb_context_check(ctx, call);
   if (buffer) *buffer = NULL;
   if (s) return s;
@@ -24,7 +22,7 @@ static clb_status new_buffer(clb_context *ctx, const char *call, uint64_t bytes,
 }
 
 clb_status clb_buffer_create(clb_context *ctx, uint64_t bytes, clb_buffer **buffer) {
-  clb_status s = new_buffer(ctx, "clb_buffer_create", bytes, buffer);
+  clb_status s = clb_buffer_new(ctx, "clb_buffer_create", bytes, buffer);
   if (s) return s;
   if (!ctx->device->info.runs) return CLB_OK; /* to describe an op with; nothing is there */
   s = clb_device_alloc(ctx->device, bytes ? bytes : 1, &(*buffer)->memory);
@@ -36,7 +34,7 @@ clb_status clb_buffer_create(clb_context *ctx, uint64_t bytes, clb_buffer **buff
 
 clb_status clb_buffer_wrap(clb_context *ctx, clb_memory_kind kind, void *memory, uint64_t bytes,
                            clb_buffer **buffer) {
-  clb_status s = new_buffer(ctx, "clb_buffer_wrap", bytes, buffer);
+  clb_status s = clb_buffer_new(ctx, "clb_buffer_wrap", bytes, buffer);
   if (s) return s;
   clb_memory *m = &(*buffer)->memory;
   m->handle = memory;
@@ -55,62 +53,6 @@ clb_status clb_buffer_wrap(clb_context *ctx, clb_memory_kind kind, void *memory,
   return s;
 }
 
-/* ---- memory that processes share ---- */
-
-/* What is in a clb_ipc_handle. */
-typedef struct {
-  char backend[16];
-  uint64_t bytes;
-  clb_ipc_bytes driver;
-} ipc_handle;
-_Static_assert(sizeof(ipc_handle) <= sizeof(clb_ipc_handle), "it is in the handle");
-
-static clb_status new_ipc(clb_context *ctx, const char *call, uint64_t bytes, const void *handle,
-                          clb_buffer **buffer) {
-  clb_status s = new_buffer(ctx, call, bytes, buffer);
-  if (s) return s;
-  if (!handle) s = clb_fail(&ctx->error, CLB_ERROR_ARGUMENT, "%s: handle is NULL", call);
-  else if (!ctx->device->info.runs || !ctx->device->backend->alloc_ipc)
-    s = clb_fail(&ctx->error, CLB_ERROR_UNSUPPORTED,
-                 "%s: %s has no memory that other processes open", call, ctx->device->info.name);
-  if (s) clb_buffer_destroy(buffer);
-  return s;
-}
-
-clb_status clb_buffer_create_ipc(clb_context *ctx, uint64_t bytes, clb_ipc_handle *handle,
-                                 clb_buffer **buffer) {
-  clb_status s = new_ipc(ctx, "clb_buffer_create_ipc", bytes, handle, buffer);
-  if (handle) *handle = (clb_ipc_handle){{0}};
-  if (s) return s;
-  clb_device *d = ctx->device;
-  ipc_handle h = {.bytes = bytes ? bytes : 1};
-  snprintf(h.backend, sizeof h.backend, "%s", d->backend->name);
-  s = clb_device_alloc_ipc(d, h.bytes, &h.driver, &(*buffer)->memory);
-  if (s) clb_buffer_destroy(buffer);
-  else {
-    (*buffer)->ipc = CLB_IPC_OWN;
-    memcpy(handle, &h, sizeof h);
-  }
-  return s;
-}
-
-clb_status clb_buffer_open_ipc(clb_context *ctx, const clb_ipc_handle *handle,
-                               clb_buffer **buffer) {
-  ipc_handle h;
-  clb_status s = new_ipc(ctx, "clb_buffer_open_ipc", 0, handle, buffer);
-  if (s) return s;
-  clb_device *d = ctx->device;
-  memcpy(&h, handle, sizeof h);
-  if (strncmp(h.backend, d->backend->name, sizeof h.backend) != 0 || !h.bytes)
-    s = clb_fail(&ctx->error, CLB_ERROR_UNSUPPORTED,
-                 "clb_buffer_open_ipc: the handle must be one of memory of %s, as the context is",
-                 d->backend->name);
-  if (!s) s = d->backend->open_ipc(d, h.bytes, &h.driver, &(*buffer)->memory);
-  if (s) clb_buffer_destroy(buffer);
-  else (*buffer)->ipc = CLB_IPC_OPENED;
-  return s;
-}
-
 clb_status clb_buffer_native(const clb_buffer *b, clb_memory_kind *kind, void **memory) {
   if (!b) return clb_null(__func__, "buffer");
   if (!kind || !memory)
@@ -122,14 +64,17 @@ clb_status clb_buffer_native(const clb_buffer *b, clb_memory_kind *kind, void **
   return CLB_OK;
 }
 
+static void free_ipc(clb_buffer *b) {
+  clb_memory_lose(b->ctx, &b->memory);
+  b->memory.bytes += CLB_IPC_PROOF;
+  clb_device_free_ipc(b->ctx->device, &b->memory, b->ipc == CLB_IPC_OPENED);
+}
+
 void clb_buffer_destroy(clb_buffer **buffer) {
   if (!buffer || !*buffer) return;
   clb_context *ctx = (*buffer)->ctx;
   if ((*buffer)->owned) clb_memory_free(ctx, &(*buffer)->memory);
-  if ((*buffer)->ipc != CLB_IPC_NONE) {
-    clb_memory_lose(ctx, &(*buffer)->memory);
-    clb_device_free_ipc(ctx->device, &(*buffer)->memory, (*buffer)->ipc == CLB_IPC_OPENED);
-  }
+  if ((*buffer)->ipc != CLB_IPC_NONE) free_ipc(*buffer);
   free(*buffer);
   *buffer = NULL;
   clb_context_release(ctx);

@@ -37,16 +37,14 @@ struct clb_context {
   bool destroyed;            /* by the caller; the last object that holds it closes it */
 };
 
+/* Memory of clb_buffer_create_ipc, or of clb_buffer_open_ipc. */
+typedef enum { CLB_IPC_NONE, CLB_IPC_OWN, CLB_IPC_OPENED } clb_ipc;
+
 struct clb_buffer {
   clb_context *ctx;
   clb_memory memory;
   bool owned;
-  enum {
-    CLB_IPC_NONE,
-    CLB_IPC_OWN,
-    CLB_IPC_OPENED
-  } ipc; /* memory of clb_buffer_create_ipc, or of
-            clb_buffer_open_ipc */
+  clb_ipc ipc;
 };
 
 static inline int64_t clb_dtype_bytes(int32_t type) {
@@ -79,6 +77,10 @@ struct clb_op {
   void (*destroy_parts)(clb_op *op); /* frees them; NULL: there are none */
   bool blas;                         /* use the device's BLAS for matrix products that it can do */
 };
+
+/* A buffer without memory. */
+clb_status clb_buffer_new(clb_context *ctx, const char *call, uint64_t bytes, clb_buffer **buffer);
+enum { CLB_IPC_PROOF = 32 }; /* bytes that memory has after those of a buffer with `ipc` */
 
 /* Every object created with a context holds it, from its creation (_hold returns ctx) to the end of
    its destruction. */

@@ -176,6 +176,33 @@ static clb_status share(trial *t) {
   return s;
 }
 
+/* The same by the public calls, of two contexts. */
+static clb_status share_buffers(trial *t) {
+  clb_context *ctx = NULL, *other = NULL;
+  clb_buffer *own = NULL, *opened = NULL;
+  clb_ipc_handle handle;
+  const double x[2] = {3, 4};
+  double y[2] = {0};
+  char name[16];
+  snprintf(name, sizeof name, "%s:0", t->backend->name);
+  const clb_context *said = NULL;
+  clb_status s = clb_context_create(t->name, &ctx);
+  if (s) said = ctx;
+  if (!s && (s = clb_context_create(name, &other))) said = other;
+  if (!s && (s = clb_buffer_create_ipc(other, sizeof x, &handle, &own))) said = other;
+  if (!s && (s = clb_buffer_write(own, 0, x, sizeof x))) said = other;
+  if (!s && (s = clb_buffer_open_ipc(ctx, &handle, &opened))) said = ctx;
+  if (!s && (s = clb_buffer_read(opened, 0, y, sizeof y))) said = ctx;
+  if (!s) assert_memory_equal(x, y, sizeof x);
+  if (s) clb_fail(&t->error, s, "%s", clb_error(said));
+  clb_buffer_destroy(&opened);
+  clb_buffer_destroy(&own);
+  clb_context_destroy(&other);
+  clb_context_destroy(&ctx);
+  if (fake.mistake[0]) fail_msg("%s: %s", t->name, fake.mistake);
+  return s;
+}
+
 static void reset(void) {
   fake.left = -1;
   fake.only = fake.failed = NULL;
@@ -184,6 +211,7 @@ static void reset(void) {
   fake.launch = interpret;
   fake.parameters = 4;
   fake.graphs = fake.updates = 0;
+  fake.garbles = false;
 }
 
 static trial trial_of(bool hip) {
@@ -210,6 +238,13 @@ static void ipc(void **state) {
   trial c = trial_of(false), h = trial_of(true);
   fail_each_call(&c, share, 55);
   fail_each_call(&h, share, 45);
+  fail_each_call(&c, share_buffers, 50);
+  fail_each_call(&h, share_buffers, 45);
+  fake.garbles = true;
+  assert_int_equal(share_buffers(&c), CLB_ERROR_DEVICE);
+  assert_non_null(strstr(c.error.text.s, "or copies from there are wrong"));
+  clb_text_free(&c.error.text);
+  fake.garbles = false;
 }
 
 /* The caller's stream, while the caller's thread works elsewhere. */

@@ -31,6 +31,7 @@ typedef struct {
   int parameters;      /* of every kernel that a stream captures; at most 64 */
   int graphs, updates; /* graphs launched, and updated */
   int pinned;          /* copies from or to page-locked memory */
+  bool garbles;        /* copies from one device to another are wrong */
 } fake_driver;
 
 static inline bool fake_fails(fake_driver *f, const char *function) {

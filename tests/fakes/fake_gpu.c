@@ -289,7 +289,9 @@ static int copy_on_device(const char *name, void *to, const void *from, size_t b
     return mistake(INVALID_VALUE, "%s: %zu bytes leave the memory", name, bytes);
   if (t->device != here && !find_opened(t, here))
     return mistake(INVALID_CONTEXT, "%s: memory that is not open here", name);
-  return copy(name, to, from, to, bytes, stream);
+  int code = copy(name, to, from, to, bytes, stream);
+  if (!code && fake_gpu->garbles && t->device != here) memset(to, 0, bytes);
+  return code;
 }
 
 static int stream_create(const char *name, void **stream) {

@@ -118,7 +118,7 @@ static void handles(void **state) {
   clb_buffer_destroy(&b);
   OK(ctx, clb_buffer_create_ipc(ctx, 4096, &good, &b));
   OK(ctx, clb_buffer_open_ipc(ctx, &good, &seen));
-  assert_int_equal(ctx->device->info.held_bytes, 4096);
+  assert_int_equal(ctx->device->info.held_bytes, 4096 + 32);
   assert_ptr_not_equal(seen->memory.handle, b->memory.handle);
   OK(ctx, clb_buffer_write(b, 8, "0123", 4));
   assert_memory_equal((char *)seen->memory.handle + 8, "0123", 4);
@@ -128,19 +128,19 @@ static void handles(void **state) {
     NOT_OK(ctx, status, says, clb_buffer_open_ipc(ctx, &h, &seen));                                \
     assert_null(seen);                                                                             \
   } while (0)
-  enum { BACKEND = 0, BYTES = 16, PROCESS = 24, FILE_NUMBER = 28, RANDOM = 32 };
+  enum { BACKEND = 0, BYTES = 16, PROCESS = 24, FILE_NUMBER = 28, PROOF = 88 };
   h = (clb_ipc_handle){{0}};
   OPEN(CLB_ERROR_UNSUPPORTED, "must be one of memory of cpu");
   h = good, memcpy(h.bytes + BACKEND, "cuda", 5);
   OPEN(CLB_ERROR_UNSUPPORTED, "memory of cpu");
-  h = good, h.bytes[BYTES + 1]++;
+  h = good, h.bytes[BYTES + 2]++;
   OPEN(CLB_ERROR_DEVICE, not );
   h = good, memset(h.bytes + BYTES, 255, 8);
-  OPEN(CLB_ERROR_DEVICE, not );
-  h = good, memset(h.bytes + BYTES, 0, 8);
   OPEN(CLB_ERROR_UNSUPPORTED, "memory of cpu");
-  h = good, h.bytes[RANDOM]++;
+  h = good, memset(h.bytes + BYTES, 0, 8);
   OPEN(CLB_ERROR_DEVICE, not );
+  h = good, h.bytes[PROOF]++;
+  OPEN(CLB_ERROR_DEVICE, "that cpu opened is not that of the handle, or copies from there are");
   memcpy(&pid, good.bytes + PROCESS, sizeof pid);
   memcpy(&file, good.bytes + FILE_NUMBER, sizeof file);
   assert_int_equal(pid, getpid());
