@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""What a call of an op costs the host:  python3 bench/python_ops.py [DEVICE]
+"""What a call of an op costs the host:  python3 bench/python_ops.py [DEVICE [torch]]
 
-Of few rows on the cpu (the default) that is nearly all of the call.  The least of many runs, in
-microseconds; with results in new arrays, and in arrays that are there (out=)."""
+Of few rows on the cpu (the default) that is nearly all of the call, and on a GPU, whose arrays must be PyTorch's, all of
+it, as long as the device keeps up.  The least of many runs, in microseconds; with results in new arrays, and in arrays
+that are there (out=)."""
 import sys
 import timeit
 
@@ -16,8 +17,19 @@ def least(call, runs=100, calls=200):
     return min(timeit.repeat(call, number=calls, repeat=runs)) / calls * 1e6
 
 
+def ones_of(device):
+    """A function that makes an array, and what ops run in."""
+    if sys.argv[2:] != ["torch"]:
+        return lambda *shape: np.ones(shape, np.float32), device
+    import torch
+    if device == "cpu":
+        return torch.ones, device
+    return (lambda *shape: torch.ones(*shape, device="cuda"),
+            clebsch.Context(device, stream=torch.cuda.current_stream().cuda_stream))
+
+
 def main():
-    device = sys.argv[1] if sys.argv[1:] else "cpu"
+    ones, device = ones_of(sys.argv[1] if sys.argv[1:] else "cpu")
     paths = clebsch.paths("channel_wise", "8x0e+8x1o", "0e+1o+2e", "0e+1o+2e")
     ops = {"spherical_harmonics": clebsch.spherical_harmonics([0, 1, 2], device=device),
            "rms_norm": clebsch.rms_norm("8x0e+8x1o", device=device),
@@ -26,8 +38,7 @@ def main():
     for name, op in ops.items():
         for word, of in op._passes.items():
             for rows in (1, 100):
-                arrays = [np.ones((op._fixed.get(kind, rows), op.columns[kind]), np.float32)
-                          for kind in of.kinds[:of.n_inputs]]
+                arrays = [ones(op._fixed.get(kind, rows), op.columns[kind]) for kind in of.kinds[:of.n_inputs]]
                 call, out = getattr(op, word), getattr(op, word)(*arrays)
                 new, there = least(lambda: call(*arrays)), least(lambda: call(*arrays, out=out))
                 print(f"{name}.{word}, {rows}".ljust(36) + f"{new:8.1f}{there:8.1f}")

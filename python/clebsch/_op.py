@@ -20,6 +20,7 @@ PASSES = {"forward": s.FORWARD, "backward": s.BACKWARD, "double_backward": s.DOU
           "triple_backward": s.TRIPLE_BACKWARD}
 LAYOUTS = {"mul_ir": s.MUL_IR, "ir_mul": s.IR_MUL}
 BITS = {"x": s.OPERAND_X, "y": s.OPERAND_Y, "w": s.OPERAND_W, "z": s.OPERAND_Z}
+MOST_BUFFERS = 64
 _NOTHING = np.empty(0)
 _shared: weakref.WeakValueDictionary[str, Context] = weakref.WeakValueDictionary()
 _sharing = threading.Lock()
@@ -125,9 +126,17 @@ class Operand:
             rows.buffer = self.buffer.value
             return
         key = (self.view.pointer, size) if size else None
-        if len(buffers) > _usual.MOST_BUFFERS:
+        if key not in buffers:
+            self._wrap(key, buffers)
+        self.buffer, rows.buffer = buffers[key]
+
+    def _wrap(self, key, buffers):
+        context = self.context
+        if len(buffers) >= MOST_BUFFERS:
             buffers.clear()
-        self.buffer, rows.buffer = buffers.get(key) or _usual.wrapped(self.context, key, buffers)
+        made = (context._make("buffer_wrap", "buffer", s.POINTER, *key) if key
+                else context._make("buffer_create", "buffer", 16))
+        buffers[key] = made, made.value
 
     def finish(self):
         if self.copied and self.output and self.n:
@@ -213,8 +222,6 @@ class _Compiled:
             self.arguments = [c.byref(all_rows)]
         self.weights = self.rows[of.operands.index("w")] if "w" in of.operands else None
         self.buffers: dict = {}
-        self.usual = (_usual.Usual(op, of, self, dtype)
-                      if op.context.backend == "cpu" and not op.n_species else None)
 
 
 class Op:
@@ -246,7 +253,7 @@ class Op:
         """fixed: the number of rows of what does not have one for each row of the others."""
         self.context, self.dtype, self.columns = context, dtype, columns
         self._arithmetic, self._desc, self._gradients = arithmetic, desc, gradients
-        self._fixed, self._compiled = fixed or {}, {}
+        self._fixed, self._compiled, self._usual = fixed or {}, {}, {}
 
     def _describe(self, dtype, passes):
         desc = getattr(self._desc, "product", self._desc)
@@ -332,20 +339,26 @@ class Op:
                 operand.expect(what, counts[kind], kind in self._fixed)
         if out is not None:
             _check_memory(operands)
-        self._submit(self._compile(name, dtype), operands, species, counts["x"],
+        compiled = self._compile(name, dtype)
+        self._submit(compiled, operands, species, counts["x"],
                      counts["x"] if first is None else first, last)
+        if like is arrays[0] and not self.n_species:
+            self._remember(name, of, like, compiled, dtype)
         return results[0] if len(results) == 1 else tuple(results)
 
+    def _remember(self, name, of, like, compiled, dtype):
+        key = name, type(like), getattr(like, "dtype", None)
+        if key not in self._usual:
+            way = _usual.way_of(like, self.context, dtype)
+            self._usual[key] = way and _usual.Usual(self, of, compiled, way)
+
     def _usually(self, name, arrays, out, counts, first, last):
-        """Results of a call like most, of a pass that was compiled; else None."""
-        if not arrays or type(arrays[0]) is not np.ndarray:
-            return None
-        compiled = self._compiled.get((name, _arrays.NUMPY.get(arrays[0].dtype)))
-        if compiled is None or compiled.usual is None:
-            return None
+        """Results of a call like most, where one of such arrays has been before; else None."""
+        like = arrays[0] if arrays else None
+        usual = self._usual.get((name, type(like), getattr(like, "dtype", None)))
         if out is not None and type(out) is not tuple:
             out = out,
-        return compiled.usual.run(counts, arrays, out, first, last)
+        return usual and usual.run(counts, arrays, out, first, last)
 
     def _submit(self, compiled, operands, species, n, first, last):
         context, host = self.context, False

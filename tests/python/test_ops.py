@@ -5,6 +5,7 @@ import os
 import subprocess
 import threading
 import time
+import types
 import unittest
 import unittest.mock
 
@@ -73,6 +74,29 @@ def normal(*shape, dtype=np.float64):
 
 def slope(function, at, along, h=1e-5):
     return (function(at + h * along) - function(at - h * along)) / (2 * h)
+
+
+def stand_in():
+    """Of PyTorch what the package asks for."""
+    torch = types.ModuleType("torch")
+
+    class Tensor(Foreign):
+        is_cpu, is_cuda, requires_grad, contiguous, ndim = True, False, False, True, 2
+
+        def __init__(self, array):
+            super().__init__(array)
+            self.dtype, self.shape = getattr(torch, array.dtype.name), array.shape
+            self.data_ptr, self.is_contiguous = lambda: array.ctypes.data, lambda: self.contiguous
+
+        def new_empty(self, shape):
+            return Tensor(np.empty(shape, self.array.dtype))
+
+    Tensor.__module__ = "torch"
+    torch.Tensor, torch.float32, torch.float64 = Tensor, "float32", "float64"
+    torch.device = lambda *words: words
+    torch.cuda = types.SimpleNamespace()
+    torch.empty = lambda *shape, dtype, device: Tensor(np.empty(shape, dtype))
+    return torch
 
 
 class Ops(unittest.TestCase):
@@ -502,6 +526,38 @@ class Ops(unittest.TestCase):
         many = [normal(6, op.columns["x"]) for _ in range(200)]  # more than are remembered
         y, w = normal(6, op.columns["y"]), normal(1, op.columns["w"])
         self.near([op.forward(x, y, w) for x in many], [op.forward(x[::-1][::-1], y, w) for x in many], 0)
+
+    def test_ops_usual_tensors(self):
+        """A stand-in for PyTorch: the short way to the same bits, of tensors as they should be."""
+        torch = stand_in()
+        with unittest.mock.patch.dict("sys.modules", torch=torch):
+            op = clebsch.tensor_product(*ODD, device="cpu")
+            for name, of in op._passes.items():
+                arrays = [normal(6, op.columns[kind], dtype=np.float32) for kind in of.kinds[:of.n_inputs]]
+                call, tensors = getattr(op, name), [torch.Tensor(array) for array in arrays]
+                wanted, first = call(*arrays), call(*tensors)
+                with unittest.mock.patch.object(clebsch._op, "Operand", side_effect=AssertionError):
+                    found = call(*tensors)
+                    call(*tensors, out=first)
+                    for spoil in ({"requires_grad": True}, {"is_cpu": False}, {"dtype": torch.float64}, {"shape": (5, 3)},
+                                  {"contiguous": False}, {"data_ptr": lambda: 0}):
+                        strange = torch.Tensor(arrays[-1])
+                        vars(strange).update(spoil)
+                        self.assertRaises(AssertionError, call, *tensors[:-1], strange)
+                for some in (first, found):
+                    self.assertEqual(type(some), tuple if len(of.outputs) > 1 else torch.Tensor)
+                    for a, b in zip(*((x if type(x) is tuple else (x,)) for x in (some, wanted))):
+                        np.testing.assert_array_equal(a.array, b)
+            context = unittest.mock.Mock(backend="cuda", stream=5)
+            context.name = "cuda:1"
+            way, at = clebsch._usual.way_of(torch.Tensor(arrays[0]), context, "f32"), torch.Tensor(arrays[0])
+            for stream, device, there in ((5, 1, True), (6, 1, False), (5, 0, False)):
+                torch.cuda.current_stream = lambda number: unittest.mock.Mock(cuda_stream=stream if number == 1 else None)
+                vars(at).update(is_cpu=False, is_cuda=True, get_device=lambda: device)
+                self.assertEqual(way.ready() and way.span(at, *at.shape) is not None, there)
+            context.stream = None
+            self.assertFalse(clebsch._usual.OfTorch(context, "f32").ready())
+            self.assertIsNone(clebsch._usual.way_of(arrays[0], context, "f32"))
 
     def test_ops_refusals(self):
         op, (x, y, w, *_) = self.product(dtype="f64")
