@@ -124,7 +124,7 @@ boundary p p p
 read_data atoms.data
 neighbor 0.5 bin
 neigh_modify every 1 delay 0 check yes
-pair_style clebsch device {a.device}{knots}{" list yes" if a.list else ""}
+pair_style clebsch device {a.device}{knots}{" list yes" if a.list else ""} p2p {a.p2p}
 pair_coeff * * {pathlib.Path(a.model).resolve()} {" ".join(kinds)}
 velocity all create 300 1
 timestep 0.0005
@@ -185,6 +185,7 @@ def main():
     p.add_argument("--chunks", type=int, default=10, help="each timed by itself; 2 at least (default: 10)")
     p.add_argument("--rounds", type=int, default=2, help="in each of which every host runs (default: 2)")
     p.add_argument("--list", action="store_true", help="LAMMPS makes a neighbour list")
+    p.add_argument("--p2p", choices=["auto", "yes", "no"], default="auto", help="whether rows of ghosts go from device to device in LAMMPS (default: auto)")
     p.add_argument("--clebsch", default="build/tools/clebsch")
     p.add_argument("--library", default="build/libclebsch.so")
     p.add_argument("--plugin", default="build/hosts/lammps", help="folder of clebschplugin.so")

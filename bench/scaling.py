@@ -2,8 +2,9 @@
 of docs/performance.md, of the inputs in bench/results/scaling_inputs.json.
 
 Each GPU has a cube of atoms and the ghosts within `reach_angstrom` of its six sides, all of other GPUs. The model takes the
-time that was measured of so many atoms. Between layers, and backward, the rows of all ghosts go from a device over its bus, the network and another
-bus, one direction after the other, with a latency for each neighbour; nothing is computed meanwhile. Positions and forces
+time that was measured of so many atoms. Between layers, and backward, the rows of all ghosts travel, with a latency for each neighbour: between
+the GPUs of one host from device to device, else from a device over its bus, the network and another bus, one direction after
+the other. Nothing is computed meanwhile. Positions and forces
 of atoms and ghosts cross the bus once each, and those of ghosts the network. What LAMMPS does itself is left out."""
 import json
 import math
@@ -41,7 +42,8 @@ def step(i, points, atoms, gpus):
     ghosts, row = (ghosts_of(i, own), i["columns"] * i["bytes_of_a_number"])
     latency = i["latency_seconds"] * min(i["neighbours"], gpus - 1)
     def travel(size):
-        return latency + size * (2 / i["bus_bytes_per_second"] + 1 / i["network_bytes_per_second"])
+        between = 2 / i["bus_bytes_per_second"] + 1 / i["network_bytes_per_second"]
+        return latency + size * (1 / i["peer_bytes_per_second"] if gpus <= i["gpus_of_a_host"] else between)
     exchange = 2 * i["exchanges"] * travel(ghosts * row) + 2 * (latency + 24 * ghosts / i["network_bytes_per_second"])
     return model_seconds(points, own), exchange if gpus > 1 else 0, 2 * 24 * (own + ghosts) / i["bus_bytes_per_second"]
 
@@ -74,7 +76,8 @@ def paragraph(i):
     """What the table stands on."""
     ghosts = ghosts_of(i, i["atoms"][0] / i["gpus"][-1])
     return (f"A GPU with {i['atoms'][0] // i['gpus'][-1]:,} atoms has {ghosts:,.0f} ghosts. For each of them "
-            f"{i['columns'] * i['bytes_of_a_number']:,} bytes travel {2 * i['exchanges']} times a step. Stated, not measured: a bus of "
+            f"{i['columns'] * i['bytes_of_a_number']:,} bytes travel {2 * i['exchanges']} times a step. Stated, not measured: {i['peer_bytes_per_second'] / 1e9:.3g} GB/s between two of the "
+            f"{i['gpus_of_a_host']} GPUs of a host, a bus of "
             f"{i['bus_bytes_per_second'] / 1e9:.3g} GB/s, a network of {i['network_bytes_per_second'] / 1e9:.3g} GB/s for each GPU, "
             f"and {i['latency_seconds'] * 1e6:.2g} us for each of {i['neighbours']} neighbours.")
 

@@ -275,6 +275,21 @@ def hosts():
                  [[host] + [of.get(c, "-") for c in columns] for host, of in cells.items()])
 
 
+def lammps_gpus():
+    """LAMMPS on the GPUs of a host, and how near it is to the ideal."""
+    run = results("lammps_h200.json")
+    steps = {(s["atoms"], s["gpus"], s["p2p"]): s for s in run["steps"]}
+    gpus, sizes = ([*dict.fromkeys(key[i] for key in steps)] for i in (1, 0))
+    def cell(n, g, p2p):
+        s, one = steps.get((n, g, p2p)) or steps[n, g, False], steps[n, 1, False]["seconds"]
+        waits = f"; {milliseconds(s['exchange_seconds'])} of it exchange" if g > 1 else ""
+        return f"{milliseconds(s['seconds'])} ({100 * one / g / s['seconds']:.0f} %{waits})"
+    return table([f"ms a step ({run['model']}, {run['system']}, {run['description']}; of the ideal)"] +
+                 [f"{g} GPU{'s' * (g > 1)}" for g in gpus],
+                 [[f"{n:,} atoms, {'p2p' if p2p else 'MPI'}"] + [cell(n, g, p2p) for g in gpus]
+                  for n in sizes for p2p in (True, False)])
+
+
 def on_paper():
     """Many GPUs."""
     i = scaling.inputs()
@@ -423,7 +438,7 @@ def suite_cases():
 TABLES = {f.__name__: f for f in (norms, norms_irreps, optimizers, suites, suite_cases,
                                   harmonics, options, products, graphs, flashtp, vectors, bounds, machine_code,
                                   peers, peers_harmonics, drivers, ablation, models, models_peers,
-                                  memory, steps, dynamics, hosts, on_paper, largest)}
+                                  memory, steps, dynamics, hosts, lammps_gpus, on_paper, largest)}
 GENERATED = re.compile(r"<!-- table (\w+) -->\n.*?<!-- end -->", re.S)
 NUMBER = re.compile(r"<!-- n:([^>]+) -->.*?<!-- / -->", re.S)
 MEASURED = re.compile(r"\d[\d.,]*\s*(?:ms|us|ns|%|[GT]B/s|GiB|eV)(?!\w)")
