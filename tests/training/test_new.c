@@ -292,6 +292,32 @@ static void learns(void **state) {
   }
 }
 
+static void learns_on_devices(void **state) {
+  static const char *const devices[] = {"cpu", "cpu:interpreter", "opencl:0:0", "opencl:1:0"};
+  double loss[3] = {0};
+  (void)state;
+  put_text("water.xyz",
+           "3\nLattice=\"5 0 0 0 5 0 0 0 5\" Properties=species:S:1:pos:R:3:forces:R:3 "
+           "energy=-14.2 stress=\"0.1 0 0 0 0.1 0 0 0 0.1\"\nO 0 0 0 0.1 -0.02 0\nH 0.9 0 "
+           "0 -0.1 0.02 0\nH 0 0.95 0.1 0 0 0\n");
+  for (size_t d = 0; d < 4; d++) {
+    if (d > 1 && ended(start_clebsch(
+                     format("energy -m model -s atoms.xyz --exact --device %s", devices[d]))))
+      continue;
+    json_t *o =
+        json_of(format("train --new nequip --features 2x0e+2x1o --layers 2 --r-max 3 --radial 4 "
+                       "--basis 3 --train water.xyz --out new --epochs 3 --dtype f64 --json "
+                       "--device %s",
+                       devices[d]));
+    for (size_t e = 0; e < 3; e++) {
+      const double x = number_of(json_array_get(json_object_get(o, "epochs"), e), "loss");
+      if (d) near_to(devices[d], x, loss[e], 1e-11 * loss[e]);
+      else loss[e] = x;
+    }
+    json_decref(o);
+  }
+}
+
 /* A run with another seed than usual goes on from a restart, which knows it. */
 static void goes_on(void **state) {
   size_t n, m;
@@ -344,6 +370,7 @@ int main(void) {
                                      cmocka_unit_test(seeds),
                                      cmocka_unit_test(symmetries),
                                      cmocka_unit_test(learns),
+                                     cmocka_unit_test(learns_on_devices),
                                      cmocka_unit_test(goes_on),
                                      cmocka_unit_test(text),
                                      cmocka_unit_test(refuses)};
