@@ -4,7 +4,7 @@ from __future__ import annotations
 import ctypes as c
 import math
 import os
-from typing import Any, Optional, Union
+from typing import Any, Dict, Optional, Union
 
 import numpy as np
 from ase import Atoms, units
@@ -245,6 +245,8 @@ class _Thermostat(VelocityVerlet):
     """heat: the energy that it has taken from the atoms so far, eV; their energy and it together
     are conserved."""
 
+    _told: tuple = ()
+
     def __init__(self, atoms, timestep, temperature_K, seed, **keywords):
         super().__init__(atoms, timestep, **keywords)
         self.temperature_K = _checks.number("temperature_K", temperature_K, 0)
@@ -254,6 +256,10 @@ class _Thermostat(VelocityVerlet):
     def _seen(self, view):
         self.heat += view.heat
 
+    def todict(self) -> Dict[str, Any]:
+        """What trajectories keep of it."""
+        return {**super().todict(), **{name: getattr(self, name) for name in self._told}}
+
 
 class Langevin(_Thermostat):
     """ASE's class of this name on the device, as VelocityVerlet is: friction and noise on every atom
@@ -261,6 +267,8 @@ class Langevin(_Thermostat):
 
     friction: per unit of ASE's time.  seed: random numbers are functions of it, the step's number
     and the atom's, and the same on all devices.  keywords: those of ASE's MolecularDynamics."""
+
+    _told = "temperature_K", "friction", "seed"
 
     def __init__(self, atoms: Atoms, timestep: float, temperature_K: float, friction: float,
                  seed: int = 0, **keywords: Any) -> None:
@@ -281,6 +289,8 @@ class Bussi(_Thermostat):
 
     taut: in ASE's units.  seed: random numbers are functions of it and of the step's number.
     keywords: those of ASE's MolecularDynamics."""
+
+    _told = "temperature_K", "taut", "seed"
 
     def __init__(self, atoms: Atoms, timestep: float, temperature_K: float, taut: float,
                  seed: int = 0, **keywords: Any) -> None:

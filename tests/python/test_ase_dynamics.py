@@ -11,7 +11,7 @@ from ase import Atoms, units
 from ase.build import molecule
 from ase.calculators.singlepoint import SinglePointCalculator
 from ase.constraints import FixAtoms
-from ase.io import read, write
+from ase.io import Trajectory, read, write
 from ase.md import verlet
 
 from clebsch.ase import Bussi, Calculator, Langevin, VelocityVerlet
@@ -132,6 +132,14 @@ class Dynamics(unittest.TestCase):
         np.testing.assert_allclose(first.get_masses(), masses)
         np.testing.assert_allclose(first.positions, last.positions, atol=1e-7)
         np.testing.assert_allclose(first.get_velocities(), last.get_velocities(), atol=1e-6)
+
+    def test_trajectories_tell(self):
+        """What it was made with, as ASE's classes do."""
+        Langevin(self.atoms, 0.5 * FS, 300, 0.01 / FS, seed=2, trajectory=self.file).run(1)
+        with Trajectory(self.file) as trajectory:
+            self.assertEqual(trajectory.description, {
+                "type": "molecular-dynamics", "md-type": "Langevin", "timestep": 0.5 * FS, "temperature_K": 300.0,
+                "friction": 0.01 / FS, "seed": 2, "interval": 1})
 
     def test_thermostats(self):
         """Atoms that do not interact come to the temperature; energy and heat are conserved."""
