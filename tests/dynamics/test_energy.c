@@ -160,6 +160,38 @@ static void labels_frames(void **state) {
   expect_file("again.xyz", alone);
 }
 
+/* --frame of the commands that take one structure. */
+static void one_frame(void **state) {
+  (void)state;
+  static const refusal wrong[] = {
+      {"--frame 5", 1, "five.xyz: none of its 5 frames, counted from 0, is chosen"},
+      {"--frame=-6", 1, "five.xyz: none of its 5 frames"},
+      {"--frame 1:2", 2, "--frame is a number, from 0 or, below 0, from the end, not '1:2'"},
+      {"--frame 1 --frames all --out s.xyz", 2, "--frame is one frame, --frames are several"},
+  };
+  put_text("five.xyz", "1\n\nO 0 0 0\n1\n\nO 0 0 1\n1\n\nO 0 0 2\n1\n\nQ 0 0 3\n1\n\nO 0 0 4\n");
+  static const char *const frames[][2] = {
+      {"", "0"}, {"--frame 1", "1"}, {"--frame=-1", "4"}, {"--frame=-5", "0"}};
+  for (size_t i = 0; i < sizeof frames / sizeof *frames; i++) {
+    free(printed_by(format("energy -m model -s five.xyz -r 1 --out s.xyz %s", frames[i][0])));
+    char *out = get_text("s.xyz");
+    if (!strstr(out, format("\nO 0 0 %s", frames[i][1]))) fail_msg("%s: %s", frames[i][0], out);
+    free(out);
+  }
+  for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+    expect_clebsch(format("energy -m model -s five.xyz %s", wrong[i].arguments), wrong[i].status,
+                   wrong[i].said);
+  expect_clebsch("energy -m model -s five.xyz --frame 3", 1,
+                 "five.xyz, frame 4, line 12: 'Q' is not a chemical symbol");
+  expect_clebsch("energy -m model -s five.xyz --frames 1::2 --out s.xyz", 1, "five.xyz, frame 4");
+  put_text("POSCAR", "t\n1\n9 0 0\n0 9 0\n0 0 9\nO\n1\nDirect\n0 0 0\n");
+  expect_clebsch("energy -m model -s POSCAR --frame 0", 1, "are read frame by frame");
+  expect_clebsch("energy -m model --frame 0 -s - --compare-networks --knots 9", 2,
+                 "--compare-networks reads the structure twice: it must be a file");
+  expect_clebsch("energy -m model --frame=-1 -s -", 1,
+                 "frames of standard input are counted from its start, not from its end");
+}
+
 /* Memory is what `info` says, times the atoms and edges that `energy` finds. */
 static void estimates_memory(void **state) {
   (void)state;
@@ -264,8 +296,8 @@ static void minds_its_arguments(void **state) {
       {"energy --model model --structure atoms.xyz --out /nowhere/f.xyz", 1,
        "/nowhere/f.xyz: No such file"},
       {"energy --model model --structure atoms.xyz --out /dev/null", 1, "/dev/null: not a file"},
-      {"energy --model model --structure atoms.xyz --frames 3 --out f.xyz", 2,
-       "--frames is all, not '3'"},
+      {"energy --model model --structure atoms.xyz --frames x --out f.xyz", 2,
+       "--frames is all, or START:STOP:STEP as of a list in Python, not 'x'"},
       {"energy --model model --structure atoms.xyz --frames all", 2, "--frames needs --out"},
       {"energy --model model --structure atoms.xyz --estimate --out f.xyz", 2,
        "--estimate computes nothing: of the others, it takes --json alone"},
@@ -316,7 +348,7 @@ int main(void) {
       cmocka_unit_test(computes_water),     cmocka_unit_test(computes_silicon),
       cmocka_unit_test(says_what_they_are), cmocka_unit_test(tells_of_models),
       cmocka_unit_test(labels_frames),      cmocka_unit_test(labels_all_or_none),
-      cmocka_unit_test(estimates_memory),
+      cmocka_unit_test(estimates_memory),   cmocka_unit_test(one_frame),
   };
   return cmocka_run_group_tests(tests, make_work, remove_folder);
 }

@@ -102,9 +102,18 @@ static bool list(void *user) {
   return false;
 }
 
+/* Bytes that may be allocated for each byte of the input: a compressed one may hold a thousand
+   times as much, and an atom of a CIF has up to 192 images. */
+static size_t factor(const uint8_t *data, size_t n) {
+  if (n > 1 && data[0] == 0x1f && data[1] == 0x8b) return 1 << 17;
+  return strcmp(FUZZ_ENDING, ".cif") ? 64 : 1 << 13;
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
-  static const fuzz_bounds reading = {1 << 20, 64}, listing_bounds = {64 << 20, 4096};
+  static const fuzz_bounds listing_bounds = {64 << 20, 4096};
+  const fuzz_bounds reading = {1 << 20, factor(data, n)};
   input in = {.path = fuzz_file(data, n, FUZZ_ENDING), .options = {.atoms_only = n % 2}};
+  if (n % 8 > 5) structure_slice_read(n % 8 == 6 ? "1::2" : "-1", &in.options.frames);
   fuzz_run(&reading, n, read_frames, &in);
   in.options.labels = n % 4 > 1;
   fuzz_run(&reading, n, read_frames, &in);

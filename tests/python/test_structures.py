@@ -201,6 +201,20 @@ class Structures(unittest.TestCase):
         done = subprocess.run(words, input=b"1\n\nQ 0 0 0\n", capture_output=True)
         self.assertIn(b"standard input, line 3: 'Q' is not a chemical symbol", done.stderr)
 
+    def test_slices(self):
+        """Frames are counted as ASE does."""
+        atoms = [water((5 + i, 6, 7)) for i in range(5)]
+        write("in.xyz", atoms)
+        pathlib.Path("in.xyz.gz").write_bytes(gzip.compress(pathlib.Path("in.xyz").read_bytes()))
+        for one in 0, 3, -2:
+            self.same(self.one("in.xyz.gz", f"--frame={one}"), read("in.xyz", one), 1e-8)
+        for several in ":", "1:4:2", "-3:", ":-3":
+            run("energy", "--model", str(WATER), "--structure", "in.xyz.gz", f"--frames={several}", "--out", "out.xyz")
+            found, wanted = read("out.xyz", ":"), read("in.xyz", several)
+            self.assertEqual(len(found), len(wanted))
+            for a, b in zip(found, wanted):
+                self.same(a, b, 1e-8)
+
     def test_velocities(self):
         """The velocities of a trajectory, in A/fs, are those that ASE has, and so is the energy."""
         write("in.xyz", water())

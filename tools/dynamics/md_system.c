@@ -24,7 +24,7 @@ double real_number(const struct argp_state *state, const char *option, const cha
   return x;
 }
 
-enum { KEY_ATOMIC = 600, KEY_ELEMENTS, KEY_EXACT, KEY_BLOCK };
+enum { KEY_ATOMIC = 600, KEY_ELEMENTS, KEY_EXACT, KEY_BLOCK, KEY_FRAME };
 
 static error_t parse_model(int key, char *arg, struct argp_state *state) {
   md_choice *c = state->input;
@@ -92,6 +92,13 @@ static error_t parse_choice(int key, char *arg, struct argp_state *state) {
         argp_error(state, "--elements: %s", wrong);
       c->reading.elements = arg;
       return 0;
+    case KEY_FRAME:
+      if (!structure_slice_read(arg, &c->reading.frames) || !c->reading.frames.one)
+        argp_error(state, "--frame is a number, from 0 or, below 0, from the end, not '%s'", arg);
+      return 0;
+    case ARGP_KEY_END:
+      if (c->reading.frames.chosen && !c->structure) argp_error(state, "--frame is of --structure");
+      return 0;
     case ARGP_KEY_INIT: state->child_inputs[0] = c; return 0;
     default: return ARGP_ERR_UNKNOWN;
   }
@@ -101,8 +108,10 @@ static const struct argp_option choice_options[] = {
     {"structure", 's', "FILE", 0,
      "Atoms: extended XYZ (.xyz, .extxyz; - is standard input), POSCAR (also CONTCAR, .vasp), CIF "
      "(.cif), LAMMPS' data files (.data, .lmp), GROMACS (.gro) or PDB (.pdb, .ent); .gz may "
-     "follow; "
-     "the first frame",
+     "follow",
+     0},
+    {"frame", KEY_FRAME, "N", 0,
+     "Of a file of several frames this one, counted from 0 or, below 0, from the end (default: 0)",
      0},
     {"elements", KEY_ELEMENTS, "NAME=El,...", 0,
      "Elements of atoms whose names do not tell them, such as CL1=Cl; RESIDUE:NAME=El for one kind "

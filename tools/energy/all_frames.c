@@ -52,14 +52,14 @@ static bool compute_group(frame_group *g, const frames_work *frames) {
 
 /* Takes a frame, and computes the group once it is large. */
 static bool take_frame(const md_system *y, frame_group *g, structure *atoms, const char *path,
-                       int64_t number, const frames_work *frames) {
+                       const frames_work *frames) {
   const int64_t most = frames->together ? frames->together : ATOMS_TOGETHER;
   if (g->n && g->atoms + atoms->n > most && !compute_group(g, frames))
     return structure_free(atoms), false;
   md_system *system = &g->system[g->n];
   char *from = g->from[g->n++];
   *system = *y;
-  snprintf(from, sizeof g->from[0], "%s, frame %lld", path, (long long)number);
+  snprintf(from, sizeof g->from[0], "%s, frame %lld", path, (long long)atoms->frame);
   g->atoms += atoms->n;
   progress("%s: %s", y->device.name, from);
   if (!md_system_set_atoms(system, atoms, from)) return false;
@@ -70,10 +70,9 @@ bool frames_compute(const md_system *y, frame_file *from, const frames_work *fra
   frame_group *group = allocate(1, sizeof *group);
   structure atoms;
   int found = 1;
-  int64_t number = 0;
   bool good = true;
   while (good && (found = frames_next(from, &atoms)) == 1)
-    good = take_frame(y, group, &atoms, from->path, ++number, frames);
+    good = take_frame(y, group, &atoms, from->path, frames);
   good = good && !found && compute_group(group, frames);
   empty_group(group);
   free(group);

@@ -15,6 +15,7 @@ typedef struct {
   md_choice choice;
   const char *out;
   int repeats;
+  structure_slice slice; /* of --frames */
   bool json, profile, compare, frames, estimate;
 } energy_arguments;
 
@@ -51,7 +52,9 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
     case 'x': a->compare = true; return 0;
     case 'o': a->out = arg; return 0;
     case 'F':
-      if (strcmp(arg, "all") != 0) argp_error(state, "--frames is all, not '%s'", arg);
+      if (!structure_slice_read(arg, &a->slice))
+        argp_error(state, "--frames is all, or START:STOP:STEP as of a list in Python, not '%s'",
+                   arg);
       a->frames = true;
       return 0;
     case ARGP_KEY_INIT: state->child_inputs[0] = &a->choice; return 0;
@@ -60,6 +63,11 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
       if (!a->choice.structure) argp_error(state, "--structure is missing");
       if (a->compare && a->choice.options.knots == CLB_NO_KNOTS)
         argp_error(state, "--compare-networks is of splines; it excludes --knots 0 and --exact");
+      if (a->frames && a->choice.reading.frames.chosen)
+        argp_error(state, "--frame is one frame, --frames are several: give one of them");
+      if (a->frames) a->choice.reading.frames = a->slice;
+      if (a->compare && !strcmp(a->choice.structure, "-"))
+        argp_error(state, "--compare-networks reads the structure twice: it must be a file");
       if (a->frames && !a->out) argp_error(state, "--frames needs --out");
       if (a->frames && (a->repeats || a->profile || a->compare))
         argp_error(state,
@@ -294,8 +302,11 @@ int energy_main(int argc, char **argv) {
        "atoms, "
        "and how many of their density fit into 16, 48 and 80 GB",
        0},
-      {"frames", 'F', "all", 0,
-       "Compute every frame of an extended XYZ file, and write all to --out", 0},
+      {"frames", 'F', "SLICE", 0,
+       "Compute frames of an extended XYZ file, and write them to --out: all, or START:STOP:STEP "
+       "as "
+       "of a list in Python, counted from 0 and, below 0, from the end",
+       0},
       {"out", 'o', "FILE", 0, "Write atoms, energy, forces and stress as extended XYZ", 0},
       {"compare-networks", 'x', NULL, 0,
        "Compare with the radial networks that the splines replace", 0},

@@ -137,10 +137,22 @@ static bool begin(reader *r, structure *s) {
   return s->labels || !r->options->labels || structure_fail(r, "out of memory");
 }
 
+/* ---- one structure ---- */
+
+/* The first of the frames that are chosen. */
+static bool read_chosen(const char *path, const structure_options *options, structure *s,
+                        char *error, size_t size) {
+  structure_frames *f = structure_frames_open(path, options, error, size);
+  const bool good = f && structure_frames_next(f, s) == 1;
+  structure_frames_close(f);
+  return good;
+}
+
 bool structure_read(const char *path, const structure_options *options, structure *s, char *error,
                     size_t size) {
   const read_function read = format_of(path);
   *s = (structure){0};
+  if (options && options->frames.chosen) return read_chosen(path, options, s, error, size);
   reader *r = open_reader(path, read, options, error, size);
   if (!r) return false;
   const bool good = begin(r, s) && read(r) && check_cell(r);
@@ -149,25 +161,87 @@ bool structure_read(const char *path, const structure_options *options, structur
   return good;
 }
 
+/* ---- frames ---- */
+
 struct structure_frames {
   reader r;
+  structure_slice slice;
+  bool found; /* one of the chosen frames */
 };
+
+/* How many frames a file has; -1: an error. */
+static int64_t count_frames(const char *path, const structure_options *options, char *error,
+                            size_t size) {
+  if (!strcmp(path, "-")) {
+    snprintf(error, size, "frames of standard input are counted from its start, not from its end");
+    return -1;
+  }
+  reader *r = open_reader(path, structure_read_xyz, options, error, size);
+  int found = r ? 1 : -1;
+  while (found == 1) r->frame++, found = structure_skip_frame(r);
+  const int64_t n = r ? r->frame - 1 : 0;
+  if (r) close_reader(r);
+  return found < 0 ? -1 : n;
+}
+
+static structure_frames *open_frames(const char *path, const structure_options *options,
+                                     const structure_slice *slice, char *error, size_t size) {
+  reader *r = open_reader(path, structure_read_xyz, options, error, size);
+  structure_frames *f = r ? malloc(sizeof *f) : NULL;
+  if (f) *f = (structure_frames){*r, *slice, !slice->chosen};
+  else if (r) structure_fail(r, "out of memory"), gzclose(r->file);
+  free(r);
+  return f;
+}
 
 structure_frames *structure_frames_open(const char *path, const structure_options *options,
                                         char *error, size_t size) {
   const read_function read = format_of(path);
-  if (read && read != structure_read_xyz) {
+  structure_slice slice = options ? options->frames : (structure_slice){0};
+  if (!read) return open_reader(path, read, options, error, size), NULL;
+  if (read != structure_read_xyz) {
     snprintf(error, size, "%s: only files of extended XYZ (.xyz, .extxyz) are read frame by frame",
              path);
     return NULL;
   }
-  return (structure_frames *)open_reader(path, read, options, error, size);
+  if (slice.chosen && structure_slice_from_end(&slice)) {
+    const int64_t n = count_frames(path, options, error, size);
+    if (n < 0) return NULL;
+    structure_slice_resolve(&slice, n);
+  }
+  return open_frames(path, options, &slice, error, size);
+}
+
+/* After the last of the n frames, or of those chosen. */
+static int end_of_frames(structure_frames *f, int64_t n, bool all) {
+  if (f->found) return 0;
+  f->r.frame = f->r.line_number = 0;
+  if (all)
+    structure_fail(&f->r, "none of its %lld frames, counted from 0, is chosen", (long long)n);
+  else structure_fail(&f->r, "no frame is chosen: they would end before they start");
+  return -1;
+}
+
+/* Reads the next frame that is chosen. */
+static int next_chosen(structure_frames *f, structure *s) {
+  reader *r = &f->r;
+  for (;;) {
+    const int64_t i = r->frame++;
+    const bool wanted = structure_slice_has(&f->slice, i);
+    if (f->slice.chosen && i >= f->slice.stop) return end_of_frames(f, i, false);
+    if (wanted && !begin(r, s)) return -1;
+    const int found = wanted ? structure_read_frame(r) : structure_skip_frame(r);
+    if (!found) return end_of_frames(f, i, true);
+    f->found = f->found || (wanted && found == 1);
+    if (wanted) s->frame = r->frame;
+    if (wanted || found < 0) return found;
+  }
 }
 
 int structure_frames_next(structure_frames *f, structure *s) {
   reader *r = &f->r;
-  r->frame++;
-  int found = begin(r, s) ? structure_read_frame(r) : -1;
+  *s = (structure){0};
+  int found = next_chosen(f, s);
   const int64_t last = r->line_number;
   if (found == 1 && !check_cell(r)) found = -1;
   r->line_number = last;
@@ -176,7 +250,10 @@ int structure_frames_next(structure_frames *f, structure *s) {
 }
 
 void structure_frames_close(structure_frames *f) {
-  if (f) close_reader(&f->r);
+  if (!f) return;
+  gzclose(f->r.file);
+  free(f->r.line);
+  free(f);
 }
 
 void structure_free(structure *s) {

@@ -19,6 +19,7 @@ typedef struct {
 } structure_labels;
 
 typedef struct {
+  int64_t frame; /* its number in the file, from 1; 0: the file is not read frame by frame */
   int64_t n;
   double *positions; /* [n][3], Angstrom */
   int32_t *numbers;  /* [n]: atomic numbers, 1 ... 118; 0: not known (any_element) */
@@ -30,21 +31,31 @@ typedef struct {
   structure_labels *labels; /* NULL unless the options want them */
 } structure;
 
+/* Frames of a file as Python counts them: from 0, below 0 from the end. */
+typedef struct {
+  bool chosen; /* false: all frames, and of structure_read the first */
+  bool one;    /* a single frame, which must be there */
+  int64_t start, stop, step;
+} structure_slice;
+/* "7", "-1", "0:100:10", ":" or "all"; false: none of these. */
+bool structure_slice_read(const char *text, structure_slice *slice);
+
 typedef struct {
   bool atoms_only;      /* of a PDB file ATOM records only, no HETATM */
   bool any_element;     /* an atom whose element is not known is not an error */
   bool labels;          /* labels are read, and it is an error where they are wrong */
   const char *elements; /* "NAME=El,...": elements of atoms by name, or RESIDUE:NAME; NULL: none */
+  structure_slice frames;
 } structure_options;
 
 extern const double
     atomic_weights[CLB_ELEMENTS + 1]; /* standard weights; for elements without one, the mass number
                                          of the most stable isotope */
 
-/* Reads the first frame of a file; the format follows from its name; "-" is extended XYZ on
-   standard input. The first alternate location of each residue of a PDB file is used. A cell
-   thinner than an atom is refused. NULL options: none. false: error (of size > 0) names the file,
-   the line and what was expected; *s is empty. */
+/* Reads the first frame of a file, or the first that is chosen; the format follows from its name;
+   "-" is extended XYZ on standard input. The first alternate location of each residue of a PDB file
+   is used. A cell thinner than an atom is refused. NULL options: none. false: error (of size > 0)
+   names the file, the line and what was expected; *s is empty. */
 bool structure_read(const char *path, const structure_options *options, structure *s, char *error,
                     size_t size);
 void structure_free(structure *s);
@@ -52,13 +63,14 @@ void structure_free(structure *s);
 /* Whether `elements` of the options is as above; otherwise `error` is a sentence. */
 bool structure_elements_check(const char *elements, char *error, size_t size);
 
-/* The frames of an extended XYZ file, one after the other. */
+/* The frames of an extended XYZ file, or those that are chosen, one after the other. */
 typedef struct structure_frames structure_frames;
 /* NULL, and `error` as above: it cannot be opened, or has another format. All arguments are used
    until structure_frames_close. */
 structure_frames *structure_frames_open(const char *path, const structure_options *options,
                                         char *error, size_t size);
-/* 1: *s is the next frame; 0: there are no more; -1: `error` says what is wrong. */
+/* 1: *s is the next frame; 0: there are no more; -1: `error` says what is wrong, also where none of
+   the chosen frames is there. */
 int structure_frames_next(structure_frames *f, structure *s);
 void structure_frames_close(structure_frames *f);
 

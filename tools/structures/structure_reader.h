@@ -50,6 +50,11 @@ bool structure_number(const char *text, double *x); /* finite, decimal; D is an 
 int structure_numbers(const char *text, int max, double *x);
 int64_t structure_count(const char *text); /* -1: not a number of atoms */
 
+/* Whether frames are counted from the end; these are resolved by their number n. */
+bool structure_slice_from_end(const structure_slice *s);
+void structure_slice_resolve(structure_slice *s, int64_t n);
+bool structure_slice_has(const structure_slice *s, int64_t i);
+
 /* Adds an atom; positions are in units of r->unit. */
 bool structure_add(structure_reader *r, int32_t element, const double x[3]);
 
@@ -62,6 +67,7 @@ bool structure_cell(structure_reader *r, const double abc[6], double unit);
 bool structure_read_xyz(structure_reader *r);
 /* The next of several frames: 1, or 0: there is none, or -1 with an error. */
 int structure_read_frame(structure_reader *r);
+int structure_skip_frame(structure_reader *r); /* the same, without its atoms */
 bool structure_read_gro(structure_reader *r);
 bool structure_read_lammps(structure_reader *r);
 bool structure_read_pdb(structure_reader *r);

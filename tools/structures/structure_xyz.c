@@ -148,20 +148,41 @@ static bool read_vectors(structure_reader *r) {
   return !r->error[0];
 }
 
-/* A frame whose number of atoms is the current line. */
-static bool read_frame(structure_reader *r, int64_t *n) {
-  xyz_columns c;
+/* The number of atoms, which is the current line, and the comment line. */
+static bool read_start(structure_reader *r, int64_t *n) {
   *n = structure_count(r->line);
   if (*n < 0)
     return structure_fail(r, "the first line%s is the number of atoms, not '%.60s'",
                           r->line_number > 1 ? " of a frame" : "", r->line);
-  if (!structure_want_line(r, "the comment line") || !read_comment(r, *n, &c)) return false;
+  return structure_want_line(r, "the comment line");
+}
+
+static void name_atom(char what[64], int64_t i, int64_t n) {
+  snprintf(what, 64, "atom %lld of %lld", (long long)i + 1, (long long)n);
+}
+
+static bool read_frame(structure_reader *r, int64_t *n) {
+  xyz_columns c;
+  char what[64];
+  if (!read_start(r, n) || !read_comment(r, *n, &c)) return false;
   for (int64_t i = 0; i < *n; i++) {
-    char what[64];
-    snprintf(what, sizeof what, "atom %lld of %lld", (long long)i + 1, (long long)*n);
+    name_atom(what, i, *n);
     if (!structure_want_line(r, what) || !read_atom(r, &c, what)) return false;
   }
   return read_vectors(r) && (!r->s->labels || structure_labels_end(r));
+}
+
+static bool skip_frame(structure_reader *r) {
+  int64_t n;
+  char what[64];
+  if (!read_start(r, &n)) return false;
+  for (int64_t i = 0; i < n; i++) {
+    name_atom(what, i, n);
+    if (!structure_want_line(r, what)) return false;
+  }
+  while (structure_line(r))
+    if (strncmp(r->line + strspn(r->line, " \t"), "VEC", 3) != 0) return r->again = true;
+  return !r->error[0];
 }
 
 /* After the atoms there must be the next frame's number of atoms, or only blank lines. */
@@ -180,13 +201,24 @@ bool structure_read_xyz(structure_reader *r) {
   return structure_want_line(r, "the number of atoms") && read_frame(r, &n) && check_end(r, n);
 }
 
-int structure_read_frame(structure_reader *r) {
-  int64_t n;
+/* Goes to the number of atoms of the next frame: 1, or 0: there is none, or -1 with an error. */
+static int next_frame(structure_reader *r) {
   if (!r->cell_line && !structure_want_line(r, "the number of atoms")) return -1;
   while (r->cell_line) {
     if (!structure_line(r)) return r->error[0] ? -1 : 0;
     if (r->line[strspn(r->line, " \t")]) break;
   }
   r->cell_line = r->line_number + 1;
-  return read_frame(r, &n) ? 1 : -1;
+  return 1;
+}
+
+int structure_read_frame(structure_reader *r) {
+  int64_t n;
+  const int found = next_frame(r);
+  return found != 1 || read_frame(r, &n) ? found : -1;
+}
+
+int structure_skip_frame(structure_reader *r) {
+  const int found = next_frame(r);
+  return found != 1 || skip_frame(r) ? found : -1;
 }
