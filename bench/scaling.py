@@ -2,9 +2,9 @@
 of docs/performance.md, of the inputs in bench/results/scaling_inputs.json.
 
 Each GPU has a cube of atoms and the ghosts within `reach_angstrom` of its six sides, all of other GPUs. The model takes the
-time that was measured of so many atoms. Between layers, and backward, the rows of all ghosts travel, with a latency for each neighbour: between
-the GPUs of one host from device to device, else from a device over its bus, the network and another bus, one direction after
-the other. Nothing is computed meanwhile. Positions and forces
+time that was measured of so many atoms. Between layers, and backward, the rows of all ghosts go from GPU to GPU within a
+host, whose GPUs together have a cube, too; those of ghosts of other hosts then go over the bus, the network and another bus,
+with a latency for each neighbour. Nothing is computed meanwhile. Positions and forces
 of atoms and ghosts cross the bus once each, and those of ghosts the network. What LAMMPS does itself is left out."""
 import json
 import math
@@ -38,13 +38,15 @@ def ghosts_of(i, atoms):
 
 def step(i, points, atoms, gpus):
     """Seconds of the model, of exchanges, and of positions and forces."""
-    own = atoms / gpus
-    ghosts, row = (ghosts_of(i, own), i["columns"] * i["bytes_of_a_number"])
+    own, hosts = atoms / gpus, max(1, gpus / i["gpus_of_a_host"])
+    ghosts, row = ghosts_of(i, own), i["columns"] * i["bytes_of_a_number"]
+    far = ghosts_of(i, atoms / hosts) * hosts / gpus if hosts > 1 else 0  # of other hosts, a GPU's share
     latency = i["latency_seconds"] * min(i["neighbours"], gpus - 1)
+
     def travel(size):
-        between = 2 / i["bus_bytes_per_second"] + 1 / i["network_bytes_per_second"]
-        return latency + size * (1 / i["peer_bytes_per_second"] if gpus <= i["gpus_of_a_host"] else between)
-    exchange = 2 * i["exchanges"] * travel(ghosts * row) + 2 * (latency + 24 * ghosts / i["network_bytes_per_second"])
+        near = i["link_seconds"] + size * ghosts / i["link_bytes_per_second"]
+        return near + (hosts > 1) * (latency + size * far * (2 / i["bus_bytes_per_second"] + 1 / i["network_bytes_per_second"]))
+    exchange = 2 * i["exchanges"] * travel(row) + 2 * (latency + 24 * ghosts / i["network_bytes_per_second"])
     return model_seconds(points, own), exchange if gpus > 1 else 0, 2 * 24 * (own + ghosts) / i["bus_bytes_per_second"]
 
 
@@ -76,9 +78,9 @@ def paragraph(i):
     """What the table stands on."""
     ghosts = ghosts_of(i, i["atoms"][0] / i["gpus"][-1])
     return (f"A GPU with {i['atoms'][0] // i['gpus'][-1]:,} atoms has {ghosts:,.0f} ghosts. For each of them "
-            f"{i['columns'] * i['bytes_of_a_number']:,} bytes travel {2 * i['exchanges']} times a step. Stated, not measured: {i['peer_bytes_per_second'] / 1e9:.3g} GB/s between two of the "
-            f"{i['gpus_of_a_host']} GPUs of a host, a bus of "
-            f"{i['bus_bytes_per_second'] / 1e9:.3g} GB/s, a network of {i['network_bytes_per_second'] / 1e9:.3g} GB/s for each GPU, "
+            f"{i['columns'] * i['bytes_of_a_number']:,} bytes travel {2 * i['exchanges']} times a step. A host has {i['gpus_of_a_host']} GPUs, between which an exchange takes "
+            f"{i['link_seconds'] * 1e6:.3g} us, as measured, and more for more than {i['link_bytes_per_second'] / 1e9:.3g} GB/s. "
+            f"Stated, not measured: a bus of {i['bus_bytes_per_second'] / 1e9:.3g} GB/s, a network of {i['network_bytes_per_second'] / 1e9:.3g} GB/s for each GPU, "
             f"and {i['latency_seconds'] * 1e6:.2g} us for each of {i['neighbours']} neighbours.")
 
 

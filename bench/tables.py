@@ -276,18 +276,30 @@ def hosts():
 
 
 def lammps_gpus():
-    """LAMMPS on the GPUs of a host, and how near it is to the ideal."""
-    run = results("lammps_h200.json")
-    steps = {(s["atoms"], s["gpus"], s["p2p"]): s for s in run["steps"]}
-    gpus, sizes = ([*dict.fromkeys(key[i] for key in steps)] for i in (1, 0))
-    def cell(n, g, p2p):
-        s, one = steps.get((n, g, p2p)) or steps[n, g, False], steps[n, 1, False]["seconds"]
-        waits = f"; {milliseconds(s['exchange_seconds'])} of it exchange" if g > 1 else ""
-        return f"{milliseconds(s['seconds'])} ({100 * one / g / s['seconds']:.0f} %{waits})"
-    return table([f"ms a step ({run['model']}, {run['system']}, {run['description']}; of the ideal)"] +
-                 [f"{g} GPU{'s' * (g > 1)}" for g in gpus],
-                 [[f"{n:,} atoms, {'p2p' if p2p else 'MPI'}"] + [cell(n, g, p2p) for g in gpus]
-                  for n in sizes for p2p in (True, False)])
+    """LAMMPS on GPUs of one host."""
+    run = results("h200_lammps.json")["results"]
+    cells = {}
+    for r in run:
+        atoms = f"{r['atoms'] // (r['gpus'] if r['kind'] == 'weak' else 1):,}" + " a GPU" * (r["kind"] == "weak")
+        alone = r["p2p"] == "-"  # on one GPU there are no ways
+        for way in ("yes", "no") if alone else (r["p2p"],):
+            cells.setdefault((r["model"], r["system"], atoms, r["kind"], way, r["run"]), {})[r["gpus"]] = r
+    rows = []
+    for (model, system, atoms, kind, way, _), of in cells.items():
+        if len(of) < 2:
+            continue
+        least = min(of)
+        ideal = {g: of[least]["seconds"] * (least / g if kind == "strong" else 1) for g in of}
+        rows.append([model, f"{system}, {atoms}", {"yes": "GPU to GPU", "no": "through the host"}[way]] + [
+            f"{milliseconds(of[g]['seconds'])} ({100 * ideal[g] / of[g]['seconds']:.0f} %)" if g in of else "-" for g in (1, 2, 4, 8)])
+    return table(["model", "atoms", "rows of ghosts", "ms a step on 1 GPU", "2", "4", "8"], rows)
+
+
+def moving():
+    """Steps while atoms move."""
+    rows = [[r["model"], f"{r['system']}, {r['atoms']:,}", str(r["launches"]), milliseconds(r["seconds"]),
+             milliseconds(r["seconds_mean"])] for r in results("h200_steps.json")["steps"]]
+    return table(["model", "atoms", "launches", "ms", "ms, with searches"], rows)
 
 
 def on_paper():
@@ -438,7 +450,7 @@ def suite_cases():
 TABLES = {f.__name__: f for f in (norms, norms_irreps, optimizers, suites, suite_cases,
                                   harmonics, options, products, graphs, flashtp, vectors, bounds, machine_code,
                                   peers, peers_harmonics, drivers, ablation, models, models_peers,
-                                  memory, steps, dynamics, hosts, lammps_gpus, on_paper, largest)}
+                                  memory, steps, dynamics, hosts, lammps_gpus, moving, on_paper, largest)}
 GENERATED = re.compile(r"<!-- table (\w+) -->\n.*?<!-- end -->", re.S)
 NUMBER = re.compile(r"<!-- n:([^>]+) -->.*?<!-- / -->", re.S)
 MEASURED = re.compile(r"\d[\d.,]*\s*(?:ms|us|ns|%|[GT]B/s|GiB|eV)(?!\w)")
