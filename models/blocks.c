@@ -196,6 +196,8 @@ int64_t clb_blocks_rows(const clb_model *m, const clb_model_edges *e, uint64_t b
 
 clb_status clb_blocks_set(clb_model *m, const clb_model_edges *e, int64_t rows) {
   const double edges = 1.25 * (double)e->n_edges / (double)(e->n_local ? e->n_local : 1);
+  if (!m->options.block_atoms && rows > 0 && e->n_local) /* of much the same size */
+    rows = clb_divide_up(e->n_local, clb_divide_up(e->n_local, rows));
   int64_t *start = malloc((size_t)(e->n_local + 2) * sizeof *start);
   clb_status s = start ? find_starts(m, e, start) : clb_network_no_memory(&m->net);
   if (!s)

@@ -174,12 +174,12 @@ typedef struct {
 static places places_of(const clb_linear_products *products, const clb_problem *p, int64_t n,
                         const clb_operand *result) {
   const clb_linear_problem *lp = &p->linear;
-  int64_t parts = n / ROWS_OF_A_PART;
-  if (parts > products->parts) parts = products->parts;
+  int64_t parts = n / ROWS_OF_A_PART; /* and one more, of the few rows that are left */
+  if (parts > products->parts - 1) parts = products->parts - 1;
   if (parts < 2)
     return (places){&result->rows.buffer->memory, result->rows.offset, 0, 1, n, p->accumulate};
-  const int64_t rows = (n - 1) / parts + 1;
-  return (places){&products->part->memory, 0, lp->n_weights, (n - 1) / rows + 1, rows, false};
+  const int64_t rows = n / parts;
+  return (places){&products->part->memory, 0, lp->n_weights, parts + (n % parts != 0), rows, false};
 }
 
 /* Parts first ... first + count - 1, of `rows` rows each, of one path. */
@@ -218,7 +218,8 @@ clb_status clb_linear_products_weights(const clb_linear_products *products, cons
   const bool twice = pass == CLB_DOUBLE_BACKWARD;
   const clb_operand *result = &o[twice ? D_W : G_W];
   const places at = places_of(products, p, n, result);
-  const int64_t whole = at.part_rows ? n / at.part_rows : 1, rest = n - whole * at.part_rows;
+  const int64_t whole = at.parts > 1 ? at.parts - (n % at.part_rows != 0) : 1,
+                rest = n - whole * at.part_rows;
   channels x = {.rows = &o[twice ? A : X]}, g = {.rows = &o[G]};
   clb_status s = CLB_OK;
   if (!result->columns) return s;
