@@ -52,6 +52,14 @@ static const sweep sweeps[] = {
      "evaluate --model model --structures labels.xyz --device cpu --knots 16 --csv c.csv --plot "
      "p.svg",
      {"c.csv", "p.svg"}},
+    {"train",
+     "train --new nequip --features 2x0e+2x1o --layers 1 --r-max 3 --radial 4 --train labels.xyz "
+     "--device cpu --dtype f64 --epochs 2 --batch 1 --out n --restart r --csv c.csv --plot c.svg "
+     "--json",
+     {"n", "r", "c.csv", "c.svg"}},
+    {"rdf",
+     "rdf --trajectory atoms.xyz --pairs O-H,H-H --r-max 2 --csv g.csv --plot g.svg",
+     {"g.csv", "g.svg"}},
     {"compare", "compare a.json b.json --html c.html", {"c.html"}},
     {"check",
      "check --op spherical_harmonics --device cpu:interpreter --rows 5 --part 2/12",

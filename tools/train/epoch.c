@@ -138,7 +138,7 @@ bool batch_compute(const batch_work *b, double *gradient, epoch_sums *sums) {
   if (s) return refused(b, s);
   if (isfinite(loss)) return true;
   batch_names(b, names, sizeof names);
-  warn("the loss is %g, of these frames: %s; a smaller --lr, or --clip, may help", loss, names);
+  warn("the loss is %g, of these frames: %s; " NOT_FINITE_HELP, loss, names);
   return false;
 }
 

@@ -38,6 +38,8 @@ typedef struct {
 /* Adds to *sums; gradient[parameters], or NULL. false, after a message: the loss is not finite, or
    it cannot be computed. */
 bool batch_compute(const batch_work *b, double *gradient, epoch_sums *sums);
+#define NOT_FINITE_HELP                                                                            \
+  "a smaller --lr, or --clip, may help; --out is still the best epoch of before, if there was one"
 /* Its structures, as FILE, frame N; of many the first ones. */
 void batch_names(const batch_work *b, char *text, size_t size);
 

@@ -252,7 +252,7 @@ static bool step(train_run *r) {
   const double norm = learner_norm(&r->learner, r->gradient);
   if (!isfinite(norm)) {
     batch_names(&b, names, sizeof names);
-    warn("the gradient is not finite, of these frames: %s", names);
+    warn("the gradient is not finite, of these frames: %s; " NOT_FINITE_HELP, names);
     return false;
   }
   r->rate = rate_now(r);
@@ -365,8 +365,6 @@ int train_main(int argc, char **argv) {
   if (good) stopping_begin();
   good = good && go(&r);
   if (good) finish(&r);
-  if (!good && isfinite(r.state.at.best))
-    warn("%s is the model of epoch %.0f, the best so far", a.out, r.state.at.best_epoch);
   if (good && stopping())
     warn("stopped by a signal after step %.0f, in epoch %lld", r.state.at.step,
          (long long)r.state.n + 1);
