@@ -1,6 +1,7 @@
 """Files of atoms between ASE and `clebsch`: what ASE writes is read as ASE has it, and trajectories
 that `clebsch md` writes have ASE's velocities."""
 import gzip
+import json
 import os
 import pathlib
 import subprocess
@@ -200,6 +201,21 @@ class Structures(unittest.TestCase):
         self.same(read("out.xyz"), water(), 1e-8)
         done = subprocess.run(words, input=b"1\n\nQ 0 0 0\n", capture_output=True)
         self.assertIn(b"standard input, line 3: 'Q' is not a chemical symbol", done.stderr)
+
+    def test_results(self):
+        """ASE has energy, forces and stress of --out by their names; a crystal has one energy in all formats."""
+        atoms = water(cell=[[5, 0, 0], [1, 6, 0], [-2, 0.7, 7]])
+        for name, kind, how in (("a.xyz", "extxyz", {}), ("POSCAR", "vasp", {}), ("a.cif", "cif", {}),
+                                ("a.data", "lammps-data", {"masses": True})):
+            write(name, atoms, format=kind, **how)
+            done = subprocess.run([COMMAND, "energy", "--model", str(WATER), "--structure", name, "--exact", "--json", "--repeat",
+                                   "1", "--out", "out.xyz"], capture_output=True, check=True)
+            said, found = json.loads(done.stdout), read("out.xyz")
+            self.assertEqual(found.get_potential_energy(), said["energy"])
+            np.testing.assert_array_equal(found.get_forces(), said["forces"])
+            np.testing.assert_allclose(found.get_stress(voigt=False).ravel(), said["stress"], 1e-9, 1e-12)
+            wanted = said["energy"] if name == "a.xyz" else wanted
+            self.assertAlmostEqual(said["energy"], wanted, delta=1e-3 if kind == "cif" else 1e-6)
 
     def test_slices(self):
         """Frames are counted as ASE does."""

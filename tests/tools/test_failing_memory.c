@@ -16,6 +16,7 @@
 #include "kernels/kernel.h"
 #include "src/runtime/context.h"
 #include "tests/tools/failing_malloc.h"
+#include "tools/structures/structure.h"
 
 enum { SOME = 40 };
 
@@ -76,6 +77,7 @@ static const sweep sweeps[] = {
     {"library", NULL, {"again"}},
     {"dynamics", NULL, {"again"}},
     {"dynamics_without_f64", NULL, {"again"}},
+    {"structures", NULL, {NULL}},
 };
 enum { SWEEPS = sizeof sweeps / sizeof *sweeps };
 
@@ -161,7 +163,24 @@ static int twice(program p, clb_status (*attempt)(program *)) {
   return s != CLB_OK;
 }
 
+/* Files of atoms of the formats whose readers allocate. */
+static int read_structures(void) {
+  static const char *const names[] = {"a.cif", "a.data", "POSCAR", "a.xyz.gz"};
+  structure_options last = {0};
+  char error[500];
+  structure s;
+  structure_slice_read("-1", &last.frames);
+  for (int i = 0; i < 4; i++) {
+    if (!structure_read(names[i], i == 3 ? &last : NULL, &s, error, sizeof error))
+      return fprintf(stderr, "clebsch: %s\n", error), 1;
+    for (int64_t k = 0; k < 3 * s.n; k++) printf("%.17g\n", s.positions[k]);
+    structure_free(&s);
+  }
+  return 0;
+}
+
 static int library(const char *name) {
+  if (!strcmp(name, "structures")) return read_structures();
   if (!strcmp(name, "dynamics")) return twice((program){.device = "cpu"}, move);
   if (!strcmp(name, "dynamics_without_f64"))
     return twice((program){.device = "cpu:interpreter", .without_f64 = true}, move);
@@ -377,6 +396,10 @@ static void schedules(void **state) {
 static int make_files(void **state) {
   static const char *const all[][2] = {{"compare_a.json", "a.json"},
                                        {"compare_b.json", "b.json"},
+                                       {"../fuzz/corpus/cif/p1", "a.cif"},
+                                       {"../fuzz/corpus/lammps/full", "a.data"},
+                                       {"../fuzz/corpus/poscar/selective", "POSCAR"},
+                                       {"../fuzz/corpus/gz/two", "a.xyz.gz"},
                                        {"../fuzz/corpus/nqx/tiny", "tiny.nqx"},
                                        {"../fuzz/corpus/torch/tiny.pth", "tiny.pth"}};
   if (make_work(state)) return -1;
