@@ -46,10 +46,10 @@ static int64_t most_sums(const clb_problem *p) {
 }
 
 static clb_status check(const clb_problem *p, const clb_limits *limits, clb_error_sink *error) {
-  return p->linear.weights == CLB_LINEAR_ONE_ROW
+  return p->linear.weights != CLB_LINEAR_PER_ROW
              ? clb_linear_check(p, limits, error)
              : clb_fail(error, CLB_ERROR_UNSUPPORTED,
-                        "linear maps of few rows have one row of weights");
+                        "linear maps of few rows share their weights, or have those of a species");
 }
 
 /* Elements of local memory for each sum: its part of each lane, or a chunk of what it multiplies.
@@ -134,6 +134,7 @@ static void make_term(builder *x, const clb_linear_result *r, int number) {
   x->before += tiles;
   ir_if(k, ir_2(k, IR_AND, ir_2(k, IR_LE, begin, x->tile), ir_2(k, IR_LT, x->tile, end)));
   const ir_val first = find_tile(x, &t, ir_sub(k, x->tile, begin));
+  if (b->species != IR_NONE) t.weights = clb_linear_species(b, t.row[0]);
   const clb_linear_stage stage = {
       x->stage, ir_mul(k, ir_subgroup(k), ir_int(k, IR_I32, n_sums * stage_row(b->s->lanes)))};
   clb_linear_begin_sums(&t, ir_real(k, b->t, 0));

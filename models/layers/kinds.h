@@ -128,8 +128,7 @@ typedef struct {
   clb_block block[CLB_MAX_TERMS];
   bool transposes;    /* backward is a map, too, whose matrices are those of this one transposed */
   int64_t transposed; /* offset of those, one after the other */
-  clb_op *op;         /* by_species */
-  clb_op *map[2];     /* otherwise; [1]: adds to its result */
+  clb_op *map[2];     /* [1]: adds to its result */
   clb_op *back[2];    /* transposed */
   int64_t weights;    /* of the map, from here on */
   unsigned passes[2]; /* that they have */

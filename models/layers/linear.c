@@ -1,5 +1,5 @@
-/* models/layers/linear.c - a map between features, with one matrix for all atoms or, as an op of
-   its own, by species. */
+/* models/layers/linear.c - a map between features, with one matrix for all atoms or one for each
+   species. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -41,25 +41,6 @@ clb_status clb_linear_make_rows(clb_network *n, clb_layer *y) {
 
 /* ---- ops ---- */
 
-/* The op's weights are contiguous blocks. */
-static clb_status create_by_species(clb_network *n, const clb_layer *y, clb_linear *p) {
-  const clb_irreps *in = &n->array[y->in[0]]->irreps, *out = &n->array[y->out[0]]->irreps;
-  int64_t size = 0, at = 0;
-  for (int b = 0; b < p->n; b++)
-    size += (int64_t)in->term[p->block[b].from].mul * n->n_species * out->term[p->block[b].to].mul;
-  double *w = malloc((size_t)(size ? size : 1) * sizeof *w);
-  clb_status s = w ? CLB_OK : clb_network_no_memory(n);
-  for (int b = 0; b < p->n && !s; b++) {
-    const clb_block *k = &p->block[b];
-    const int64_t count = (int64_t)in->term[k->from].mul * n->n_species * out->term[k->to].mul;
-    memcpy(w + at, n->weights + k->weights, (size_t)count * sizeof *w);
-    at += count;
-  }
-  if (!s) s = clb_species_linear_create(n->ctx, n->type, in, out, n->n_species, w, &p->op);
-  free(w);
-  return s;
-}
-
 /* The map's matrices lie anywhere in the network's weights, from `weights` on. */
 static clb_status describe(clb_network *n, const clb_layer *y, clb_linear *p,
                            clb_linear_problem *lp) {
@@ -99,17 +80,19 @@ clb_status clb_linear_transpose(clb_network *n, clb_layer *y) {
   clb_linear *p = y->parameters;
   int64_t all = 0;
   for (int b = 0; b < p->n; b++) all += count_of(n, y, &p->block[b]);
-  if (p->by_species || all > INT32_MAX) return CLB_OK;
-  const clb_status s = clb_network_reserve(n, all, &p->transposed);
+  if (all > INT32_MAX) return CLB_OK;
+  const clb_status s = clb_network_reserve(n, matrices(n, p) * all, &p->transposed);
   if (s) return s;
   double *to = n->weights + p->transposed;
-  for (int b = 0; b < p->n; b++) {
-    const clb_block *k = &p->block[b];
-    const int rows = n->array[y->in[0]]->irreps.term[k->from].mul,
-              columns = n->array[y->out[0]]->irreps.term[k->to].mul;
-    for (int c = 0; c < columns; c++)
-      for (int r = 0; r < rows; r++) *to++ = n->weights[k->weights + (int64_t)r * columns + c];
-  }
+  for (int64_t m = 0; m < matrices(n, p); m++)
+    for (int b = 0; b < p->n; b++) {
+      const clb_block *k = &p->block[b];
+      const double *from = n->weights + k->weights + m * all;
+      const int rows = n->array[y->in[0]]->irreps.term[k->from].mul,
+                columns = n->array[y->out[0]]->irreps.term[k->to].mul;
+      for (int c = 0; c < columns; c++)
+        for (int r = 0; r < rows; r++) *to++ = from[(int64_t)r * columns + c];
+    }
   p->transposes = true;
   return CLB_OK;
 }
@@ -150,7 +133,6 @@ static clb_status make(clb_network *n, clb_problem *problem, unsigned passes, cl
 static clb_status make_maps(clb_network *n, clb_layer *y) {
   enum { FORTH = CLB_PASS_BIT(CLB_FORWARD), BACK = CLB_PASS_BIT(CLB_BACKWARD) };
   clb_linear *p = y->parameters;
-  if (p->by_species && !n->trains) return CLB_OK;
   clb_problem *problem = calloc(1, sizeof *problem);
   if (!problem) return clb_network_no_memory(n);
   problem->kind = CLB_LINEAR;
@@ -172,14 +154,12 @@ static clb_status make_maps(clb_network *n, clb_layer *y) {
   return s;
 }
 
-static clb_status build(clb_network *n, clb_layer *y) {
-  clb_linear *p = y->parameters;
-  return p->by_species && !n->trains ? create_by_species(n, y, p) : make_maps(n, y);
+static clb_rows species_rows(const clb_network *n, const clb_linear *p, int64_t at) {
+  return (clb_rows){n->device_weights, at, CLB_DENSE, p->by_species ? n->species.buffer : NULL};
 }
 
 static clb_rows weights(const clb_network *n, const clb_linear *p) {
-  return (clb_rows){n->device_weights, p->weights, CLB_DENSE,
-                    p->by_species ? n->species.buffer : NULL};
+  return species_rows(n, p, p->weights);
 }
 
 /* Ghosts have no input; `exchange` sets their rows of the output. */
@@ -187,7 +167,6 @@ static clb_status forward(clb_network *n, clb_layer *y, unsigned adds) {
   const clb_linear *p = y->parameters;
   const int64_t rows = clb_row_count(n, y->in[0]);
   const clb_rows in = clb_value(n, y->in[0]), out = clb_value(n, y->out[0]);
-  if (p->op) return clb_species_linear_forward(p->op, rows, n->species, in, out, adds & 1);
   return clb_linear_run(p->map[adds & 1], CLB_FORWARD, rows,
                         (const clb_rows[]){in, weights(n, p), out});
 }
@@ -197,11 +176,9 @@ static clb_status backward(clb_network *n, clb_layer *y, unsigned adds) {
   const int64_t rows = clb_row_count(n, y->in[0]);
   const clb_rows g_in = clb_gradient(n, y->in[0]), g_out = clb_gradient(n, y->out[0]);
   if (!g_in.buffer) return CLB_OK; /* of species alone */
-  if (p->op) return clb_species_linear_backward(p->op, rows, n->species, g_out, g_in, adds & 1);
   if (p->transposes)
-    return clb_linear_run(
-        p->back[adds & 1], CLB_FORWARD, rows,
-        (const clb_rows[]){g_out, {n->device_weights, p->transposed, CLB_DENSE, NULL}, g_in});
+    return clb_linear_run(p->back[adds & 1], CLB_FORWARD, rows,
+                          (const clb_rows[]){g_out, species_rows(n, p, p->transposed), g_in});
   return clb_linear_run(
       p->map[adds & 1], CLB_BACKWARD, rows,
       (const clb_rows[]){clb_value(n, y->in[0]), weights(n, p), g_out, g_in, {0}});
@@ -298,7 +275,6 @@ static void keep(clb_network *n, clb_layer *y, clb_needed needed) {
 
 static void free_ops(void *parameters) {
   clb_linear *p = parameters;
-  clb_op_destroy(&p->op);
   for (int i = 0; i < 2; i++) {
     clb_op_destroy(&p->map[i]);
     clb_op_destroy(&p->back[i]);
@@ -307,7 +283,7 @@ static void free_ops(void *parameters) {
 
 const clb_layer_kind clb_linear_kind = {.sums = true,
                                         .bends = CLB_BENDS_WEIGHTS,
-                                        .build = build,
+                                        .build = make_maps,
                                         .reorder = make_maps,
                                         .forward = forward,
                                         .backward = backward,

@@ -209,11 +209,6 @@ typedef struct {
   int32_t what, n_species;
 } clb_totals_problem;
 
-typedef struct {
-  clb_irreps in, out;
-  int32_t n_species;
-} clb_species_linear_problem;
-
 /* Of kernels/optimizer/chunks.h.  A rule as it is compiled: yes or no, but for the rule. */
 enum { CLB_MAX_RULES = 12 };
 typedef struct {

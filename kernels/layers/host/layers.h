@@ -236,21 +236,6 @@ clb_status clb_repulsion_backward(clb_op *op, const clb_graph *graph, clb_rows s
 clb_status clb_repulsion_along(clb_op *op, const clb_graph *graph, clb_rows species, clb_rows v,
                                clb_rows q, clb_rows out, bool add);
 
-/* ---- linear, with weights by species ---- */
-
-/* out[n][out] (= or +=) x[n][in] W: out_T[c][v] = sum_u x_T[c][u] W_T[u][species][v] for each
-   irrep that both have; terms of out that in lacks are 0 (or left unchanged); there is no other
-   factor (scale the weights). An irrep occurs at most once in each. weights: host array of blocks
-   [m_in][n_species][m_out], one per irrep that both have, in the order of in; copied. backward:
-   g_x[n][in] (= or +=) from g_out[n][out]. */
-clb_status clb_species_linear_create(clb_context *ctx, clb_dtype type, const clb_irreps *in,
-                                     const clb_irreps *out, int64_t n_species,
-                                     const double *weights, clb_op **op);
-clb_status clb_species_linear_forward(clb_op *op, int64_t n, clb_rows species, clb_rows x,
-                                      clb_rows out, bool add);
-clb_status clb_species_linear_backward(clb_op *op, int64_t n, clb_rows species, clb_rows g_out,
-                                       clb_rows g_x, bool add);
-
 /* ---- energies, forces, virial ---- */
 
 /* e[i] = scale[species] x[i] + shift[species].  scale, shift: host arrays of n_species

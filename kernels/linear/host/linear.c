@@ -93,7 +93,7 @@ static clb_status create_sums(clb_context *ctx, const clb_problem *p, unsigned d
 
 static clb_status create_few(clb_context *ctx, const clb_problem *p, linear_parts *own) {
   const clb_limits *l = &ctx->device->limits;
-  if (l->simd || l->max_subgroups < 2 || p->linear.weights != CLB_LINEAR_ONE_ROW) return CLB_OK;
+  if (l->simd || l->max_subgroups < 2 || p->linear.weights == CLB_LINEAR_PER_ROW) return CLB_OK;
   clb_problem *few = malloc(sizeof *few);
   if (!few) return clb_fail(&ctx->error, CLB_ERROR_MEMORY, "linear: no memory");
   *few = *p;
@@ -180,6 +180,15 @@ static clb_status check_weights(clb_op *op, clb_pass pass, int64_t rows,
   return s;
 }
 
+/* Where rows have weights by species. */
+static void add_species(clb_call *c, const clb_operand *operands, int count) {
+  for (int i = 0; i < count; i++) {
+    if (!operands[i].indexed) continue;
+    clb_call_buffer(c, operands[i].rows.index);
+    clb_call_i64(c, 0);
+  }
+}
+
 /* A block of rows and a species for each group. */
 static clb_status launch_sums(clb_op *op, clb_pass pass, int64_t n, const clb_operand *operands,
                               int count, int64_t block_rows, int64_t blocks) {
@@ -191,11 +200,7 @@ static clb_status launch_sums(clb_op *op, clb_pass pass, int64_t n, const clb_op
     if (operands[i].written && (operands[i].of != CLB_OPERAND_W || own->partial))
       c.arg[c.n_args - 3].memory = NULL; /* not accessed */
   }
-  for (int i = 0; i < count; i++) {
-    if (!operands[i].indexed) continue;
-    clb_call_buffer(&c, operands[i].rows.index);
-    clb_call_i64(&c, 0);
-  }
+  add_species(&c, operands, count);
   clb_call_i64(&c, block_rows);
   if (own->partial) clb_call_buffer(&c, own->partial);
   return clb_call_launch(&c, own->sums->kernel[pass], blocks * op->problem.linear.n_species);
@@ -241,6 +246,7 @@ static clb_status launch_few(clb_op *few, clb_pass pass, int64_t n, const clb_op
   few->problem.pass = pass;
   clb_call_i64(&c, n);
   for (int i = 0; i < count; i++) clb_call_operand(&c, &operands[i]);
+  add_species(&c, operands, count);
   return clb_call_launch(&c, kernel, clb_linear_few_groups(&few->problem, kernel->ir.lanes, n));
 }
 

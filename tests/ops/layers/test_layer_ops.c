@@ -135,101 +135,16 @@ static void silus_far_out(void **state) {
   }
 }
 
-/* ---- linear, with weights by species ---- */
-
-typedef struct {
-  clb_irreps in, out;
-  int n_species;
-  double weights[8000];
-} linear_case;
-
-/* backward: out and x swapped. */
-static void linear_row(const linear_case *c, bool backward, int32_t s, const double *x,
-                       double *to) {
-  const double *w = c->weights;
-  for (int i = 0; i < c->in.n; i++)
-    for (int j = 0; j < c->out.n; j++) {
-      const clb_term *a = &c->in.term[i], *b = &c->out.term[j];
-      if (a->l != b->l || a->parity != b->parity) continue;
-      for (int u = 0; u < a->mul; u++)
-        for (int v = 0; v < b->mul; v++)
-          for (int m = 0; m < 2 * a->l + 1; m++) {
-            double weight = w[(u * c->n_species + s) * b->mul + v];
-            int in = a->at + m * a->mul + u, out = b->at + m * b->mul + v;
-            if (backward) to[in] += weight * x[out];
-            else to[out] += weight * x[in];
-          }
-      w += a->mul * c->n_species * b->mul;
-    }
-}
-
-static void linears_once(clb_context *ctx, clb_dtype type, clb_op *op, const linear_case *c,
-                         int64_t n, bool dense, bool add, bool backward) {
-  uint64_t seed = 11;
-  int32_t *numbers;
-  int64_t columns = backward ? c->out.dim : c->in.dim,
-          columns_out = backward ? c->in.dim : c->out.dim;
-  clb_rows species = random_species(ctx, n, c->n_species, &seed, &numbers);
-  table x = random_table(ctx, type, n, columns, dense, 1, &seed);
-  double *all = plain(&x), *must = calloc((size_t)(n * columns_out + 1), sizeof *must);
-  table out[2];
-  for (int64_t i = 0; i < n; i++)
-    linear_row(c, backward, numbers[i], all + i * columns, must + i * columns_out);
-  for (int i = 0; i < 2; i++) {
-    seed = 13;
-    out[i] = result_table(ctx, type, n, columns_out, !dense, add, &seed);
-    OK(ctx, (backward ? clb_species_linear_backward : clb_species_linear_forward)(
-                op, n, species, rows_of(&x), rows_of(&out[i]), add));
-  }
-  expect_rows(ctx, backward ? "species_linear backward" : "species_linear", &out[0], add, must,
-              type == CLB_F64 ? 1e-12 : 1e-5);
-  expect_same(ctx, &out[0], &out[1]);
-  drop(&out[0].a);
-  drop(&x.a);
-  clb_buffer_destroy(&species.buffer);
-  free(numbers);
-  free(all);
-  free(must);
-}
-
-static void linears(void **state) {
-  clb_context *ctx = context(state);
-  static const char *const irreps[][2] = {
-      {"6x0e+5x1o+3x2e", "2x1o+7x0e"}, {"3x0e", "2x0o+35x0e+1x1e"}, {"33x1o+2x0o", "4x1o+3x0o"}};
-  linear_case *c = malloc(sizeof *c);
-  EACH_TYPE((struct device *)*state, type)
-  for (int i = 0; i < 3; i++) {
-    uint64_t seed = 4;
-    clb_op *op;
-    c->n_species = 1 + 2 * i;
-    for (int w = 0; w < 8000; w++) c->weights[w] = test_random(&seed);
-    OK(ctx, clb_irreps_read(irreps[i][0], "", &c->in, &ctx->error));
-    OK(ctx, clb_irreps_read(irreps[i][1], "", &c->out, &ctx->error));
-    OK(ctx, clb_species_linear_create(ctx, type, &c->in, &c->out, c->n_species, c->weights, &op));
-    for (int turn = 0; turn < 2 * SIZES; turn++)
-      linears_once(ctx, type, op, c, sizes[turn / 2], turn % 3 == 0, turn / 2 % 2, turn % 2);
-    clb_op_destroy(&op);
-  }
-  free(c);
-}
-
 /* ---- mistakes, and targets ---- */
 
 static void refuses(void **state) {
   clb_context *ctx = context(state);
   clb_op *op, *other;
   uint64_t seed = 1;
-  double weights[100] = {0};
-  const clb_irreps one = {1, 3, {{3, 0, 1, 0, 0}}},
-                   two = {2, 5, {{3, 0, 1, 0, 0}, {2, 0, 1, 3, 0}}};
   table x = random_table(ctx, CLB_F32, 3, 40, true, 1, &seed),
         y = random_table(ctx, CLB_F32, 3, 40, true, 1, &seed);
-  NOT_OK(ctx, CLB_ERROR_ARGUMENT, "terms 0 and 1",
-         clb_species_linear_create(ctx, CLB_F32, &two, &one, 1, weights, &op));
-  NOT_OK(ctx, CLB_ERROR_ARGUMENT, "n_species",
-         clb_species_linear_create(ctx, CLB_F32, &one, &one, 0, weights, &op));
   OK(ctx, clb_silu_create(ctx, CLB_F32, 1, 1, &op));
-  OK(ctx, clb_species_linear_create(ctx, CLB_F32, &one, &one, 1, weights, &other));
+  OK(ctx, clb_edge_vectors_create(ctx, CLB_F32, false, &other));
   NOT_OK(ctx, CLB_ERROR_ARGUMENT, "not pointwise",
          clb_silu_backward(other, 3, 40, rows_of(&x), rows_of(&y), rows_of(&y)));
   NOT_OK(ctx, CLB_ERROR_ARGUMENT, "bytes of g_h",
@@ -254,18 +169,13 @@ static void compiles(void **state) {
   struct device *d = *state;
   skip_where_sanitized(d->name);
   clb_context *ctx = context(state);
-  double weights[100] = {0};
-  clb_irreps in, out;
-  OK(ctx, clb_irreps_read("6x0e+5x1o", "", &in, &ctx->error));
-  OK(ctx, clb_irreps_read("2x1o+3x0e", "", &out, &ctx->error));
   EACH_TYPE(d, type) {
-    clb_op *op[3];
+    clb_op *op[2];
     OK(ctx, clb_silu_create(ctx, type, 1, 1, &op[0]));
     OK(ctx, clb_gather_create(ctx, type, &op[1]));
-    OK(ctx, clb_species_linear_create(ctx, type, &in, &out, 2, weights, &op[2]));
     NOT_OK(ctx, CLB_ERROR_UNSUPPORTED, "only compiles",
            clb_silu_forward(op[0], 0, 1, (clb_rows){0}, (clb_rows){0}));
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < 2; i++) {
       assert_true(op[i]->kernel[0]->binary.n > 0 && (i == 1 || op[i]->kernel[1]->binary.n > 0));
       clb_op_destroy(&op[i]);
     }
@@ -276,7 +186,6 @@ int main(void) {
   static const named_test tests[] = {{"gathers", gathers, false},
                                      {"silus", silus, false},
                                      {"silus_far_out", silus_far_out, false},
-                                     {"linears", linears, false},
                                      {"refuses", refuses, false}};
   return run_on_all("layer_ops", tests, sizeof tests / sizeof *tests, compiles);
 }
