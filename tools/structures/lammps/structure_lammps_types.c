@@ -71,17 +71,16 @@ static int32_t element_written(const char *word) {
   return z && !strcmp(word, clb_element_symbols[z]) ? z : 0;
 }
 
-/* The element of nearest weight, if that is near, and no other's is half as near. */
+/* The only element whose weight this is, but for its last digits, or rounded to a whole number. */
 static int32_t element_of_mass(double mass) {
-  static const double near = 0.15;
-  int32_t best = 0, second = 0;
+  const double near = mass == round(mass) ? 0.5 : 0.06;
+  int32_t found = 0;
   for (int32_t z = 1; z <= CLB_ELEMENTS; z++) {
-    const double d = fabs(atomic_weights[z] - mass);
-    if (!best || d < fabs(atomic_weights[best] - mass)) second = best, best = z;
-    else if (!second || d < fabs(atomic_weights[second] - mass)) second = z;
+    if (!(fabs(atomic_weights[z] - mass) < near)) continue;
+    if (found) return 0;
+    found = z;
   }
-  const double d = fabs(atomic_weights[best] - mass);
-  return d < near && 2 * d < fabs(atomic_weights[second] - mass) ? best : 0;
+  return found;
 }
 
 static int32_t told(structure_reader *r, const lammps_type *type, int32_t number) {
@@ -108,10 +107,11 @@ bool lammps_type_element(structure_reader *r, lammps_types *t, int32_t type, int
   *element = of->element;
   if (of->element || r->options->any_element) return true;
   if (of->mass > 0)
-    return structure_fail(r,
-                          "the mass %g of type %d is that of no element; --elements %d=SYMBOL, or "
-                          "'# SYMBOL' behind it, says what it is",
-                          of->mass, type, type);
+    return structure_fail(
+        r,
+        "the mass %g of type %d is not that of one element; --elements %d=SYMBOL, or "
+        "'# SYMBOL' behind it, says what it is",
+        of->mass, type, type);
   return structure_fail(r,
                         "there are no Masses to tell elements by; --elements %d=SYMBOL says what "
                         "type %d is",
