@@ -116,11 +116,11 @@ void batch_names(const batch_work *b, char *text, size_t size) {
     snprintf(text + n, size - n, "; and %lld more", (long long)(b->n - SHOWN));
 }
 
-static bool refused(const batch_work *b, clb_status status) {
+static bool refused(const md_system *y, clb_status status) {
   if (status == CLB_ERROR_MEMORY)
-    warn("%s; a smaller --batch or --batch-atoms takes less memory%s", clb_error(b->y->ctx),
-         b->y->dtype == CLB_F64 ? ", and so does --dtype f32" : "");
-  else warn("%s", clb_error(b->y->ctx));
+    warn("%s; a smaller --batch or --batch-atoms takes less memory%s", clb_error(y->ctx),
+         y->dtype == CLB_F64 ? ", and so does --dtype f32" : "");
+  else warn("%s", clb_error(y->ctx));
   return false;
 }
 
@@ -129,27 +129,29 @@ bool batch_compute(const batch_work *b, double *gradient, epoch_sums *sums) {
   char names[2048];
   batch_arrays x = arrays_of(b);
   const clb_gradient_results results = {&loss, terms, gradient, x.energies, x.forces, x.stresses};
-  const clb_status s = clb_model_gradient(b->y->model, b->n, x.atoms, x.labels, b->loss, &results);
+  const md_system *y = NULL;
+  const clb_status s =
+      train_devices_gradient(b->devices, b->n, x.atoms, x.labels, b->loss, &results, &y);
   if (!s && isfinite(loss)) {
     sums_add(sums, terms, b->n, x.n_atoms);
     add_errors(b, &x, sums);
   }
   free_arrays(&x);
-  if (s) return refused(b, s);
+  if (s) return refused(y, s);
   if (isfinite(loss)) return true;
   batch_names(b, names, sizeof names);
   warn("the loss is %g, of these frames: %s; " NOT_FINITE_HELP, loss, names);
   return false;
 }
 
-bool epoch_evaluate(const md_system *y, const clb_loss *loss, const labelled_batch *from,
+bool epoch_evaluate(const train_devices *devices, const clb_loss *loss, const labelled_batch *from,
                     batch_size most, epoch_sums *sums) {
   int64_t *which = allocate((size_t)from->n, 2 * sizeof *which), *ends = which + from->n, first = 0;
   bool good = true;
   for (int64_t i = 0; i < from->n; i++) which[i] = i;
   const int64_t n = epoch_batches(from, which, most, ends);
   for (int64_t k = 0; k < n && good; first = ends[k++]) {
-    const batch_work b = {y, loss, from, which + first, ends[k] - first, NULL};
+    const batch_work b = {devices, loss, from, which + first, ends[k] - first, NULL};
     good = batch_compute(&b, NULL, sums);
   }
   free(which);

@@ -2,6 +2,7 @@
 #ifndef CLB_TOOLS_TRAIN_EPOCH_H
 #define CLB_TOOLS_TRAIN_EPOCH_H
 
+#include "tools/train/train_devices.h"
 #include "tools/training/errors_of_labels.h"
 #include "tools/training/label_units.h"
 #include "tools/training/labelled_batch.h"
@@ -28,7 +29,7 @@ int64_t epoch_batches(const labelled_batch *from, const int64_t *order, batch_si
                       int64_t *ends);
 
 typedef struct {
-  const md_system *y;
+  const train_devices *devices;
   const clb_loss *loss;
   const labelled_batch *from;
   const int64_t *which; /* [n]: structures of `from` */
@@ -44,7 +45,7 @@ bool batch_compute(const batch_work *b, double *gradient, epoch_sums *sums);
 void batch_names(const batch_work *b, char *text, size_t size);
 
 /* All structures, in batches. */
-bool epoch_evaluate(const md_system *y, const clb_loss *loss, const labelled_batch *from,
+bool epoch_evaluate(const train_devices *devices, const clb_loss *loss, const labelled_batch *from,
                     batch_size most, epoch_sums *sums);
 
 #endif

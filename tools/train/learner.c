@@ -153,10 +153,15 @@ static clb_status create(learner *l, const optimizer_choice *o) {
   return s;
 }
 
-bool learner_open(learner *l, const md_system *y, const train_arguments *a) {
+bool learner_open(learner *l, const train_devices *devices, const train_arguments *a) {
+  const md_system *y = devices->y;
   const optimizer_choice *o = &a->optimizer;
   const size_t size = dtype_bytes(y->dtype);
-  *l = (learner){.ctx = y->ctx, .model = y->model, .dtype = y->dtype, .n = y->info.parameters};
+  *l = (learner){.devices = devices,
+                 .ctx = y->ctx,
+                 .model = y->model,
+                 .dtype = y->dtype,
+                 .n = y->info.parameters};
   l->averages_of_rule = o->rule == CLB_SCHEDULE_FREE_ADAMW;
   if (!choose_tensors(l, a)) return false;
   l->parameters = allocate((size_t)l->n, sizeof *l->parameters);
@@ -188,7 +193,7 @@ void learner_close(learner *l) {
 /* ---- steps ---- */
 
 bool learner_use(const learner *l, const double *parameters) {
-  return done(l, clb_model_set_parameters(l->model, parameters));
+  return train_devices_use(l->devices, parameters);
 }
 
 bool learner_step(learner *l, const double *gradient, double lr) {

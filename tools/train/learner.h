@@ -2,6 +2,7 @@
 #ifndef CLB_TOOLS_TRAIN_LEARNER_H
 #define CLB_TOOLS_TRAIN_LEARNER_H
 
+#include "tools/train/train_devices.h"
 #include "tools/train/train_options.h"
 
 typedef struct {
@@ -10,7 +11,8 @@ typedef struct {
 } learned_tensor;
 
 typedef struct {
-  clb_context *ctx;
+  const train_devices *devices;
+  clb_context *ctx; /* of the first, as all that follows */
   clb_model *model;
   clb_dtype dtype; /* of the buffers: parameters, gradients, averages */
   int64_t n, n_trained;
@@ -29,7 +31,7 @@ typedef struct {
 
 /* The following print a message when they return false. *l must be zeroed, and learner_close must
    be called even on failure. */
-bool learner_open(learner *l, const md_system *y, const train_arguments *a);
+bool learner_open(learner *l, const train_devices *devices, const train_arguments *a);
 void learner_close(learner *l);
 /* One step; the model has the new parameters then. */
 bool learner_step(learner *l, const double *gradient, double lr);
@@ -37,7 +39,7 @@ bool learner_step(learner *l, const double *gradient, double lr);
 bool learner_average(learner *l);
 /* What is validated and written: averages, or parameters. */
 const double *learner_result(const learner *l);
-/* Parameters of the model, for calls from now on. */
+/* Parameters of the models, for calls from now on. */
 bool learner_use(const learner *l, const double *parameters);
 /* The norm of a gradient by what is trained; not finite: a number is not. */
 double learner_norm(const learner *l, const double *gradient);

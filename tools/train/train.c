@@ -13,7 +13,7 @@
 
 typedef struct {
   const train_arguments *a;
-  md_system system;
+  train_devices devices;
   label_statistics statistics; /* of --train, for a new network */
   model_bytes file;
   learner learner;
@@ -31,7 +31,7 @@ typedef struct {
 
 static train_story story_of(const train_run *r) {
   return (train_story){.a = r->a,
-                       .y = &r->system,
+                       .y = r->devices.y,
                        .statistics = r->a->made.name ? &r->statistics : NULL,
                        .learner = &r->learner,
                        .sets = r->sets,
@@ -73,7 +73,7 @@ static bool name_files(const train_arguments *a) {
 static bool read_set(train_run *r, int set, const name_list *files) {
   bool good = true;
   for (int i = 0; i < files->n && good; i++)
-    good = labelled_batch_read(&r->sets[set], &r->system, files->names[i], &r->a->choice.reading);
+    good = labelled_batch_read(&r->sets[set], r->devices.y, files->names[i], &r->a->choice.reading);
   return good;
 }
 
@@ -147,7 +147,8 @@ static bool begin_state(train_run *r) {
 static bool open_model(train_run *r, const char *at) {
   md_choice choice = r->a->choice;
   choice.at = at;
-  return model_bytes_read(&r->file, at ? at : choice.model) && md_system_open(&r->system, &choice);
+  return model_bytes_read(&r->file, at ? at : choice.model) &&
+         train_devices_open(&r->devices, &choice);
 }
 
 /* A function of --train, the options and the seed: it is made again where a run goes on. */
@@ -170,7 +171,7 @@ static bool begin(train_run *r) {
   r->seed = a->seed;
   if (!name_files(a) || (a->from && !train_restart_seed(a->from, &r->seed)) ||
       !(a->made.name ? open_new(r) : open_model(r, NULL)) || !read_sets(r) ||
-      !learner_open(&r->learner, &r->system, a))
+      !learner_open(&r->learner, &r->devices, a))
     return false;
   r->order = allocate((size_t)r->sets[TRAINED].n, sizeof *r->order);
   r->ends = allocate((size_t)r->sets[TRAINED].n, sizeof *r->ends);
@@ -245,7 +246,7 @@ static bool step(train_run *r) {
   train_numbers *at = &r->state.at;
   const int64_t k = (int64_t)at->batch, first = k ? r->ends[k - 1] : 0;
   const clb_loss loss = loss_now(r);
-  const batch_work b = {&r->system,         &loss, &r->sets[TRAINED], r->order + first,
+  const batch_work b = {&r->devices,        &loss, &r->sets[TRAINED], r->order + first,
                         r->ends[k] - first, NULL};
   char names[2048];
   if (!batch_compute(&b, r->gradient, &r->sums)) return false;
@@ -275,7 +276,7 @@ static bool check_labels(train_run *r) {
   if (r->a->made.name || r->a->from) return true;
   begin_epoch(r);
   for (int64_t k = 0, first = 0; k < r->batches && first < CHECKED && good; first = r->ends[k++]) {
-    const batch_work b = {&r->system,       &r->a->loss.loss,   set,
+    const batch_work b = {&r->devices,      &r->a->loss.loss,   set,
                           r->order + first, r->ends[k] - first, &fits};
     good = batch_compute(&b, NULL, &sums);
   }
@@ -300,7 +301,7 @@ static bool validate(train_run *r, const clb_loss *loss, epoch_sums *sums) {
   if (!learner_average(&r->learner)) return false;
   if (!r->sets[VALIDATED].n) return true;
   return learner_use(l, learner_result(l)) &&
-         epoch_evaluate(&r->system, loss, &r->sets[VALIDATED],
+         epoch_evaluate(&r->devices, loss, &r->sets[VALIDATED],
                         (batch_size){a->batch, a->batch_atoms}, sums) &&
          learner_use(l, l->parameters);
 }
@@ -371,7 +372,7 @@ int train_main(int argc, char **argv) {
   learner_close(&r.learner);
   state_free(&r.state);
   for (int set = 0; set < SETS; set++) labelled_batch_free(&r.sets[set]);
-  md_system_close(&r.system);
+  train_devices_close(&r.devices);
   model_bytes_free(&r.file);
   free(r.order);
   free(r.ends);
