@@ -34,7 +34,7 @@ $clebsch energy --model $files/water.safetensors --structure "$gro"
 echo "== Files"
 ls $files/*
 echo "== Next"
-echo "Atoms of your own, in an .xyz, .gro or .pdb file:"
+echo "Atoms of your own, in a file of .xyz, .gro, .pdb, .cif, POSCAR or LAMMPS data:"
 echo "  $clebsch md --model $files/sevennet.safetensors --structure FILE --dtype f32 --knots 512 --steps 1000 --dt 0.5 \\"
 echo "    --temperature 300 --trajectory trajectory.xyz"
 echo "All commands: $clebsch help. To install (as root): meson install -C build."
