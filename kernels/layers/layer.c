@@ -1,6 +1,8 @@
 /* kernels/layers/layer.c - shared by the kernels of kernels/layers/host/layers.h. */
 #include "kernels/layers/layer.h"
 
+#include "kernels/common/turns.h"
+
 enum { SUBGROUPS = 4, UNROLLED = 8 };
 
 void clb_layer_schedule(const clb_limits *limits, int32_t arithmetic, bool reduces,
@@ -145,13 +147,10 @@ void clb_received_start(clb_row_kernel *b, const clb_received *list, ir_val *edg
 static void shared_channels(clb_row_kernel *b, int64_t mul,
                             void (*each)(void *user, ir_val channel, ir_val mask), void *user) {
   ir_kernel *k = b->k;
-  const int64_t lanes = b->s->lanes, of = b->s->subgroups, blocks = (mul + lanes - 1) / lanes;
+  const int64_t lanes = b->s->lanes, blocks = (mul + lanes - 1) / lanes;
   if (!blocks) return;
-  const ir_val turn = clb_i32(k, (of - b->blocks % of) % of),
-               first = ir_2(k, IR_MOD, ir_add(k, ir_subgroup(k), turn), clb_i32(k, of)),
-               block = ir_loop(k, first, clb_i32(k, blocks), clb_i32(k, of)),
+  const ir_val block = clb_take_turns(k, blocks, &b->blocks),
                start = ir_mul(k, block, clb_i32(k, lanes)), channel = ir_add(k, start, ir_lane(k));
-  b->blocks += blocks;
   each(user, ir_cast(k, IR_I64, channel),
        mul % lanes ? ir_2(k, IR_LT, channel, clb_i32(k, mul)) : IR_NONE);
   ir_end(k);

@@ -25,7 +25,7 @@ static void make_term(const clb_linear_result *r, int number, ir_val first, int6
   clb_linear_tile t = clb_linear_tile_of(r, number);
   const int64_t channels = t.term.term->mul;
   if (!channels) return;
-  const ir_val block = clb_linear_units(b, clb_linear_blocks(b, channels), blocks);
+  const ir_val block = clb_take_turns(k, clb_linear_blocks(b, channels), blocks);
   t.channel = clb_linear_channel(b, block, channels, &t.left);
   t.mask = clb_linear_mask(b, channels, t.left);
   const ir_val last = ir_sub(k, b->n, clb_linear_i64(b, 1)),

@@ -103,8 +103,7 @@ static void add_path(const clb_linear_tile *t, const clb_linear_stage *stage, co
   const clb_linear_term from = clb_linear_source(t->r, path);
   const int64_t depth = from.term->mul, of = b->s->subgroups,
                 chunks = (depth + CLB_LINEAR_CHUNK - 1) / CLB_LINEAR_CHUNK;
-  const ir_val turn = i32(b, (of - *before % of) % of),
-               mine = ir_2(k, IR_MOD, ir_add(k, ir_subgroup(k), turn), i32(b, of));
+  const ir_val mine = clb_first_turn(k, *before);
   const bool again = *before || chunks > of; /* the stage was read before */
   if (!chunks) return;
   *before += chunks;

@@ -142,17 +142,7 @@ void clb_linear_store(const clb_linear_kernel *b, const clb_row_array *a, ir_val
   ir_store(k, a->buffer, at, mask, ir_cast(k, ir_register_type(a->element), v));
 }
 
-/* ---- units ---- */
-
-ir_val clb_linear_units(const clb_linear_kernel *b, int64_t count, int64_t *before) {
-  ir_kernel *k = b->k;
-  const int of = b->s->subgroups;
-  const ir_val step = ir_int(k, IR_I32, of), turn = ir_int(k, IR_I32, (of - *before % of) % of),
-               first = of > 1 ? ir_2(k, IR_MOD, ir_add(k, ir_subgroup(k), turn), step)
-                              : ir_int(k, IR_I32, 0);
-  *before += count;
-  return ir_loop(k, first, ir_int(k, IR_I32, count), step);
-}
+/* ---- blocks of channels ---- */
 
 ir_val clb_linear_channel(const clb_linear_kernel *b, ir_val block, int64_t channels,
                           ir_val *left) {

@@ -4,6 +4,7 @@
 #define CLB_KERNELS_LINEAR_LINEAR_PARTS_H
 
 #include "kernels/common/rows.h"
+#include "kernels/common/turns.h"
 #include "src/base/signature.h"
 
 enum { CLB_LINEAR_COMPONENTS = 25 }; /* 2l + 1, at most */
@@ -60,9 +61,6 @@ void clb_linear_store_channels(const clb_linear_kernel *b, const clb_row_array *
 void clb_linear_store(const clb_linear_kernel *b, const clb_row_array *a, ir_val at, ir_val mask,
                       ir_val v);
 
-/* Opens a loop over those of `count` units that this sub-group does, i32; *before counts units so
-   far, so that sub-groups take them in turn.  End it with ir_end. */
-ir_val clb_linear_units(const clb_linear_kernel *b, int64_t count, int64_t *before);
 /* Blocks of channels; their number. */
 static inline int64_t clb_linear_blocks(const clb_linear_kernel *b, int64_t channels) {
   return (channels + b->s->lanes - 1) / b->s->lanes;

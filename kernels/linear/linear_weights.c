@@ -72,7 +72,7 @@ static void make_path(weights *w, const clb_linear_path *path) {
   const int n_u = x.term->mul < CHANNELS ? x.term->mul : CHANNELS;
   const int64_t across = clb_linear_blocks(b, g.term->mul), down = (x.term->mul - 1) / n_u + 1;
   ir_val u[CHANNELS], own[CHANNELS], sum[CHANNELS], left;
-  const ir_val unit = clb_linear_units(b, across * down, &w->units), of = ir_int(k, IR_I32, across),
+  const ir_val unit = clb_take_turns(k, across * down, &w->units), of = ir_int(k, IR_I32, across),
                channel = clb_linear_channel(b, ir_2(k, IR_MOD, unit, of), g.term->mul, &left),
                mask = clb_linear_mask(b, g.term->mul, left),
                top =
@@ -101,7 +101,7 @@ static void make_bias(weights *w, int term) {
   ir_kernel *k = b->k;
   const clb_linear_term g = {&b->lp->out.term[term], b->lp->layout_out}, none = {NULL, 0};
   ir_val left;
-  const ir_val block = clb_linear_units(b, clb_linear_blocks(b, g.term->mul), &w->units),
+  const ir_val block = clb_take_turns(k, clb_linear_blocks(b, g.term->mul), &w->units),
                channel = clb_linear_channel(b, block, g.term->mul, &left),
                mask = ir_2(k, IR_LT, ir_lane(k), left), sum = ir_var(k, ir_real(k, b->t, 0), false);
   if (b->p->pass == CLB_BACKWARD) add_rows(w, none, NULL, 1, g, channel, mask, &sum);
