@@ -7,14 +7,12 @@
    lie between those of other arrays. */
 static void discard(const clb_network *n, int step) {
   for (int a = 0; a < n->n_arrays; a++) {
-    const bool given = a == CLB_VECTORS;
-    const clb_array *y = n->array[a];
-    const clb_stored *all[] = {given ? NULL : &y->value, &y->gradient, given ? NULL : &y->tangent,
-                               &y->adjoint};
-    for (int i = 0; i < 4 * CLB_SPANS; i++) {
-      const clb_stored *x = all[i / CLB_SPANS];
-      const clb_span *span = x ? &x->span[i % CLB_SPANS] : NULL;
-      if (!x || x->slot < 0 || span->first != step || span->last < step) continue;
+    for (int i = 0; i < CLB_STORED * CLB_SPANS; i++) {
+      const int which = i / CLB_SPANS;
+      const bool given = a == CLB_VECTORS && (which == CLB_VALUE || which == CLB_TANGENT);
+      const clb_stored *x = &n->array[a]->stored[which];
+      const clb_span *span = &x->span[i % CLB_SPANS];
+      if (given || x->slot < 0 || span->first != step || span->last < step) continue;
       if (x->block || !n->blocked) clb_workspace_discard(n->ctx, &n->slot[x->slot].buffer->memory);
     }
   }
@@ -31,7 +29,7 @@ static clb_status put_zeros(clb_model *m, int step) {
   for (int i = 0; i < CLB_LAYER_INS + CLB_LAYER_OUTS && !s; i++) {
     const bool in = i < CLB_LAYER_INS;
     const int a = in ? y->in[i] : along ? y->out[i - CLB_LAYER_INS] : -1;
-    const clb_stored *x = a < 0 ? NULL : in ? &n->array[a]->adjoint : &n->array[a]->tangent;
+    const clb_stored *x = a < 0 ? NULL : &n->array[a]->stored[in ? CLB_ADJOINT : CLB_TANGENT];
     for (int span = 0; x && x->slot >= 0 && span < CLB_SPANS && !s; span++)
       if (x->span[span].first == step && x->span[span].last >= step)
         s = clb_zero_run(m->zero, clb_row_count(n, a), n->array[a]->irreps.dim,

@@ -197,5 +197,4 @@ void clb_arch_linear(reader *r, int block, const char *what, int from, int to, b
     const int term = clb_find_irrep(out, &in->term[i]);
     if (term >= 0 && clb_find_irrep(in, &in->term[i]) == i) add_irrep(r, block, what, y, i, term);
   }
-  if (r->out->trains && !r->status) r->status = clb_linear_make_rows(r->out, y);
 }

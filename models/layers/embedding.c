@@ -19,30 +19,11 @@ static clb_status forward(clb_network *n, clb_layer *y, unsigned adds) {
                         clb_value(n, y->out[0]));
 }
 
-/* Training: gradients by rows of a species are those of a linear map of the number 1, with weights
-   by species. */
+/* ---- training: a row of the table is a linear map of the number 1 ---- */
+
 static clb_status derive(clb_network *n, clb_layer *y) {
-  const int64_t columns = n->array[y->out[0]]->irreps.dim;
-  clb_problem *problem = calloc(1, sizeof *problem);
-  if (!problem) return clb_network_no_memory(n);
-  problem->kind = CLB_LINEAR;
-  problem->storage = problem->arithmetic = (int32_t)n->type;
-  problem->accumulate = 1;
-  problem->linear = (clb_linear_problem){.in = clb_scalars(1),
-                                         .out = clb_scalars(columns),
-                                         .layout_in = CLB_IR_MUL,
-                                         .layout_out = CLB_IR_MUL,
-                                         .weights = CLB_LINEAR_BY_SPECIES,
-                                         .n_species = n->n_species,
-                                         .gradients = CLB_OPERAND_W,
-                                         .incoming = CLB_OPERAND_X,
-                                         .n_paths = 1,
-                                         .n_weights = (int32_t)columns,
-                                         .path = {{.coefficient = 1}}};
-  const clb_status s =
-      clb_linear_make(n->ctx, problem, CLB_PASS_BIT(CLB_BACKWARD), &y->derivatives);
-  free(problem);
-  return s;
+  return clb_network_species_map(n, n->array[y->out[0]]->irreps.dim, CLB_OPERAND_W,
+                                 &y->derivatives);
 }
 
 static clb_status reverse(clb_network *n, clb_layer *y, unsigned adds) {

@@ -40,31 +40,11 @@ static clb_status backward(clb_network *n, clb_layer *y, unsigned adds) {
 
 /* ---- training: e = scale x + shift of an atom is a linear map of its species ---- */
 
-static clb_status derive_one(clb_network *n, int gradients, clb_op **op) {
-  clb_problem *problem = calloc(1, sizeof *problem);
-  if (!problem) return clb_network_no_memory(n);
-  problem->kind = CLB_LINEAR;
-  problem->storage = problem->arithmetic = (int32_t)n->type;
-  problem->accumulate = 1;
-  problem->linear = (clb_linear_problem){.in = clb_scalars(1),
-                                         .out = clb_scalars(1),
-                                         .layout_in = CLB_IR_MUL,
-                                         .layout_out = CLB_IR_MUL,
-                                         .weights = CLB_LINEAR_BY_SPECIES,
-                                         .n_species = n->n_species,
-                                         .gradients = gradients,
-                                         .incoming = CLB_OPERAND_X,
-                                         .n_paths = 1,
-                                         .n_weights = 1,
-                                         .path = {{.coefficient = 1}}};
-  const clb_status s = clb_linear_make(n->ctx, problem, CLB_PASS_BIT(CLB_BACKWARD), op);
-  free(problem);
-  return s;
-}
-
 static clb_status derive(clb_network *n, clb_layer *y) {
-  const clb_status s = derive_one(n, CLB_OPERAND_X | CLB_OPERAND_W, &y->derivatives);
-  return s ? s : derive_one(n, CLB_OPERAND_W, &((clb_energy *)y->parameters)->weights);
+  const clb_status s =
+      clb_network_species_map(n, 1, CLB_OPERAND_X | CLB_OPERAND_W, &y->derivatives);
+  return s ? s
+           : clb_network_species_map(n, 1, CLB_OPERAND_W, &((clb_energy *)y->parameters)->weights);
 }
 
 static clb_status renew(clb_network *n, clb_layer *y) {

@@ -18,18 +18,22 @@ static int64_t matrices(const clb_network *n, const clb_linear *p) {
   return p->by_species ? n->n_species : 1;
 }
 
+/* Numbers of one matrix. */
+static int64_t count_of(const clb_network *n, const clb_layer *y, const clb_block *k) {
+  return (int64_t)n->array[y->in[0]]->irreps.term[k->from].mul *
+         n->array[y->out[0]]->irreps.term[k->to].mul;
+}
+
 clb_status clb_linear_make_rows(clb_network *n, clb_layer *y) {
   clb_linear *p = y->parameters;
-  const clb_irreps *in = &n->array[y->in[0]]->irreps, *out = &n->array[y->out[0]]->irreps;
+  const clb_irreps *out = &n->array[y->out[0]]->irreps;
   const int64_t many = matrices(n, p);
   int64_t row = 0, to, at = 0;
-  for (int b = 0; b < p->n; b++)
-    row += (int64_t)in->term[p->block[b].from].mul * out->term[p->block[b].to].mul;
+  for (int b = 0; b < p->n; b++) row += count_of(n, y, &p->block[b]);
   clb_status s = clb_network_reserve(n, many * row, &to);
   for (int b = 0; b < p->n && !s; b++) {
     clb_block *k = &p->block[b];
-    const int64_t count = (int64_t)in->term[k->from].mul * out->term[k->to].mul,
-                  columns = many > 1 ? out->term[k->to].mul : count;
+    const int64_t count = count_of(n, y, k), columns = many > 1 ? out->term[k->to].mul : count;
     for (int64_t i = 0; i < count / columns * many && !s; i++)
       s = clb_network_copy_weights(n, to + i % many * row + at + i / many * columns,
                                    k->weights + i * columns, columns);
@@ -59,8 +63,7 @@ static clb_status describe(clb_network *n, const clb_layer *y, clb_linear *p,
     if (p->block[b].weights < p->weights) p->weights = p->block[b].weights;
   for (int b = 0; b < p->n; b++) {
     const clb_block *k = &p->block[b];
-    const int64_t at = k->weights - p->weights,
-                  last = at + (int64_t)lp->in.term[k->from].mul * lp->out.term[k->to].mul;
+    const int64_t at = k->weights - p->weights, last = at + count_of(n, y, k);
     lp->path[b] = (clb_linear_path){k->from, k->to, (int32_t)at, 0, 1};
     end = last > end ? last : end;
   }
@@ -69,11 +72,6 @@ static clb_status describe(clb_network *n, const clb_layer *y, clb_linear *p,
                     (long long)end, INT32_MAX);
   lp->n_weights = (int32_t)end;
   return CLB_OK;
-}
-
-static int64_t count_of(const clb_network *n, const clb_layer *y, const clb_block *k) {
-  return (int64_t)n->array[y->in[0]]->irreps.term[k->from].mul *
-         n->array[y->out[0]]->irreps.term[k->to].mul;
 }
 
 clb_status clb_linear_transpose(clb_network *n, clb_layer *y) {
@@ -154,12 +152,9 @@ static clb_status make_maps(clb_network *n, clb_layer *y) {
   return s;
 }
 
-static clb_rows species_rows(const clb_network *n, const clb_linear *p, int64_t at) {
+/* Its matrices, or those transposed. */
+static clb_rows weights_at(const clb_network *n, const clb_linear *p, int64_t at) {
   return (clb_rows){n->device_weights, at, CLB_DENSE, p->by_species ? n->species.buffer : NULL};
-}
-
-static clb_rows weights(const clb_network *n, const clb_linear *p) {
-  return species_rows(n, p, p->weights);
 }
 
 /* Ghosts have no input; `exchange` sets their rows of the output. */
@@ -168,7 +163,7 @@ static clb_status forward(clb_network *n, clb_layer *y, unsigned adds) {
   const int64_t rows = clb_row_count(n, y->in[0]);
   const clb_rows in = clb_value(n, y->in[0]), out = clb_value(n, y->out[0]);
   return clb_linear_run(p->map[adds & 1], CLB_FORWARD, rows,
-                        (const clb_rows[]){in, weights(n, p), out});
+                        (const clb_rows[]){in, weights_at(n, p, p->weights), out});
 }
 
 static clb_status backward(clb_network *n, clb_layer *y, unsigned adds) {
@@ -178,10 +173,10 @@ static clb_status backward(clb_network *n, clb_layer *y, unsigned adds) {
   if (!g_in.buffer) return CLB_OK; /* of species alone */
   if (p->transposes)
     return clb_linear_run(p->back[adds & 1], CLB_FORWARD, rows,
-                          (const clb_rows[]){g_out, species_rows(n, p, p->transposed), g_in});
+                          (const clb_rows[]){g_out, weights_at(n, p, p->transposed), g_in});
   return clb_linear_run(
       p->map[adds & 1], CLB_BACKWARD, rows,
-      (const clb_rows[]){clb_value(n, y->in[0]), weights(n, p), g_out, g_in, {0}});
+      (const clb_rows[]){clb_value(n, y->in[0]), weights_at(n, p, p->weights), g_out, g_in, {0}});
 }
 
 /* ---- training ---- */
@@ -204,7 +199,8 @@ static clb_status derive(clb_network *n, clb_layer *y) {
 
 static clb_status along(clb_network *n, clb_layer *y, unsigned adds, bool bends) {
   const clb_linear *p = y->parameters;
-  const clb_rows w = weights(n, p), x = clb_value(n, y->in[0]), a = clb_tangent(n, y->in[0]);
+  const clb_rows w = weights_at(n, p, p->weights), x = clb_value(n, y->in[0]),
+                 a = clb_tangent(n, y->in[0]);
   const int64_t rows = clb_row_count(n, y->in[0]);
   clb_status s = clb_linear_run(p->map[adds & 1], CLB_FORWARD, rows,
                                 (const clb_rows[]){a, w, clb_tangent(n, y->out[0])});
@@ -222,8 +218,8 @@ static clb_status along(clb_network *n, clb_layer *y, unsigned adds, bool bends)
 
 static clb_status reverse(clb_network *n, clb_layer *y, unsigned adds) {
   const clb_linear *p = y->parameters;
-  const clb_rows w = weights(n, p), x = clb_value(n, y->in[0]), g = clb_adjoint(n, y->out[0]),
-                 g_x = clb_adjoint(n, y->in[0]);
+  const clb_rows w = weights_at(n, p, p->weights), x = clb_value(n, y->in[0]),
+                 g = clb_adjoint(n, y->out[0]), g_x = clb_adjoint(n, y->in[0]);
   const int64_t rows = clb_row_count(n, y->in[0]);
   const clb_status s = clb_linear_run(y->derivatives, CLB_BACKWARD, rows,
                                       (const clb_rows[]){x, w, g, {0}, clb_weight_gradient(n, w)});

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kernels/linear/host/linear.h"
+
 clb_status clb_network_no_memory(const clb_network *n) {
   return clb_fail(n->error, CLB_ERROR_MEMORY, "clb_model_open: no memory");
 }
@@ -157,19 +159,16 @@ bool clb_network_learns(const clb_network *n, int array) {
 
 /* ---- rows ---- */
 
-typedef enum { VALUE, GRADIENT, TANGENT, ADJOINT } numbers;
-
-static clb_rows rows_of(const clb_network *n, int array, numbers which, bool all) {
+static clb_rows rows_of(const clb_network *n, int array, clb_kept which, bool all) {
   if (array < 0) return (clb_rows){0};
   const clb_array *a = n->array[array];
-  const clb_stored *stored =
-      (const clb_stored *[]){&a->value, &a->gradient, &a->tangent, &a->adjoint}[which];
+  const clb_stored *stored = &a->stored[which];
   if (stored->slot < 0) return (clb_rows){0};
   const clb_slot *slot = &n->slot[stored->slot];
-  clb_buffer *own = array != CLB_VECTORS ? NULL
-                    : which == VALUE     ? n->vectors
-                    : which == GRADIENT  ? n->g_vectors
-                                         : NULL;
+  clb_buffer *own = array != CLB_VECTORS    ? NULL
+                    : which == CLB_VALUE    ? n->vectors
+                    : which == CLB_GRADIENT ? n->g_vectors
+                                            : NULL;
   const int64_t stride = n->blocked && !stored->block && clb_slot_rows(a)
                              ? slot->bytes / clb_dtype_bytes((int32_t)n->type)
                              : clb_array_stride(a);
@@ -178,21 +177,27 @@ static clb_rows rows_of(const clb_network *n, int array, numbers which, bool all
   return (clb_rows){own ? own : slot->buffer, first * stride, stride, NULL};
 }
 
-clb_rows clb_value(const clb_network *n, int array) { return rows_of(n, array, VALUE, false); }
+clb_rows clb_value(const clb_network *n, int array) { return rows_of(n, array, CLB_VALUE, false); }
 clb_rows clb_gradient(const clb_network *n, int array) {
-  return rows_of(n, array, GRADIENT, false);
+  return rows_of(n, array, CLB_GRADIENT, false);
 }
-clb_rows clb_tangent(const clb_network *n, int array) { return rows_of(n, array, TANGENT, false); }
-clb_rows clb_adjoint(const clb_network *n, int array) { return rows_of(n, array, ADJOINT, false); }
-clb_rows clb_all_values(const clb_network *n, int array) { return rows_of(n, array, VALUE, true); }
+clb_rows clb_tangent(const clb_network *n, int array) {
+  return rows_of(n, array, CLB_TANGENT, false);
+}
+clb_rows clb_adjoint(const clb_network *n, int array) {
+  return rows_of(n, array, CLB_ADJOINT, false);
+}
+clb_rows clb_all_values(const clb_network *n, int array) {
+  return rows_of(n, array, CLB_VALUE, true);
+}
 clb_rows clb_all_gradients(const clb_network *n, int array) {
-  return rows_of(n, array, GRADIENT, true);
+  return rows_of(n, array, CLB_GRADIENT, true);
 }
 clb_rows clb_all_tangents(const clb_network *n, int array) {
-  return rows_of(n, array, TANGENT, true);
+  return rows_of(n, array, CLB_TANGENT, true);
 }
 clb_rows clb_all_adjoints(const clb_network *n, int array) {
-  return rows_of(n, array, ADJOINT, true);
+  return rows_of(n, array, CLB_ADJOINT, true);
 }
 
 int64_t clb_row_count(const clb_network *n, int array) {
@@ -213,6 +218,28 @@ clb_status clb_network_gather(clb_network *n) {
 }
 clb_status clb_network_silu(clb_network *n) {
   return n->silu ? CLB_OK : clb_silu_create(n->ctx, n->type, 1, 1, &n->silu);
+}
+
+clb_status clb_network_species_map(clb_network *n, int64_t columns, int gradients, clb_op **op) {
+  clb_problem *problem = calloc(1, sizeof *problem);
+  if (!problem) return clb_network_no_memory(n);
+  problem->kind = CLB_LINEAR;
+  problem->storage = problem->arithmetic = (int32_t)n->type;
+  problem->accumulate = 1;
+  problem->linear = (clb_linear_problem){.in = clb_scalars(1),
+                                         .out = clb_scalars(columns),
+                                         .layout_in = CLB_IR_MUL,
+                                         .layout_out = CLB_IR_MUL,
+                                         .weights = CLB_LINEAR_BY_SPECIES,
+                                         .n_species = n->n_species,
+                                         .gradients = gradients,
+                                         .incoming = CLB_OPERAND_X,
+                                         .n_paths = 1,
+                                         .n_weights = (int32_t)columns,
+                                         .path = {{.coefficient = 1}}};
+  const clb_status s = clb_linear_make(n->ctx, problem, CLB_PASS_BIT(CLB_BACKWARD), op);
+  free(problem);
+  return s;
 }
 
 clb_status clb_network_multiply(clb_network *n, const clb_gemm_step *p) {

@@ -37,6 +37,9 @@ typedef struct {
   bool block; /* only rows of the block that is computed are there */
 } clb_stored;
 
+/* What is stored of an array; the last two: of networks that train (models/training). */
+typedef enum { CLB_VALUE, CLB_GRADIENT, CLB_TANGENT, CLB_ADJOINT, CLB_STORED } clb_kept;
+
 /* Of the model's precision, in layout ir_mul. Columns without symmetry are even scalars. */
 typedef struct {
   clb_per per;
@@ -44,8 +47,7 @@ typedef struct {
   bool moves; /* depends on the positions of atoms, not only on their species */
   bool has_gradient;
   clb_irreps irreps;
-  clb_stored value, gradient, tangent, adjoint; /* the last two: of networks that train
-                                                   (models/training) */
+  clb_stored stored[CLB_STORED];
 } clb_array;
 
 /* The first array of every network: sender minus receiver, [n_edges][3]. The caller may bring it,
@@ -296,6 +298,10 @@ int64_t clb_row_count(const clb_network *n, int array); /* of the block */
 clb_status clb_network_product(clb_network *n);
 clb_status clb_network_gather(clb_network *n);
 clb_status clb_network_silu(clb_network *n);
+
+/* Creates the map from one number of each atom to `columns` numbers, by weights [species][columns],
+   for its backward alone, which adds; gradients: bits of operands (CLB_OPERAND_...). */
+clb_status clb_network_species_map(clb_network *n, int64_t columns, int gradients, clb_op **op);
 
 /* C[rows][columns] (= or +=) A W, W[inner][columns] at an offset of the weights; transposed: A W^T,
    W[columns][inner]. `count` such products, whose rows of A and C lie side by side. */

@@ -25,18 +25,11 @@ static void use(clb_stored *x, int step, bool fresh, int most) {
   x->span[i].last = step;
 }
 
-/* What is stored of an array. */
-typedef enum { VALUE, GRADIENT, TANGENT, ADJOINT, STORED } numbers;
-
-static clb_stored *stored_of(clb_array *a, int which) {
-  return (clb_stored *[]){&a->value, &a->gradient, &a->tangent, &a->adjoint}[which];
-}
-
 /* Those of edges are made anew in each phase. */
-static void use_array(clb_network *n, int array, numbers which, int step, bool fresh) {
+static void use_array(clb_network *n, int array, clb_kept which, int step, bool fresh) {
   clb_array *a = array < 0 ? NULL : n->array[array];
-  if (!a || (which == GRADIENT && !a->has_gradient)) return;
-  clb_stored *x = stored_of(a, which);
+  if (!a || (which == CLB_GRADIENT && !a->has_gradient)) return;
+  clb_stored *x = &a->stored[which];
   int last = -1;
   for (int i = 0; i < CLB_SPANS && !empty(x->span[i]); i++) last = x->span[i].last;
   const bool passed = clb_passing(n, array) && last >= 0 && phase_of(n, last) != phase_of(n, step);
@@ -47,16 +40,16 @@ static void use_computing(clb_network *n, int step) {
   const clb_layer *y = n->layer[n->step[step].layer];
   const bool backward = n->step[step].sweep == CLB_SWEEP_BACKWARD, again = n->step[step].again;
   for (int i = 0; i < CLB_LAYER_INS; i++) {
-    if (!backward || y->kind->reads_in >> i & 1) use_array(n, y->in[i], VALUE, step, false);
+    if (!backward || y->kind->reads_in >> i & 1) use_array(n, y->in[i], CLB_VALUE, step, false);
     if (backward && y->gradients >> i & 1 && (!again || clb_learns_again(n, y->in[i])))
-      use_array(n, y->in[i], GRADIENT, step, false);
+      use_array(n, y->in[i], CLB_GRADIENT, step, false);
   }
   for (int i = 0; i < CLB_LAYER_OUTS; i++) {
     if (!backward || y->kind->reads_out >> i & 1)
-      use_array(n, y->out[i], VALUE, step, again && !backward);
-    if (backward) use_array(n, y->out[i], GRADIENT, step, false);
+      use_array(n, y->out[i], CLB_VALUE, step, again && !backward);
+    if (backward) use_array(n, y->out[i], CLB_GRADIENT, step, false);
   }
-  use_array(n, y->work, VALUE, step, step >= n->n_forward);
+  use_array(n, y->work, CLB_VALUE, step, step >= n->n_forward);
 }
 
 /* Layers of vectors use the adjoint of these, and tangents of outputs in reverse, as places that
@@ -67,19 +60,19 @@ static void use_training(clb_network *n, int step) {
   const bool along = k->sweep == CLB_SWEEP_ALONG, of_vectors = y->in[0] == CLB_VECTORS,
              both = along ? k->bends : y->kind->late || y->kind->ends;
   for (int i = 0; i < CLB_LAYER_INS; i++) {
-    use_array(n, y->in[i], VALUE, step, false);
+    use_array(n, y->in[i], CLB_VALUE, step, false);
     if (y->in[i] >= 0 && n->array[y->in[i]]->moves && (along || both))
-      use_array(n, y->in[i], TANGENT, step, false);
+      use_array(n, y->in[i], CLB_TANGENT, step, false);
     if ((!along || (k->bends && y->kind->bends & CLB_BENDS_INPUTS)) &&
         clb_network_learns(n, y->in[i]))
-      use_array(n, y->in[i], ADJOINT, step, false);
+      use_array(n, y->in[i], CLB_ADJOINT, step, false);
   }
-  if (along && of_vectors) use_array(n, CLB_VECTORS, ADJOINT, step, false);
+  if (along && of_vectors) use_array(n, CLB_VECTORS, CLB_ADJOINT, step, false);
   for (int i = 0; i < CLB_LAYER_OUTS; i++) {
-    if (both) use_array(n, y->out[i], GRADIENT, step, false);
-    if (along || of_vectors) use_array(n, y->out[i], TANGENT, step, false);
-    if (along && of_vectors) use_array(n, y->out[i], VALUE, step, false);
-    if (!along) use_array(n, y->out[i], ADJOINT, step, false);
+    if (both) use_array(n, y->out[i], CLB_GRADIENT, step, false);
+    if (along || of_vectors) use_array(n, y->out[i], CLB_TANGENT, step, false);
+    if (along && of_vectors) use_array(n, y->out[i], CLB_VALUE, step, false);
+    if (!along) use_array(n, y->out[i], CLB_ADJOINT, step, false);
   }
 }
 
@@ -100,7 +93,7 @@ static bool of_one_phase(const clb_network *n, const clb_stored *x) {
 static void use_results(clb_network *n) {
   for (int l = 0; l < n->n_layers; l++)
     for (int i = 0; i < CLB_LAYER_INS && n->layer[l]->kind->ends; i++)
-      use_array(n, n->layer[l]->in[i], VALUE, n->n_steps, false);
+      use_array(n, n->layer[l]->in[i], CLB_VALUE, n->n_steps, false);
 }
 
 static bool is_result(const clb_network *n, int array) {
@@ -113,11 +106,11 @@ static bool is_result(const clb_network *n, int array) {
 
 static void choose_blocks(clb_network *n) {
   for (int a = 0; a < n->n_arrays; a++) {
-    for (int i = 0; i < STORED; i++) {
-      clb_stored *x = stored_of(n->array[a], i);
-      const bool vectors = a == CLB_VECTORS && i != ADJOINT,
+    for (int i = 0; i < CLB_STORED; i++) {
+      clb_stored *x = &n->array[a]->stored[i];
+      const bool vectors = a == CLB_VECTORS && i != CLB_ADJOINT,
                  all = n->trains || n->array[a]->per == CLB_PER_ATOM || vectors ||
-                       (i == VALUE && is_result(n, a)) || !of_one_phase(n, x);
+                       (i == CLB_VALUE && is_result(n, a)) || !of_one_phase(n, x);
       x->block = n->blocked && (clb_passing(n, a) || (a == CLB_VECTORS && !vectors) || !all);
     }
   }
@@ -157,8 +150,8 @@ static int collect(const clb_network *n, item *all) {
   int count = 0;
   for (int a = 0; a < n->n_arrays; a++) {
     clb_array *x = n->array[a];
-    for (int i = 0; i < STORED; i++) {
-      clb_stored *stored = stored_of(x, i);
+    for (int i = 0; i < CLB_STORED; i++) {
+      clb_stored *stored = &x->stored[i];
       stored->slot = -1;
       if (empty(stored->span[0])) continue;
       all[count] = (item){.per_edge = x->per == CLB_PER_EDGE,
@@ -201,11 +194,11 @@ static int find_slot(const clb_network *n, const item *all, int k, bool *busy) {
 
 static void find_spans(clb_network *n) {
   for (int a = 0; a < n->n_arrays; a++)
-    for (int i = 0; i < STORED * CLB_SPANS; i++)
-      stored_of(n->array[a], i / CLB_SPANS)->span[i % CLB_SPANS] = never;
+    for (int i = 0; i < CLB_STORED * CLB_SPANS; i++)
+      n->array[a]->stored[i / CLB_SPANS].span[i % CLB_SPANS] = never;
   for (int s = 0; s < n->n_steps; s++) use_all(n, s);
-  for (int i = VALUE; i < (n->trains ? ADJOINT : TANGENT); i++) {
-    clb_stored *vectors = stored_of(n->array[CLB_VECTORS], i);
+  for (int i = CLB_VALUE; i < (n->trains ? CLB_ADJOINT : CLB_TANGENT); i++) {
+    clb_stored *vectors = &n->array[CLB_VECTORS]->stored[i];
     vectors->span[0] = (clb_span){0, n->n_steps};
   }
   if (n->blocked) use_results(n);
@@ -239,9 +232,9 @@ static usage fill_by_choice(clb_network *n, item *all, int count, int choice, bo
 
 /* Sets spans and slots for the order as it is. */
 static clb_status assign(clb_network *n, usage *least) {
-  item *all = malloc((size_t)n->n_arrays * STORED * sizeof *all);
-  bool *busy = malloc((size_t)n->n_arrays * STORED);
-  clb_slot *slots = realloc(n->slot, (size_t)n->n_arrays * STORED * sizeof *slots);
+  item *all = malloc((size_t)n->n_arrays * CLB_STORED * sizeof *all);
+  bool *busy = malloc((size_t)n->n_arrays * CLB_STORED);
+  clb_slot *slots = realloc(n->slot, (size_t)n->n_arrays * CLB_STORED * sizeof *slots);
   int best = 0;
   if (slots) n->slot = slots;
   if (!all || !busy || !slots) {

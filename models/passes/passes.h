@@ -23,8 +23,8 @@ clb_status clb_pass_tables(clb_network *n);
 void clb_pass_moves(clb_network *n);
 /* Convolutions work in frames of edges where all of them can. */
 clb_status clb_pass_frames(clb_network *n);
-/* Matrices by species are put into rows; those that do not change are transposed once, for
-   gradients on devices with lanes. */
+/* Matrices by species, and all of networks that train, are put into rows; those that do not change
+   are transposed once, for gradients on devices with lanes. */
 clb_status clb_pass_transpose(clb_network *n);
 /* Whether an array lives in one phase of the order: those of edges in blocks of atoms do, but for
    vectors. */

@@ -9,8 +9,8 @@ clb_status clb_pass_transpose(clb_network *n) {
     clb_layer *y = n->layer[l];
     if (y->kind != &clb_linear_kind) continue;
     const clb_linear *p = y->parameters;
-    if (p->by_species) s = clb_linear_make_rows(n, y);
-    if (!s && !n->ctx->device->limits.simd) s = clb_linear_transpose(n, y);
+    if (p->by_species || n->trains) s = clb_linear_make_rows(n, y);
+    if (!s && !n->trains && !n->ctx->device->limits.simd) s = clb_linear_transpose(n, y);
   }
   return s;
 }

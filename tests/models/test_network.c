@@ -16,7 +16,7 @@ static bool term[MOST][MOST];
 static int terms_used[MOST][MOST];
 
 static const clb_stored *stored(const clb_network *n, int what) {
-  return what % 2 ? &n->array[what / 2]->gradient : &n->array[what / 2]->value;
+  return &n->array[what / 2]->stored[what % 2 ? CLB_GRADIENT : CLB_VALUE];
 }
 
 static void must_hold(const clb_network *n, const clb_step *s, int what) {
@@ -105,7 +105,7 @@ static void steps(void **state) {
       memset(holds, -1, sizeof holds);
       memset(term, 0, sizeof term);
       memset(terms_used, 0, sizeof terms_used);
-      holds[n->array[CLB_VECTORS]->value.slot] = 2 * CLB_VECTORS;
+      holds[n->array[CLB_VECTORS]->stored[CLB_VALUE].slot] = 2 * CLB_VECTORS;
       for (int s = 0; s < n->n_steps; s++) {
         again += n->step[s].sweep == CLB_SWEEP_FORWARD && s >= n->n_forward;
         (n->step[s].sweep == CLB_SWEEP_BACKWARD ? step_backward : step_forward)(n, &n->step[s]);
