@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "models/atoms/neighbours.h"
 #include "tools/cli/tool.h"
 #include "tools/common/random.h"
 
@@ -67,11 +68,6 @@ static bool ask(run *r, bool exact, copy *c, answer *y) {
 
 static double draw(run *r) { return random_number(&r->seed); }
 
-static double volume_of(const double *c) {
-  return fabs(c[0] * (c[4] * c[8] - c[5] * c[7]) - c[1] * (c[3] * c[8] - c[5] * c[6]) +
-              c[2] * (c[3] * c[7] - c[4] * c[6]));
-}
-
 static double dot(int64_t n, const double *a, const double *b) {
   double sum = 0;
   for (int64_t i = 0; i < n; i++) sum += a[i] * b[i];
@@ -99,17 +95,17 @@ static const double stencil_at[4] = {-2, -1, 1, 2},
 
 /* The slope of energies, and of forces, along d[n][3]. */
 static void along(run *r, const double *d, double *slope, double *bend) {
-  enum { H_INVERSE = 500 };
+  const double h = 1. / 500;
   const int64_t n = 3 * r->base.a.n;
   *slope = 0;
   memset(bend, 0, (size_t)n * sizeof *bend);
   for (int s = 0; s < 4; s++) {
     copy c = copy_of(&r->base.a, 1);
     answer y;
-    for (int64_t i = 0; i < n; i++) c.x[i] += stencil_at[s] / H_INVERSE * d[i];
+    for (int64_t i = 0; i < n; i++) c.x[i] += stencil_at[s] * h * d[i];
     if (ask(r, true, &c, &y)) {
-      *slope += stencil[s] * H_INVERSE * (y.energy - r->at_base.energy);
-      for (int64_t i = 0; i < n; i++) bend[i] += stencil[s] * H_INVERSE * y.forces[i];
+      *slope += stencil[s] / h * (y.energy - r->at_base.energy);
+      for (int64_t i = 0; i < n; i++) bend[i] += stencil[s] / h * y.forces[i];
     }
     free(y.forces);
     free_copy(&c);
@@ -148,7 +144,7 @@ static void transform(double *v, int64_t n, const double m[9]) {
 
 static void check_stress(run *r) {
   static const char *const name = "stress", *const law = "stress is the slope by strain";
-  enum { H_INVERSE = 2000 };
+  const double h = 1. / 2000;
   double error = 0;
   if (!(r->volume > 0)) {
     skip(r, name, law, "the cell has no volume");
@@ -162,10 +158,10 @@ static void check_stress(run *r) {
       copy c = copy_of(&r->base.a, 1);
       answer y;
       double m[9];
-      for (int i = 0; i < 9; i++) m[i] = (i % 4 ? 0 : 1) + stencil_at[s] / H_INVERSE * strain[i];
+      for (int i = 0; i < 9; i++) m[i] = (i % 4 ? 0 : 1) + stencil_at[s] * h * strain[i];
       transform(c.x, c.a.n, m);
       transform(c.cell, 3, m);
-      if (ask(r, true, &c, &y)) slope += stencil[s] * H_INVERSE * (y.energy - r->at_base.energy);
+      if (ask(r, true, &c, &y)) slope += stencil[s] / h * (y.energy - r->at_base.energy);
       free(y.forces);
       free_copy(&c);
     }
@@ -206,19 +202,19 @@ static double distance(const run *r, const answer *y, const int64_t *atom, int64
 }
 
 static const double unit[9] = {1, 0, 0, 0, 1, 0, 0, 0, 1};
-enum { SYMMETRY_LIMIT_INVERSE = 1000000000 };
+static const double symmetry_limit = 1e-9;
 
 static void compare(run *r, const char *name, const char *law, copy *c, const int64_t *atom,
                     int64_t times, const double m[9]) {
   answer y;
   const double error = ask(r, true, c, &y) ? distance(r, &y, atom, times, m) : NAN;
-  report(r, name, law, error, 1. / SYMMETRY_LIMIT_INVERSE);
+  report(r, name, law, error, symmetry_limit);
   free(y.forces);
   free_copy(c);
 }
 
 static void check_rotation(run *r) {
-  double q[4], m[9], norm = 0;
+  double q[4], norm = 0;
   for (int i = 0; i < 4; i++) q[i] = draw(r) + (i ? 0 : 0.1);
   for (int i = 0; i < 4; i++) norm += q[i] * q[i];
   for (int i = 0; i < 4; i++) q[i] /= sqrt(norm);
@@ -228,10 +224,9 @@ static void check_rotation(run *r) {
       2 * (x * y - w * z),     1 - 2 * (x * x + z * z), 2 * (y * z + w * x),
       2 * (x * z + w * y),     2 * (y * z - w * x),     1 - 2 * (x * x + y * y)};
   copy c = copy_of(&r->base.a, 1);
-  memcpy(m, rotation, sizeof m);
-  transform(c.x, c.a.n, m);
-  transform(c.cell, 3, m);
-  compare(r, "rotation", "all turns with the atoms", &c, NULL, 1, m);
+  transform(c.x, c.a.n, rotation);
+  transform(c.cell, 3, rotation);
+  compare(r, "rotation", "all turns with the atoms", &c, NULL, 1, rotation);
 }
 
 static void check_inversion(run *r) {
@@ -291,10 +286,12 @@ static void check_size(run *r) {
 
 /* ---- the fast engine ---- */
 
+static const double force_unit = 0.00964853321233; /* eV / (Angstrom u) in Angstrom / fs^2 */
+
 static double kinetic(const run *r, const double *v) {
   double sum = 0;
   for (int64_t i = 0; i < r->given->n; i++) sum += r->masses[i] * dot(3, v + 3 * i, v + 3 * i) / 2;
-  return sum / 0.00964853321233;
+  return sum / force_unit;
 }
 
 static double gauss(run *r) {
@@ -303,10 +300,10 @@ static double gauss(run *r) {
   return sum;
 }
 
-/* Half a kick; F / m in A/fs^2. */
+/* Half a kick. */
 static void kick(const run *r, double *v, const double *f, double dt) {
   for (int64_t i = 0; i < 3 * r->given->n; i++)
-    v[i] += dt / 2 * 0.00964853321233 * f[i] / r->masses[i / 3];
+    v[i] += dt / 2 * force_unit * f[i] / r->masses[i / 3];
 }
 
 static void check_dynamics(run *r) {
@@ -316,8 +313,7 @@ static void check_dynamics(run *r) {
   copy c = copy_of(r->given, 1);
   answer y;
   double *v = allocate((size_t)(3 * n), sizeof *v), first = 0, last = 0, most = 1e-3 * (double)n;
-  for (int64_t i = 0; i < 3 * n; i++)
-    v[i] = gauss(r) * sqrt(0.00964853321233 * kt / r->masses[i / 3]);
+  for (int64_t i = 0; i < 3 * n; i++) v[i] = gauss(r) * sqrt(force_unit * kt / r->masses[i / 3]);
   ask(r, false, &c, &y);
   for (int step = 0; step < CERTIFY_STEPS && !r->failed; step++) {
     if (step % ENDS == 0) progress("step %d of %d at constant energy", step, CERTIFY_STEPS);
@@ -348,11 +344,11 @@ static void check_fast(run *r) {
   for (int64_t i = 0; i < n; i++) other += !(before.forces[i] == after.forces[i]);
   report(r, "bits", "the same atoms have the same bits again", (double)other, 0);
   const answer *exact = &r->at_base;
+  const double scale = 1 + largest(n, exact->forces);
   double error =
       fabs(before.energy - exact->energy) / ((double)r->base.a.n + fabs(exact->energy)) * 10;
   for (int64_t i = 0; i < n; i++)
-    error =
-        fmax(error, fabs(before.forces[i] - exact->forces[i]) / (1 + largest(n, exact->forces)));
+    error = fmax(error, fabs(before.forces[i] - exact->forces[i]) / scale);
   report(r, "precision", "f32 and splines are near f64 and networks", error, 3e-5);
   free(before.forces);
   free(after.forces);
@@ -364,7 +360,7 @@ bool certify(const certify_engine *engine, const clb_model_atoms *atoms, const d
            .given = atoms,
            .masses = masses,
            .base = copy_of(atoms, 1),
-           .volume = atoms->cell ? volume_of(atoms->cell) : 0,
+           .volume = atoms->cell ? clb_cell_volume(atoms->cell) : 0,
            .seed = 1,
            .line = lines};
   for (int64_t i = 0; i < 3 * atoms->n; i++) r.base.x[i] += 0.03 * draw(&r);

@@ -44,7 +44,7 @@ static bool add_edges(sums *t, const structure *s, double r_max, const char *pat
   clb_neighbours list = {.cutoff = r_max};
   const bool good =
       !clb_neighbours_update(&list, s->n, s->positions, &s->cell[0][0], s->periodic, NULL);
-  if (!good) warn("%s, frame %lld: %s", path, (long long)t->frames, list.error);
+  if (!good) warn("%s, frame %lld: %s", path, (long long)s->frame, list.error);
   t->edges += list.n_edges;
   clb_neighbours_free(&list);
   return good;

@@ -49,17 +49,17 @@ static void add_edges(rdf_count *c, const structure *s, const clb_neighbours *li
   }
 }
 
-static bool add_frame(rdf_count *c, const structure *s, const char *path, int64_t number) {
+static bool add_frame(rdf_count *c, const structure *s, const char *path) {
   const double volume = clb_cell_volume(&s->cell[0][0]);
   double factor[RDF_PAIRS];
   if (!s->periodic[0] || !s->periodic[1] || !s->periodic[2] || !(volume > 0)) {
-    warn("%s, frame %lld: its cell is not periodic in three directions", path, (long long)number);
+    warn("%s, frame %lld: its cell is not periodic in three directions", path, (long long)s->frame);
     return false;
   }
   for (int p = 0; p < c->n_pairs; p++) {
     const double n = all_pairs(s, &c->pair[p]);
     if (!(n > 0)) {
-      warn("%s, frame %lld: it has no pair %s-%s", path, (long long)number,
+      warn("%s, frame %lld: it has no pair %s-%s", path, (long long)s->frame,
            clb_element_symbols[c->pair[p].of[0]], clb_element_symbols[c->pair[p].of[1]]);
       return false;
     }
@@ -70,7 +70,7 @@ static bool add_frame(rdf_count *c, const structure *s, const char *path, int64_
   const bool good =
       !clb_neighbours_update(&list, s->n, s->positions, &s->cell[0][0], s->periodic, NULL);
   if (good) add_edges(c, s, &list, factor);
-  else warn("%s, frame %lld: %s", path, (long long)number, list.error);
+  else warn("%s, frame %lld: %s", path, (long long)s->frame, list.error);
   clb_neighbours_free(&list);
   c->frames++;
   return good;
@@ -80,15 +80,16 @@ bool rdf_add_file(rdf_count *c, const char *path, int64_t skip) {
   frame_file file;
   structure atoms;
   int found = -1;
-  int64_t number = 0;
+  int64_t last = 0;
   bool good = frames_open(&file, path, NULL);
   while (good && (found = frames_next(&file, &atoms)) == 1) {
-    if (++number > skip) good = add_frame(c, &atoms, path, number);
+    last = atoms.frame;
+    if (last > skip) good = add_frame(c, &atoms, path);
     structure_free(&atoms);
   }
   frames_close(&file);
-  if (good && !found && number <= skip) {
-    warn("%s: it has %lld frames, all of which --skip leaves out", path, (long long)number);
+  if (good && !found && last <= skip) {
+    warn("%s: it has %lld frames, all of which --skip leaves out", path, (long long)last);
     good = false;
   }
   return good && !found;

@@ -15,7 +15,7 @@ typedef struct {
   double r_max; /* Angstrom; 0: half the least height of the first cell */
   int n_pairs, n_bins;
   rdf_pair pair[RDF_PAIRS];
-  int64_t frames, skipped;
+  int64_t frames;
   double sum[RDF_PAIRS][RDF_BINS]; /* over frames: pairs in a bin, times volume over all pairs */
 } rdf_count;
 

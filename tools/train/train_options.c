@@ -279,10 +279,8 @@ static const struct argp argp = {
     .options = options,
     .parser = parse,
     .children = children,
-    .args_doc =
-        "--model FILE --train FILE [FILE...] [--valid FILE [FILE...]] --epochs N --lr X --out "
-        "FILE\n"
-        "--new KIND --train FILE [FILE...] [--valid FILE [FILE...]] --epochs N --lr X --out FILE",
+    .args_doc = "--model FILE --train FILE [FILE...]\n"
+                "--new KIND --train FILE [FILE...]",
     .doc =
         "Trains a new network, or a model that is an output of `clebsch convert`, on labelled "
         "structures.\v"
