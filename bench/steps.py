@@ -93,9 +93,10 @@ def main():
     out.update(clebsch=program(a, "--version").split()[-1], device=device)
     with tempfile.TemporaryDirectory() as folder:
         for name, model in (m.rsplit("=", 1) for m in a.model):
+            elements = json.loads(program(a, "info", "--json", "--device", a.device, "-m", model))["elements"]
             for system, make, size in SYSTEMS:
                 numbers, positions, length = make(size)
-                if len(numbers) > a.largest:
+                if len(numbers) > a.largest or not {SYMBOLS[z] for z in numbers} <= set(elements):
                     continue
                 path = pathlib.Path(folder) / f"{system}{size}.xyz"
                 write(path, numbers, positions, length)
@@ -114,8 +115,8 @@ def main():
             for system, make, size in (("water", water, 15), ("water", water, 32)):
                 path = pathlib.Path(folder) / f"md{size}.xyz"
                 write(path, *make(size))
+                energy = step(a, model, *make(size), path)["seconds"]
                 for thermostat in THERMOSTATS:
-                    energy = step(a, model, *make(size), path)["seconds"]
                     row = {"model": name, "system": system, "atoms": 3 * size**3, "skin": "auto",
                            "energy_seconds": energy, "thermostat": thermostat,
                            "md_seconds": dynamics(a, model, path, thermostat, 200 if size < 20 else 40)}
