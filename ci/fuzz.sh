@@ -1,5 +1,5 @@
 #!/bin/sh
-# Builds the fuzzers of tests/fuzz (clang, ASan, UBSan) and runs each for SECONDS (default: 20), two at a time, starting from its committed
+# Builds the fuzzers of tests/fuzz (clang, ASan, UBSan) and runs each for SECONDS (default: 10), two at a time, starting from its committed
 # corpus and from what earlier runs found:  ci/fuzz.sh [SECONDS [TARGET ...]]
 # Prints one line per target.  Exits with 1 if one failed; its input is then in build-fuzz/found.
 set -eu
@@ -36,7 +36,7 @@ if [ "${1:-}" = --one ]; then
   exit
 fi
 
-seconds=${1:-20}
+seconds=${1:-10}
 [ $# = 0 ] || shift
 clang=$(command -v clang-19 || command -v clang) || { echo "ci/fuzz.sh: there is no clang" >&2; exit 1; }
 [ -d "$build" ] || CC=$clang meson setup "$build" -Dfuzz=true -Db_sanitize=address,undefined -Db_lundef=false -Dbuildtype=debugoptimized -Dc_args='-w -g1' >/dev/null
