@@ -207,6 +207,15 @@ def _method(op, name, of, first, last):
     return method
 
 
+def rows_of(name, of):
+    """What a pass fills in for its operands, and what its function takes for them."""
+    if name == "triple_backward":  # takes all of them in a struct
+        all_rows = s.triple_operands()
+        return [getattr(all_rows, what) for what in of.operands], [c.byref(all_rows)]
+    rows = [s.rows() for _ in of.operands]
+    return rows, rows
+
+
 class _Compiled:
     """A pass for arrays of one type: its function and what its calls use again."""
 
@@ -215,11 +224,7 @@ class _Compiled:
         self.handle = op.context._make(f"{op._name}_create", "op", c.byref(desc))
         self.function = getattr(op.context._lib, f"clb_{op._name}_{name}")
         of = op._passes[name]
-        self.rows = self.arguments = [s.rows() for _ in of.operands]
-        if name == "triple_backward":  # takes all of them in a struct
-            all_rows = s.triple_operands()
-            self.rows = [getattr(all_rows, what) for what in of.operands]
-            self.arguments = [c.byref(all_rows)]
+        self.rows, self.arguments = rows_of(name, of)
         self.weights = self.rows[of.operands.index("w")] if "w" in of.operands else None
         self.buffers: dict = {}
 
@@ -350,7 +355,7 @@ class Op:
         key = name, type(like), getattr(like, "dtype", None)
         if key not in self._usual:
             way = _usual.way_of(like, self.context, dtype)
-            self._usual[key] = way and _usual.Usual(self, of, compiled, way)
+            self._usual[key] = way and _usual.Usual(self, of, compiled, way, rows_of(name, of))
 
     def _usually(self, name, arrays, out, counts, first, last):
         """Results of a call like most, where one of such arrays has been before; else None."""

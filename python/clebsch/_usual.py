@@ -32,27 +32,26 @@ class Buffers:
         weakref.finalize(self, _release, context._lib, context._lock, self.made)
 
     def begin(self):
-        """Before a call, which uses those that it finds or makes."""
+        """Before a call: those that there are."""
         if len(self.made) > MOST_BUFFERS:
             _release(self.context._lib, self.context._lock, self.made)
+        return self.made
 
-    def at(self, span):
-        found = self.made.get(span)
-        if found is None:
-            context, pointer = self.context, c.c_void_p()
-            context._check(context._lib.clb_buffer_wrap(context, s.POINTER, *span,
-                                                        c.byref(pointer)))
-            found = self.made[span] = pointer.value
+    def make(self, span):
+        context, pointer = self.context, c.c_void_p()
+        context._check(context._lib.clb_buffer_wrap(context, s.POINTER, *span, c.byref(pointer)))
+        found = self.made[span] = pointer.value
         return found
 
 
 def apart(spans, n_inputs):
-    """Whether no result's memory is another operand's, too: False also where it is only near."""
-    for i in range(n_inputs, len(spans)):
-        at, size = spans[i]
-        for there, length in spans[:i]:
-            if there < at + size and at < there + length:
-                return False
+    """Whether no result's memory is another operand's, too: False also where it is only near, or
+    where operands overlap that are not the same."""
+    end = 0
+    for at, size in sorted([*set(spans[:n_inputs]), *spans[n_inputs:]]):
+        if at < end:
+            return False
+        end = at + size
     return True
 
 
@@ -76,8 +75,9 @@ class OfNumpy:
             return None
         return _arrays.address(array), array.nbytes
 
-    def new(self, n, columns):
-        return np.empty((n, columns), self.dtype)
+    def new(self, n, columns, like):
+        array = np.empty((n, columns), self.dtype)
+        return array, (_arrays.address(array), array.nbytes)
 
 
 class OfTorch:
@@ -85,7 +85,7 @@ class OfTorch:
 
     def __init__(self, context, dtype):
         torch = self.torch = sys.modules["torch"]
-        self.empty = torch.empty
+        self.empty, self.empty_like = torch.empty, torch.empty_like
         self.kind, self.dtype = torch.Tensor, getattr(torch, TORCH[dtype])
         self.size, self.stream = _arrays.BYTES[dtype], context.stream
         self.waits = context.backend == "cpu"
@@ -105,8 +105,11 @@ class OfTorch:
         here = array.is_cpu if self.waits else array.is_cuda and array.get_device() == self.number
         return (array.data_ptr(), n * columns * self.size) if here else None
 
-    def new(self, n, columns):
-        return self.empty(n, columns, dtype=self.dtype, device=self.device)
+    def new(self, n, columns, like):
+        """like: an operand of these rows, where there is one, since that takes less time."""
+        array = (self.empty(n, columns, dtype=self.dtype, device=self.device)
+                 if like is None or like.ndim != 2 else self.empty_like(like))
+        return array, (array.data_ptr(), n * columns * self.size)
 
 
 def way_of(like, context, dtype):
@@ -123,50 +126,59 @@ def way_of(like, context, dtype):
 class Usual:
     """Of a pass that was compiled: rows, length and kind of each operand that there is."""
 
-    def __init__(self, op, of, compiled, way):
+    def __init__(self, op, of, compiled, way, rows):
         self.context, self.buffers, self.way = op.context, Buffers(op.context), way
         self.handle, self.function = compiled.handle._as_parameter_, compiled.function
-        self.owner, self.arguments = compiled.handle, compiled.arguments
-        parts = list(zip(compiled.rows, of.kinds, range(len(of.kinds))))
-        self.inputs = [(rows, op.columns[kind], kind, i)
-                       for rows, kind, i in parts[:of.n_inputs] if op.columns[kind]]
-        self.outputs = [(rows, op.columns[kind], kind, i - of.n_inputs)
-                        for rows, kind, i in parts[of.n_inputs:]
+        self.owner, (all_rows, self.arguments) = compiled.handle, rows
+        parts = list(zip(all_rows, of.kinds, range(len(of.kinds))))
+        for one, kind, _ in parts:
+            one.stride = op.columns[kind]
+        self.inputs = [(one, op.columns[kind], kind, i)
+                       for one, kind, i in parts[:of.n_inputs] if op.columns[kind]]
+        place = {kind: i for _, _, kind, i in self.inputs}
+        self.outputs = [(one, op.columns[kind], kind, i - of.n_inputs, place.get(kind))
+                        for one, kind, i in parts[of.n_inputs:]
                         if op.columns[kind] and (of.forward or kind in op._gradients)]
         self.n_outputs = len(of.kinds) - of.n_inputs
-        self.fixed, self.kinds = op._fixed, dict.fromkeys(op.columns)
+        self.fixed, self.kinds = op._fixed, tuple(op.columns)
         self.leading = next((i for _, _, kind, i in self.inputs if kind not in op._fixed), 0)
+        self.counted = -1, {}
 
-    def place(self, array, rows, columns, n):
-        """Its address and size; None: it is unusual."""
-        span = self.way.span(array, n, columns)
-        if span is None or not span[0]:
-            return None
-        rows.buffer = self.buffers.at(span)
-        rows.stride = columns
-        return span
+    def counts(self, leading):
+        """Of each kind the number of rows: fixed, or that of this array."""
+        shape = getattr(leading, "shape", ())
+        n = shape[0] if shape else 0
+        counted = self.counted
+        if counted[0] != n:
+            counted = self.counted = n, {**dict.fromkeys(self.kinds, n), **self.fixed}
+        return counted[1]
 
     def run(self, counts, arrays, out, first, last):
         """Results; None: something is unusual, and nothing was done."""
         results, spans, context, way = [None] * self.n_outputs, [], self.context, self.way
-        if counts is None:
-            shape = getattr(arrays[self.leading], "shape", ())
-            counts = {**dict.fromkeys(self.kinds, shape[0] if shape else 0), **self.fixed}
+        span_of, buffers = way.span, self.buffers
+        counts = counts or self.counts(arrays[self.leading])
         if not counts["x"] or (out is not None and len(out) != self.n_outputs) or not way.ready():
             return None
         with context._lock:
-            self.buffers.begin()
+            made = buffers.begin()
             for rows, columns, kind, i in self.inputs:
-                span = self.place(arrays[i], rows, columns, counts[kind])
-                if span is None:
+                span = span_of(arrays[i], counts[kind], columns)
+                if span is None or not span[0]:
                     return None
+                rows.buffer = made.get(span) or buffers.make(span)
                 spans.append(span)
-            for rows, columns, kind, i in self.outputs:
-                n = counts[kind]
-                results[i] = array = way.new(n, columns) if out is None else out[i]
-                span = self.place(array, rows, columns, n)
-                if span is None or array.ndim != 2:
+            for rows, columns, kind, i, like in self.outputs:
+                if out is None:
+                    given = None if like is None else arrays[like]
+                    array, span = way.new(counts[kind], columns, given)
+                else:
+                    array = out[i]
+                    span = span_of(array, counts[kind], columns)
+                if span is None or not span[0] or array.ndim != 2:
                     return None
+                results[i] = array
+                rows.buffer = made.get(span) or buffers.make(span)
                 spans.append(span)
             if out is not None and not apart(spans, len(self.inputs)):
                 return None

@@ -95,7 +95,8 @@ def stand_in():
     torch.Tensor, torch.float32, torch.float64 = Tensor, "float32", "float64"
     torch.device = lambda *words: words
     torch.cuda = types.SimpleNamespace()
-    torch.empty = lambda *shape, dtype, device: Tensor(np.empty(shape, dtype))
+    torch.empty = lambda *shape, dtype, device: Tensor(np.full(shape, np.nan, dtype))
+    torch.empty_like = lambda like: Tensor(np.full_like(like.array, np.nan))
     return torch
 
 
