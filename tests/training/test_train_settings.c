@@ -1,6 +1,8 @@
 /* tests/training/test_train_settings.c - `clebsch train`: learning rates, batches, sets that are
-   split, and presets. */
+   split, presets, and replay. */
 #include "tests/training/train_runs.h"
+
+#include "models/file/safetensors.h"
 
 /* ---- learning rates ---- */
 
@@ -214,11 +216,90 @@ static void presets(void **state) {
   json_decref(o);
 }
 
+/* ---- replay ---- */
+
+#define ONE_STEP                                                                                   \
+  "train --model other --train p.xyz --device cpu --exact --json --loss mse --optimizer sgd "      \
+  "--schedule constant --clip 0 --ema 0 --batch 99 --epochs 1 --out new "
+
+/* Largest difference of the tensors of two files; those whose names begin so, or do not. */
+static double apart(const char *a, const char *b, bool readouts) {
+  clb_error_sink e = {0};
+  clb_safetensors *x, *y;
+  double most = 0;
+  assert_false(clb_safetensors_open(&e, a, &x) || clb_safetensors_open(&e, b, &y));
+  for (int i = 0; i < clb_safetensors_size(x); i++) {
+    const clb_tensor *t = clb_safetensors_at(x, i), *u = clb_safetensors_find(y, t->name);
+    const double *p = (const double *)t->data, *q = (const double *)u->data;
+    assert_int_equal(t->end - t->begin, u->end - u->begin);
+    if (readouts == !strncmp(t->name, "readout", 7))
+      for (size_t k = 0; k < (t->end - t->begin) / 8; k++) most = fmax(most, fabs(p[k] - q[k]));
+  }
+  clb_safetensors_close(&x);
+  clb_safetensors_close(&y);
+  return most;
+}
+
+/* The same frames as --train and --replay, in one step.  Before it both heads are the same, so the
+   loss is that of the frames alone, and what the heads share gets the same gradient; readouts get
+   half of it, as each head is of half of the batch. */
+static void replay_has_a_head(void **state) {
+  (void)state;
+  json_t *plain = json_of(ONE_STEP "--lr 1e-3"), *both = NULL;
+  assert_int_equal(rename("new", "plain"), 0);
+  json_decref(json_of(ONE_STEP "--lr 5e-4"));
+  assert_int_equal(rename("new", "half"), 0);
+  both = json_of(ONE_STEP "--lr 1e-3 --replay p.xyz");
+  near_to("loss", loss_of(both, 0, "loss"), loss_of(plain, 0, "loss"), 1e-12);
+  assert_true(apart("plain", "other", false) > 1e-6 && apart("plain", "half", true) > 1e-6);
+  near_to("what is shared", apart("new", "plain", false), 0, 1e-12);
+  near_to("readouts", apart("new", "half", true), 0, 1e-12);
+  json_decref(both);
+  /* Without readouts of its own it is a part of --train. */
+  json_decref(json_of(ONE_STEP "--lr 1e-3 --replay p.xyz --freeze readout*"));
+  near_to("all", apart("new", "plain", false), 0, 1e-12);
+  near_to("frozen", apart("new", "other", true), 0, 0);
+  json_decref(plain);
+}
+
+/* Readouts alone learn, so that the heads have nothing in common: of any number of steps --out is
+   that of a run without --replay, whose rate is half. */
+static void heads_are_apart(void **state) {
+  (void)state;
+  const char *frozen = "--freeze [!r]*";
+  json_decref(json_of(format(ONE_STEP "--epochs 5 --lr 2e-3 --replay p.xyz %s", frozen)));
+  assert_int_equal(rename("new", "replayed"), 0);
+  json_decref(json_of(format(ONE_STEP "--epochs 5 --lr 1e-3 %s", frozen)));
+  assert_true(apart("new", "other", true) > 1e-6);
+  near_to("readouts", apart("new", "replayed", true), 0, 1e-12);
+  near_to("the rest", apart("new", "replayed", false), 0, 0);
+}
+
+static void replay_goes_on(void **state) {
+  const char *run =
+      "train --model other --train p.xyz --replay p.xyz --device cpu,cpu --exact "
+      "--json --batch 3 --valid p.xyz --optimizer adamw --lr 3e-3 --ema 0.9 --schedule constant";
+  (void)state;
+  unlink("r");
+  json_t *whole = json_of(format("%s --epochs 3 --out whole --restart whole_r", run));
+  assert_int_equal(integer_of(whole, "steps"), 18);
+  json_decref(json_of(format("%s --epochs 2 --out part --restart r", run)));
+  json_t *o = json_of(format("%s --epochs 3 --out part --continue r --restart r", run));
+  expect_same_epochs(o, whole);
+  expect_same_file("part", "whole");
+  expect_same_file("r", "whole_r");
+  json_decref(o);
+  json_decref(whole);
+  expect_clebsch("train --new nequip --train p.xyz --replay p.xyz --out x", 2,
+                 "--replay is of a model that has learned");
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(rates),      cmocka_unit_test(batches),
-      cmocka_unit_test(splits),     cmocka_unit_test(errors_of_epochs),
-      cmocka_unit_test(two_stages), cmocka_unit_test(units_are_noticed),
-      cmocka_unit_test(presets)};
+      cmocka_unit_test(rates),           cmocka_unit_test(batches),
+      cmocka_unit_test(splits),          cmocka_unit_test(errors_of_epochs),
+      cmocka_unit_test(two_stages),      cmocka_unit_test(units_are_noticed),
+      cmocka_unit_test(presets),         cmocka_unit_test(replay_has_a_head),
+      cmocka_unit_test(heads_are_apart), cmocka_unit_test(replay_goes_on)};
   return cmocka_run_group_tests(tests, make_all, remove_predictions);
 }

@@ -57,29 +57,46 @@ int64_t epoch_batches(const labelled_batch *from, const int64_t *order, batch_si
 
 /* ---- a batch ---- */
 
+/* Of the structures of a batch, those of the second head last. */
 typedef struct {
-  clb_model_atoms *atoms; /* [n], and the next two */
+  int64_t *which; /* [n], as the next two */
+  clb_model_atoms *atoms;
   clb_labels *labels;
   double *energies, *stresses, *forces;
-  int64_t n_atoms;
+  int64_t n_atoms, n[2], n_atoms_of[2]; /* the latter by head */
 } batch_arrays;
+
+static void order_by_head(const batch_work *b, batch_arrays *x) {
+  int64_t at = 0;
+  for (int head = 0; head < 2; head++)
+    for (int64_t i = 0; i < b->n; i++) {
+      const int64_t which = b->which[i], atoms = b->from->systems[which].atoms.n;
+      if ((which >= b->replayed) != head) continue;
+      x->which[at++] = which;
+      x->n[head]++;
+      x->n_atoms_of[head] += atoms;
+      x->n_atoms += atoms;
+    }
+}
 
 static batch_arrays arrays_of(const batch_work *b) {
   const size_t n = (size_t)b->n;
-  batch_arrays x = {.atoms = allocate(n, sizeof *x.atoms),
+  batch_arrays x = {.which = allocate(n, sizeof *x.which),
+                    .atoms = allocate(n, sizeof *x.atoms),
                     .labels = allocate(n, sizeof *x.labels),
                     .energies = allocate(n, sizeof *x.energies),
                     .stresses = allocate(n, 9 * sizeof *x.stresses)};
+  order_by_head(b, &x);
   for (int64_t i = 0; i < b->n; i++) {
-    x.atoms[i] = b->from->atoms[b->which[i]];
-    x.labels[i] = b->from->labels[b->which[i]];
-    x.n_atoms += x.atoms[i].n;
+    x.atoms[i] = b->from->atoms[x.which[i]];
+    x.labels[i] = b->from->labels[x.which[i]];
   }
   x.forces = allocate((size_t)x.n_atoms + 1, 3 * sizeof *x.forces);
   return x;
 }
 
 static void free_arrays(batch_arrays *x) {
+  free(x->which);
   free(x->atoms);
   free(x->labels);
   free(x->energies);
@@ -90,7 +107,7 @@ static void free_arrays(batch_arrays *x) {
 static void add_errors(const batch_work *b, const batch_arrays *x, epoch_sums *sums) {
   const double *forces = x->forces;
   for (int64_t i = 0; i < b->n; i++) {
-    md_system *s = &b->from->systems[b->which[i]];
+    md_system *s = &b->from->systems[x->which[i]];
     const size_t n = (size_t)s->atoms.n;
     labelled_frame l;
     s->energy = x->energies[i];
@@ -124,19 +141,59 @@ static bool refused(const md_system *y, clb_status status) {
   return false;
 }
 
+/* Means over the structures of a head become its part of those over the batch. */
+static clb_status of_head(const batch_work *b, const batch_arrays *x, learner_head head,
+                          const clb_gradient_results *results, const md_system **y) {
+  const int64_t n = x->n[head], first = head ? x->n[0] : 0, atoms = head ? x->n_atoms_of[0] : 0;
+  const double structures = (double)n / (double)b->n,
+               forces = x->n_atoms ? (double)x->n_atoms_of[head] / (double)x->n_atoms : 0;
+  clb_loss loss = *b->loss;
+  double sum, terms[LABELS];
+  const clb_gradient_results mine = {&sum,
+                                     terms,
+                                     results->gradient,
+                                     results->energies + first,
+                                     results->forces + 3 * atoms,
+                                     results->stresses + 9 * first};
+  loss.energy *= structures, loss.forces *= forces, loss.stress *= structures;
+  const clb_status s = train_devices_gradient(b->learner->devices, n, x->atoms + first,
+                                              x->labels + first, &loss, &mine, y);
+  if (s) return s;
+  *results->loss += sum;
+  for (int k = 0; k < LABELS; k++)
+    results->terms[k] += terms[k] * (k == LABEL_FORCES ? forces : structures);
+  return CLB_OK;
+}
+
+static bool of_replayed(const batch_work *b, const batch_arrays *x, clb_gradient_results results,
+                        clb_status *s, const md_system **y) {
+  const learner *l = b->learner;
+  double *gradient = results.gradient;
+  if (gradient) results.gradient = allocate((size_t)l->n_model, sizeof *gradient);
+  bool good = learner_use(l, l->parameters, HEAD_REPLAYED);
+  if (good) *s = of_head(b, x, HEAD_REPLAYED, &results, y);
+  if (good && gradient && !*s) learner_add_replayed(l, results.gradient, gradient);
+  if (gradient) free(results.gradient);
+  return good && learner_use(l, l->parameters, HEAD_TRAINED);
+}
+
 bool batch_compute(const batch_work *b, double *gradient, epoch_sums *sums) {
-  double loss, terms[LABELS];
+  double loss = 0, terms[LABELS] = {0};
   char names[2048];
   batch_arrays x = arrays_of(b);
   const clb_gradient_results results = {&loss, terms, gradient, x.energies, x.forces, x.stresses};
   const md_system *y = NULL;
-  const clb_status s =
-      train_devices_gradient(b->devices, b->n, x.atoms, x.labels, b->loss, &results, &y);
-  if (!s && isfinite(loss)) {
+  clb_status s = CLB_OK;
+  bool good = true;
+  if (gradient) memset(gradient, 0, (size_t)b->learner->n * sizeof *gradient);
+  if (x.n[HEAD_TRAINED]) s = of_head(b, &x, HEAD_TRAINED, &results, &y);
+  if (!s && x.n[HEAD_REPLAYED]) good = of_replayed(b, &x, results, &s, &y);
+  if (good && !s && isfinite(loss)) {
     sums_add(sums, terms, b->n, x.n_atoms);
     add_errors(b, &x, sums);
   }
   free_arrays(&x);
+  if (!good) return false;
   if (s) return refused(y, s);
   if (isfinite(loss)) return true;
   batch_names(b, names, sizeof names);
@@ -144,14 +201,14 @@ bool batch_compute(const batch_work *b, double *gradient, epoch_sums *sums) {
   return false;
 }
 
-bool epoch_evaluate(const train_devices *devices, const clb_loss *loss, const labelled_batch *from,
+bool epoch_evaluate(const learner *l, const clb_loss *loss, const labelled_batch *from,
                     batch_size most, epoch_sums *sums) {
   int64_t *which = allocate((size_t)from->n, 2 * sizeof *which), *ends = which + from->n, first = 0;
   bool good = true;
   for (int64_t i = 0; i < from->n; i++) which[i] = i;
   const int64_t n = epoch_batches(from, which, most, ends);
   for (int64_t k = 0; k < n && good; first = ends[k++]) {
-    const batch_work b = {devices, loss, from, which + first, ends[k] - first, NULL};
+    const batch_work b = {l, loss, from, which + first, ends[k] - first, from->n, NULL};
     good = batch_compute(&b, NULL, sums);
   }
   free(which);

@@ -2,7 +2,7 @@
 #ifndef CLB_TOOLS_TRAIN_EPOCH_H
 #define CLB_TOOLS_TRAIN_EPOCH_H
 
-#include "tools/train/train_devices.h"
+#include "tools/train/learner.h"
 #include "tools/training/errors_of_labels.h"
 #include "tools/training/label_units.h"
 #include "tools/training/labelled_batch.h"
@@ -29,14 +29,16 @@ int64_t epoch_batches(const labelled_batch *from, const int64_t *order, batch_si
                       int64_t *ends);
 
 typedef struct {
-  const train_devices *devices;
+  const learner *learner;
   const clb_loss *loss;
   const labelled_batch *from;
   const int64_t *which; /* [n]: structures of `from` */
   int64_t n;
+  int64_t replayed; /* structures of `from` from this one on are of the second head */
   label_fits *fits; /* to which predictions and labels are added; NULL: none */
 } batch_work;
-/* Adds to *sums; gradient[parameters], or NULL. false, after a message: the loss is not finite, or
+/* Adds to *sums; gradient[learner->n], or NULL. Of replayed structures the learner's parameters are
+   used, of others those of the models. false, after a message: the loss is not finite, or
    it cannot be computed. */
 bool batch_compute(const batch_work *b, double *gradient, epoch_sums *sums);
 #define NOT_FINITE_HELP                                                                            \
@@ -45,7 +47,7 @@ bool batch_compute(const batch_work *b, double *gradient, epoch_sums *sums);
 void batch_names(const batch_work *b, char *text, size_t size);
 
 /* All structures, in batches. */
-bool epoch_evaluate(const train_devices *devices, const clb_loss *loss, const labelled_batch *from,
+bool epoch_evaluate(const learner *l, const clb_loss *loss, const labelled_batch *from,
                     batch_size most, epoch_sums *sums);
 
 #endif

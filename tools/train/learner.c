@@ -46,20 +46,35 @@ static bool patterns_hold(const learner *l, const name_list *patterns, const cha
   return true;
 }
 
+/* What another head has of its own. */
+static bool is_of_head(const char *name) {
+  static const char *const own[] = {"readout*", "*.readout*", "species_scale", "species_shift"};
+  return among(name, own, 4);
+}
+
+static void add_tensor(learner *l, const clb_tensor_info *t, learner_head head) {
+  learned_tensor *to = &l->tensor[l->n_tensors++];
+  *to = (learned_tensor){*t, t->first, l->room};
+  l->n_trained += t->count;
+  l->room += (t->count + 3) / 4 * 4;
+  if (head == HEAD_TRAINED) return;
+  to->info.first = l->n;
+  l->n += t->count;
+}
+
 static bool choose_tensors(learner *l, const train_arguments *a) {
   clb_tensor_info t;
   int64_t all = 0;
   if (!patterns_hold(l, &a->freeze, "--freeze") || !patterns_hold(l, &a->thaw, "--thaw"))
     return false;
   while (!clb_model_tensor(l->model, all, &t)) all++;
-  l->tensor = allocate((size_t)all, sizeof *l->tensor);
-  for (int64_t i = 0; i < all; i++) {
-    clb_model_tensor(l->model, i, &t);
-    if (!t.count || !is_trained(a, t.name)) continue;
-    l->tensor[l->n_tensors++] = (learned_tensor){t, l->room};
-    l->n_trained += t.count;
-    l->room += (t.count + 3) / 4 * 4;
-  }
+  l->tensor = allocate((size_t)all, 2 * sizeof *l->tensor);
+  for (int head = 0; head < (a->replay.n ? 2 : 1); head++)
+    for (int64_t i = 0; i < all; i++) {
+      clb_model_tensor(l->model, i, &t);
+      if (t.count && is_trained(a, t.name) && (head == HEAD_TRAINED || is_of_head(t.name)))
+        add_tensor(l, &t, (learner_head)head);
+    }
   if (!l->n_tensors) warn("--freeze: all tensors of the model are frozen");
   return l->n_tensors;
 }
@@ -161,7 +176,8 @@ bool learner_open(learner *l, const train_devices *devices, const train_argument
                  .ctx = y->ctx,
                  .model = y->model,
                  .dtype = y->dtype,
-                 .n = y->info.parameters};
+                 .n = y->info.parameters,
+                 .n_model = y->info.parameters};
   l->averages_of_rule = o->rule == CLB_SCHEDULE_FREE_ADAMW;
   if (!choose_tensors(l, a)) return false;
   l->parameters = allocate((size_t)l->n, sizeof *l->parameters);
@@ -169,6 +185,9 @@ bool learner_open(learner *l, const train_devices *devices, const train_argument
   l->staged = allocate((size_t)l->room, size);
   set_groups(l, a);
   clb_status s = clb_model_parameters(l->model, l->parameters);
+  for (int i = 0; i < l->n_tensors; i++)
+    memmove(l->parameters + l->tensor[i].info.first, l->parameters + l->tensor[i].in_model,
+            (size_t)l->tensor[i].info.count * sizeof(double));
   if (!s) s = clb_buffer_create(l->ctx, (uint64_t)l->room * size, &l->values);
   if (!s) s = clb_buffer_create(l->ctx, (uint64_t)l->room * size, &l->gradients);
   if (!s && l->averages) s = clb_buffer_create(l->ctx, (uint64_t)l->room * size, &l->average);
@@ -192,8 +211,26 @@ void learner_close(learner *l) {
 
 /* ---- steps ---- */
 
-bool learner_use(const learner *l, const double *parameters) {
-  return train_devices_use(l->devices, parameters);
+bool learner_use(const learner *l, const double *parameters, learner_head head) {
+  if (head == HEAD_TRAINED) return train_devices_use(l->devices, parameters);
+  double *second = allocate((size_t)l->n_model, sizeof *second);
+  memcpy(second, parameters, (size_t)l->n_model * sizeof *second);
+  for (int i = 0; i < l->n_tensors; i++)
+    memcpy(second + l->tensor[i].in_model, parameters + l->tensor[i].info.first,
+           (size_t)l->tensor[i].info.count * sizeof *second);
+  const bool good = train_devices_use(l->devices, second);
+  free(second);
+  return good;
+}
+
+/* From the last tensor on, so that what is the second head's own has been taken. */
+void learner_add_replayed(const learner *l, double *gradient, double *to) {
+  for (int i = l->n_tensors; i-- > 0;)
+    for (int64_t k = 0; k < l->tensor[i].info.count; k++) {
+      double *from = &gradient[l->tensor[i].in_model + k];
+      to[l->tensor[i].info.first + k] += *from;
+      *from = 0;
+    }
 }
 
 bool learner_step(learner *l, const double *gradient, double lr) {
@@ -204,7 +241,7 @@ bool learner_step(learner *l, const double *gradient, double lr) {
   }
   if (!s) s = clb_optimizer_step(l->optimizer);
   if (!s) s = get(l, l->values, l->parameters);
-  return done(l, s) && learner_use(l, l->parameters);
+  return done(l, s) && learner_use(l, l->parameters, HEAD_TRAINED);
 }
 
 bool learner_average(learner *l) {
@@ -242,5 +279,5 @@ bool learner_restore(learner *l, const double *parameters, const double *average
   clb_status s = clb_optimizer_state_write(l->optimizer, moments, bytes);
   if (!s) s = put(l, l->parameters, l->values);
   if (!s && l->averages && !l->averages_of_rule) s = put(l, l->averages, l->average);
-  return done(l, s) && learner_use(l, l->parameters);
+  return done(l, s) && learner_use(l, l->parameters, HEAD_TRAINED);
 }

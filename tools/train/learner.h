@@ -1,13 +1,17 @@
-/* tools/train/learner.h - the parameters of a model, and the optimizer that changes them. */
+/* tools/train/learner.h - the parameters of a model, and the optimizer that changes them. With
+   frames of --replay there are two heads: these have readouts, scale and shift of their own, and
+   all else together with the others. */
 #ifndef CLB_TOOLS_TRAIN_LEARNER_H
 #define CLB_TOOLS_TRAIN_LEARNER_H
 
 #include "tools/train/train_devices.h"
 #include "tools/train/train_options.h"
 
+typedef enum { HEAD_TRAINED, HEAD_REPLAYED } learner_head;
 typedef struct {
-  clb_tensor_info info;
-  int64_t place; /* of its first number in the buffers */
+  clb_tensor_info info; /* `first` is among all parameters */
+  int64_t in_model;     /* its first number in those of a model */
+  int64_t place;        /* the same in the buffers */
 } learned_tensor;
 
 typedef struct {
@@ -15,11 +19,11 @@ typedef struct {
   clb_context *ctx; /* of the first, as all that follows */
   clb_model *model;
   clb_dtype dtype; /* of the buffers: parameters, gradients, averages */
-  int64_t n, n_trained;
-  double *parameters;     /* [n]: the model's */
+  int64_t n, n_model, n_trained;
+  double *parameters;     /* [n]: the model's [n_model], then those of the second head alone */
   double *averages;       /* [n]: with the averages of what is trained; NULL: there are none */
   bool averages_of_rule;  /* they are schedule-free's */
-  learned_tensor *tensor; /* [n_tensors]: those that are trained */
+  learned_tensor *tensor; /* [n_tensors]: those that are trained, in this order, too */
   int n_tensors;
   int64_t room; /* numbers of a buffer */
   void *staged; /* [room] */
@@ -39,8 +43,10 @@ bool learner_step(learner *l, const double *gradient, double lr);
 bool learner_average(learner *l);
 /* What is validated and written: averages, or parameters. */
 const double *learner_result(const learner *l);
-/* Parameters of the models, for calls from now on. */
-bool learner_use(const learner *l, const double *parameters);
+/* Parameters of the models, for calls from now on: those of a head. */
+bool learner_use(const learner *l, const double *parameters, learner_head head);
+/* Adds gradient[n_model] of the second head, which is lost, to[n]. */
+void learner_add_replayed(const learner *l, double *gradient, double *to);
 /* The norm of a gradient by what is trained; not finite: a number is not. */
 double learner_norm(const learner *l, const double *gradient);
 

@@ -19,6 +19,7 @@ typedef struct {
   learner learner;
   lr_schedule schedule;
   labelled_batch sets[SETS];
+  int64_t replayed; /* the first frame of --replay in sets[TRAINED] */
   train_state state;
   epoch_sums sums;         /* of this epoch */
   int64_t *order, *ends;   /* [frames to train on]: of this epoch, and of its batches */
@@ -35,6 +36,7 @@ static train_story story_of(const train_run *r) {
                        .statistics = r->a->made.name ? &r->statistics : NULL,
                        .learner = &r->learner,
                        .sets = r->sets,
+                       .replayed = r->sets[TRAINED].n - r->replayed,
                        .state = &r->state,
                        .epochs = r->epochs,
                        .batches = r->batches,
@@ -45,7 +47,7 @@ static train_story story_of(const train_run *r) {
 
 static bool name_files(const train_arguments *a) {
   const bool again = a->from && a->restart && same_file(a->from, a->restart);
-  const int inputs = 1 + a->train.n + a->valid.n;
+  const int inputs = 1 + a->train.n + a->valid.n + a->replay.n;
   named_file *all = allocate((size_t)inputs + 5, sizeof *all), *at = all;
   struct stat about;
   *at++ = (named_file){"the model (--model)", a->made.name ? NULL : a->choice.model, FILE_INPUT};
@@ -53,6 +55,8 @@ static bool name_files(const train_arguments *a) {
     *at++ = (named_file){"structures (--train)", a->train.names[i], FILE_INPUT};
   for (int i = 0; i < a->valid.n; i++)
     *at++ = (named_file){"structures (--valid)", a->valid.names[i], FILE_INPUT};
+  for (int i = 0; i < a->replay.n; i++)
+    *at++ = (named_file){"structures (--replay)", a->replay.names[i], FILE_INPUT};
   *at++ =
       (named_file){"the restart to go on from (--continue)", again ? NULL : a->from, FILE_INPUT};
   *at++ = (named_file){"the new model (--out)", a->out, FILE_WHOLE};
@@ -91,6 +95,8 @@ static void split_sets(train_run *r) {
 static bool read_sets(train_run *r) {
   if (!read_set(r, TRAINED, &r->a->train) || !read_set(r, VALIDATED, &r->a->valid)) return false;
   if (!r->a->valid.n) split_sets(r);
+  r->replayed = r->sets[TRAINED].n;
+  if (!read_set(r, TRAINED, &r->a->replay)) return false;
   return labelled_batch_end(&r->sets[TRAINED]) &&
          (!r->sets[VALIDATED].n || labelled_batch_end(&r->sets[VALIDATED]));
 }
@@ -208,7 +214,7 @@ static bool write_restart(train_run *r) {
 static bool write_best(train_run *r) {
   for (int i = 0; i < r->learner.n_tensors; i++) {
     const clb_tensor_info *t = &r->learner.tensor[i].info;
-    model_bytes_set(&r->file, t, r->state.best + t->first);
+    if (t->first < r->learner.n_model) model_bytes_set(&r->file, t, r->state.best + t->first);
   }
   return model_bytes_write(&r->file, r->a->out);
 }
@@ -246,8 +252,8 @@ static bool step(train_run *r) {
   train_numbers *at = &r->state.at;
   const int64_t k = (int64_t)at->batch, first = k ? r->ends[k - 1] : 0;
   const clb_loss loss = loss_now(r);
-  const batch_work b = {&r->devices,        &loss, &r->sets[TRAINED], r->order + first,
-                        r->ends[k] - first, NULL};
+  const batch_work b = {&r->learner, &loss, &r->sets[TRAINED], r->order + first, r->ends[k] - first,
+                        r->replayed, NULL};
   char names[2048];
   if (!batch_compute(&b, r->gradient, &r->sums)) return false;
   const double norm = learner_norm(&r->learner, r->gradient);
@@ -276,8 +282,8 @@ static bool check_labels(train_run *r) {
   if (r->a->made.name || r->a->from) return true;
   begin_epoch(r);
   for (int64_t k = 0, first = 0; k < r->batches && first < CHECKED && good; first = r->ends[k++]) {
-    const batch_work b = {&r->devices,      &r->a->loss.loss,   set,
-                          r->order + first, r->ends[k] - first, &fits};
+    const batch_work b = {&r->learner,        &r->a->loss.loss, set,  r->order + first,
+                          r->ends[k] - first, r->replayed,      &fits};
     good = batch_compute(&b, NULL, &sums);
   }
   for (int kind = 0; kind < LABELS && good; kind++)
@@ -300,10 +306,10 @@ static bool validate(train_run *r, const clb_loss *loss, epoch_sums *sums) {
   const learner *l = &r->learner;
   if (!learner_average(&r->learner)) return false;
   if (!r->sets[VALIDATED].n) return true;
-  return learner_use(l, learner_result(l)) &&
-         epoch_evaluate(&r->devices, loss, &r->sets[VALIDATED],
-                        (batch_size){a->batch, a->batch_atoms}, sums) &&
-         learner_use(l, l->parameters);
+  return learner_use(l, learner_result(l), HEAD_TRAINED) &&
+         epoch_evaluate(l, loss, &r->sets[VALIDATED], (batch_size){a->batch, a->batch_atoms},
+                        sums) &&
+         learner_use(l, l->parameters, HEAD_TRAINED);
 }
 
 static bool end_epoch(train_run *r) {

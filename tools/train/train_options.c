@@ -6,6 +6,7 @@
 enum {
   TRAIN = 256,
   VALID,
+  REPLAY,
   VALID_PART,
   LIKE,
   OPTIMIZER,
@@ -49,6 +50,11 @@ static const struct argp_option options[] = {
     {"out", 'o', "FILE", 0,
      "The new model, of the best epoch so far; written whenever it improves (default: "
      "trained.safetensors, which must not exist)",
+     1},
+    {"replay", REPLAY, "FILE", 0,
+     "Structures like those that the model has learned from, with its own labels or the old ones: "
+     "it learns them, too, so that it forgets less; they have a head of their own; more files may "
+     "follow",
      1},
     {"like", LIKE, "NAME", 0,
      "Loss, optimizer, schedule, batch and epochs, where options do not say, as the authors of "
@@ -143,6 +149,8 @@ static void check(train_arguments *a, const struct argp_state *state) {
     argp_error(state, "--model is missing, or --new for a new network");
   if (a->choice.model && a->made.name) argp_error(state, "--new makes a model: it has no --model");
   if (!a->train.n) argp_error(state, "--train is missing");
+  if (a->replay.n && a->made.name)
+    argp_error(state, "--replay is of a model that has learned, not of --new");
   if (a->from && a->seeded) argp_error(state, "--seed: the seed is that of --continue");
   if (a->valid.n && a->valid_part >= 0)
     argp_error(state, "--valid-part is of --train, without --valid");
@@ -239,7 +247,8 @@ static error_t parse_rest(int key, char *arg, struct argp_state *state) {
       state->child_inputs[2] = &a->loss;
       return 0;
     case ARGP_KEY_ARG:
-      if (!a->reading) argp_error(state, "'%s' is neither behind --train nor behind --valid", arg);
+      if (!a->reading)
+        argp_error(state, "'%s' is behind none of --train, --valid and --replay", arg);
       add_name(a->reading, arg);
       return 0;
     case ARGP_KEY_END: check(a, state); return 0;
@@ -253,6 +262,7 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
   switch (key) {
     case TRAIN: add_name(a->reading = &a->train, arg); return 0;
     case VALID: add_name(a->reading = &a->valid, arg); return 0;
+    case REPLAY: add_name(a->reading = &a->replay, arg); return 0;
     case VALID_PART: a->valid_part = real_number(state, "--valid-part", arg, 0, 0.9); return 0;
     case FREEZE: add_name(&a->freeze, arg); return 0;
     case THAW: add_name(&a->thaw, arg); return 0;
@@ -313,8 +323,8 @@ void train_options(int argc, char **argv, train_arguments *a) {
                          .valid_part = -1,
                          .second = {.after = -1, .weights = {1000, 100, 10}},
                          .choice = {.reading.labels = true, .optional = true}};
-  name_list *const all[] = {&a->train, &a->valid, &a->freeze, &a->thaw};
-  for (int i = 0; i < 4; i++) all[i]->names = allocate(room, sizeof(char *));
+  name_list *const all[] = {&a->train, &a->valid, &a->replay, &a->freeze, &a->thaw};
+  for (int i = 0; i < 5; i++) all[i]->names = allocate(room, sizeof(char *));
   parse_arguments(&argp, argc, argv, ARGP_IN_ORDER, a);
   a->choice.options.knots = CLB_NO_KNOTS;
   a->choice.options.trains = 1;
@@ -324,6 +334,6 @@ void train_options(int argc, char **argv, train_arguments *a) {
 }
 
 void train_options_free(train_arguments *a) {
-  name_list *const all[] = {&a->train, &a->valid, &a->freeze, &a->thaw};
-  for (int i = 0; i < 4; i++) free(all[i]->names);
+  name_list *const all[] = {&a->train, &a->valid, &a->replay, &a->freeze, &a->thaw};
+  for (int i = 0; i < 5; i++) free(all[i]->names);
 }

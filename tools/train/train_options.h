@@ -61,7 +61,7 @@ typedef struct {
   second_stage second;
   double warm_epochs; /* of the schedule, in epochs, in place of steps */
   unsigned given;     /* bits of train_setting */
-  name_list train, valid, freeze, thaw;
+  name_list train, valid, replay, freeze, thaw;
   name_list *reading; /* the list that further file names belong to */
   const char *out, *restart, *from, *csv, *plot;
   int64_t batch, batch_atoms; /* structures and atoms of a step, at most; 0: any number */

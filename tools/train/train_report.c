@@ -60,6 +60,9 @@ void report_head(const train_story *s) {
   md_system_print_model(s->y);
   md_system_print_device(s->y, "device     %s: %s");
   print_set("train", &a->train, &s->sets[TRAINED]);
+  if (s->replayed)
+    printf("%-10s %s%s: %lld of these frames\n", "replay", a->replay.names[0],
+           a->replay.n > 1 ? " and others" : "", (long long)s->replayed);
   if (s->sets[VALIDATED].n)
     print_set("valid", a->valid.n ? &a->valid : &a->train, &s->sets[VALIDATED]);
   if (s->statistics) print_statistics(s->statistics);

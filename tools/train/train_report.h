@@ -10,6 +10,7 @@ typedef struct {
   const label_statistics *statistics; /* of a new network; else NULL */
   const learner *learner;
   const labelled_batch *sets; /* [SETS] */
+  int64_t replayed;           /* frames at the end of sets[TRAINED] */
   const train_state *state;
   int64_t epochs, batches; /* that the run shall have, and of an epoch */
   double seconds;
