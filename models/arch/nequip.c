@@ -95,7 +95,6 @@ void clb_arch_nequip(reader *r) {
   q.harmonics = clb_arch_harmonics(r, &q.sh);
   q.radial = clb_arch_radial_read(r);
   q.neighbours = clb_model_number(r, "avg_num_neighbors");
-  q.species_self = clb_model_choice(r, "self_connection", "linear", "species");
   q.rms = clb_model_choice(r, "norm", "none", "rms");
   q.norm_epsilon = q.rms ? clb_model_number(r, "norm_epsilon") : 0;
   if (!r->status && !(q.neighbours > 0))

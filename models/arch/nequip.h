@@ -7,7 +7,7 @@
 typedef struct {
   clb_irreps sh;
   clb_arch_radial_desc radial;
-  bool species_self, rms;
+  bool rms;
   double neighbours, norm_epsilon;
   clb_energy energy;
   int harmonics, basis, features; /* arrays; features: of the last block that was read */

@@ -109,9 +109,14 @@ static int read_gate(const block *b, int in) {
    term of the sum. */
 static void read_layers(const block *b, clb_nequip *q) {
   const clb_arch_messages *m = &b->irreps.messages;
+  char key[CLB_MODEL_KEY];
+  const char *of_all = "self_connection";
+  const bool each = !clb_safetensors_says(b->r->file, of_all),
+             by_species = clb_model_choice(b->r, each ? clb_arch_key(key, b->n, of_all) : of_all,
+                                           "linear", "species");
   int linear = array(b, CLB_PER_LOCAL, &b->irreps.linear);
   read_bias(b, "linear_2_bias", linear, &b->irreps.linear);
-  clb_arch_linear(b->r, b->n, "self_connection", q->features, linear, q->species_self); /* [8] */
+  clb_arch_linear(b->r, b->n, "self_connection", q->features, linear, by_species); /* [8] */
   const int x = read_sent(b),
             weights = clb_arch_radial(b->r, b->n, &q->radial, q->basis, m->n_weights), /* [4] */
       message = clb_arch_convolution(b->r, b->n, m, 1 / sqrt(q->neighbours), x, q->harmonics,

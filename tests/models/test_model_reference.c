@@ -176,6 +176,39 @@ static void sevennet_interpreter(void **state) {
                    &(clb_model_options){.dtype = CLB_F64, .knots = CLB_NO_KNOTS});
 }
 
+/* Checkpoints of random weights, which sevennet_kinds.py made and describes. */
+static void expect_sevennet_kinds(const char *device, const char *only, size_t most, int knots) {
+  json_t *all = references("sevennet_kinds_reference.json"), *structures;
+  const char *name;
+  json_object_foreach(all, name, structures) {
+    char from[600], to[80] = "";
+    const char *modality = strchr(name, ':');
+    if (only && strcmp(name, only) != 0) continue;
+    snprintf(from, sizeof from, "%s/sevennet/%.*s.pth", getenv("CLB_TEST_DATA"),
+             (int)strcspn(name, ":"), name);
+    convert_model(from, modality ? modality + 1 : NULL, "kind", to);
+    assert_true(*to);
+    expect_structures(device, to, structures, most, 1e-9,
+                      &(clb_model_options){.dtype = CLB_F64, .knots = knots});
+  }
+  json_decref(all);
+}
+
+static void checkpoint_kinds(void **state) {
+  (void)state;
+  expect_sevennet_kinds("cpu", NULL, MAX_ATOMS, CLB_NO_KNOTS);
+  expect_sevennet_kinds("cpu", "parity:omat24", MAX_ATOMS, 1000);
+  expect_sevennet_kinds("cpu:interpreter", "parity:mpa", 3, CLB_NO_KNOTS);
+}
+
+static void expect_sevennet_parity(const char *device) {
+  expect_sevennet_kinds(device, "parity:mpa", 3, CLB_NO_KNOTS);
+}
+static void checkpoint_kinds_opencl(void **state) {
+  (void)state;
+  on_opencl(expect_sevennet_parity);
+}
+
 static void sevennet_modalities(void **state) {
   (void)state;
   char several[600], none[600];
@@ -332,6 +365,8 @@ int main(void) {
       cmocka_unit_test(sevennet_f64),
       cmocka_unit_test(sevennet_f32),
       cmocka_unit_test(sevennet_tables),
+      cmocka_unit_test(checkpoint_kinds),
+      {"checkpoint_kinds_opencl", SANITIZED ? NULL : checkpoint_kinds_opencl, NULL, NULL, NULL},
       {"sevennet_opencl", SANITIZED ? NULL : sevennet_opencl, NULL, NULL, NULL},
       cmocka_unit_test(sevennet_interpreter),
       cmocka_unit_test(sevennet_modalities),

@@ -113,7 +113,7 @@ const char *irrep_label(irrep t, char text[LABEL_BYTES]);
 void put_irreps(model *m, const irreps *list, const char *key, ...)
     __attribute__((format(printf, 3, 4)));
 
-int64_t mul_of(const irreps *list, int l); /* channels of degree l */
+int64_t channels_of(const irreps *list, irrep t); /* of all its terms */
 
 /* ---- what several formats put (parts.c) ---- */
 
@@ -123,8 +123,8 @@ typedef struct {
 } path_terms;
 /* The paths of a layer in the order of their weights, and its messages. */
 void put_paths(model *m, int layer, const path_terms *paths, int n, const irreps *messages);
-/* A gate to the irreps `out`: its first term are the scalars, the others are gated, by one scalar a
-   channel. Returns its input. */
+/* A gate to the irreps `out`: scalars, which come first, and others, which are gated by one more
+   scalar a channel, even if some scalars are. Returns its input. */
 irreps put_gate(model *m, int layer, const irreps *out);
 void put_species(model *m, const int *atomic_numbers, int n);
 void put_per_species(model *m, const double *scale, const double *shift, int64_t n);

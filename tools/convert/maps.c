@@ -7,9 +7,9 @@
 
 const double silu_scale = 1.6791767923989418;
 
-static bool starts(const irreps *list, int i) { /* the first term of its degree */
+static bool starts(const irreps *list, int i) { /* the first term of its irrep */
   for (int k = 0; k < i; k++)
-    if (list->term[k].l == list->term[i].l) return false;
+    if (same_irrep(list->term[k], list->term[i])) return false;
   return true;
 }
 
@@ -31,7 +31,7 @@ void put_part(model *out, const weights *w, int64_t first, double factor, int ra
 
 int64_t map_numbers(const irreps *in, const irreps *to, int64_t inner) {
   int64_t n = 0;
-  for (int i = 0; i < in->n; i++) n += in->term[i].mul * mul_of(to, in->term[i].l);
+  for (int i = 0; i < in->n; i++) n += in->term[i].mul * channels_of(to, in->term[i]);
   return inner ? inner * n : n;
 }
 
@@ -39,12 +39,13 @@ void put_map(model *out, const weights *w, const irreps *in, const irreps *to, i
              const double *factor, const char *prefix) {
   int64_t first = 0;
   for (int i = 0; i < in->n; i++) {
-    const int l = in->term[i].l;
-    const int64_t from = mul_of(in, l), columns = mul_of(to, l),
+    const int64_t from = channels_of(in, in->term[i]), columns = channels_of(to, in->term[i]),
                   shape[3] = {from, inner ? inner : columns, columns};
     char label[LABEL_BYTES];
+    int k = 0;
     if (!starts(in, i) || !columns) continue;
-    put_part(out, w, first, factor ? factor[l] : 1, inner ? 3 : 2, shape,
+    while (!same_irrep(to->term[k], in->term[i])) k++;
+    put_part(out, w, first, factor ? factor[k] : 1, inner ? 3 : 2, shape,
              named("%s.%s", prefix, irrep_label(in->term[i], label)).text);
     first += from * columns * (inner ? inner : 1);
   }

@@ -13,11 +13,11 @@ void put_part(model *out, const weights *w, int64_t first, double factor, int ra
               const int64_t *shape, const char *name);
 
 /* The numbers of a map's weight: a block [channels in][inner][channels out] for every term of `in`
-   whose degree `to` has. */
+   whose irrep `to` has. */
 int64_t map_numbers(const irreps *in, const irreps *to, int64_t inner);
-/* Puts them as PREFIX.IRREP: the blocks of a degree one below the other, times factor[degree] (1:
-   NULL). inner: species, or 0 where matrices have two dimensions. Terms of `in` of one degree are
-   neighbours, and parities go with degrees. */
+/* Puts them as PREFIX.IRREP: the blocks of an irrep one below the other, times factor[k] (1: NULL)
+   where it is term k of `to`. inner: species, or 0 where matrices have two dimensions. Terms of
+   `in` of one irrep are neighbours. */
 void put_map(model *out, const weights *w, const irreps *in, const irreps *to, int64_t inner,
              const double *factor, const char *prefix);
 

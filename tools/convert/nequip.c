@@ -24,13 +24,6 @@ typedef struct {
 
 static bool near(double a, double b) { return fabs(a - b) <= 1e-6 * fabs(b); }
 
-static int64_t channels_of(const irreps *list, irrep ir) {
-  int64_t n = 0;
-  for (int i = 0; i < list->n; i++)
-    if (same_irrep(list->term[i], ir)) n += list->term[i].mul;
-  return n;
-}
-
 static void put_whole(nequip *q, value object, const char *path, int rank, const int64_t *shape,
                       const char *name) {
   const weights w = weights_at(q->archive, object, path);

@@ -246,10 +246,10 @@ static void convert_layer(nequix *q, int layer) {
     put_by_irrep(q, layer, "linear_1", q->features.term[i], q->features.term[i].mul,
                  q->features.term[i].mul);
   for (int i = 0; i < linear.n; i++)
-    put_by_irrep(q, layer, "linear_2", linear.term[i], mul_of(&messages, linear.term[i].l),
+    put_by_irrep(q, layer, "linear_2", linear.term[i], channels_of(&messages, linear.term[i]),
                  linear.term[i].mul);
   for (int i = 0; i < q->features.n; i++) {
-    const int64_t columns = mul_of(&linear, q->features.term[i].l);
+    const int64_t columns = channels_of(&linear, q->features.term[i]);
     if (columns)
       put_by_irrep(q, layer, "self_connection", q->features.term[i], q->features.term[i].mul,
                    columns);

@@ -153,9 +153,9 @@ void put_irreps(model *m, const irreps *list, const char *key, ...) {
   put_value(m, name, text);
 }
 
-int64_t mul_of(const irreps *list, int l) {
+int64_t channels_of(const irreps *list, irrep t) {
   int64_t n = 0;
-  for (int i = 0; i < list->n; i++) n += list->term[i].l == l ? list->term[i].mul : 0;
+  for (int i = 0; i < list->n; i++) n += same_irrep(list->term[i], t) ? list->term[i].mul : 0;
   return n;
 }
 
@@ -172,13 +172,19 @@ void put_paths(model *m, int layer, const path_terms *paths, int n, const irreps
 }
 
 irreps put_gate(model *m, int layer, const irreps *out) {
-  irreps scalars = {1, {out->term[0]}}, gates = {0}, gated = {.n = out->n - 1}, linear = *out;
-  for (int i = 0; i < gated.n; i++) {
-    gated.term[i] = out->term[i + 1];
-    gates.n = 1;
-    gates.term[0] = (irrep){gates.term[0].mul + gated.term[i].mul, 0, 1};
+  static const irrep even = {.l = 0, .parity = 1};
+  irreps scalars = {0}, gated = {0}, gates = {1, {{0, 0, channels_of(out, even) ? 1 : -1}}}, linear;
+  for (int i = 0; i < out->n; i++) {
+    irreps *part = out->term[i].l ? &gated : &scalars;
+    part->term[part->n++] = out->term[i];
+    gates.term[0].mul += out->term[i].l ? out->term[i].mul : 0;
   }
-  linear.term[0].mul += gates.term[0].mul;
+  linear = scalars;
+  for (int i = 0; i < linear.n; i++)
+    if (same_irrep(linear.term[i], gates.term[0])) linear.term[i].mul += gates.term[0].mul;
+  if (!scalars.n) linear.term[linear.n++] = gates.term[0];
+  for (int i = 0; i < gated.n; i++) linear.term[linear.n++] = gated.term[i];
+  gates.n = gated.n > 0;
   put_irreps(m, &linear, "layers.%d.irreps_linear", layer);
   put_irreps(m, &scalars, "layers.%d.irreps_scalars", layer);
   put_irreps(m, &gates, "layers.%d.irreps_gates", layer);
