@@ -4,4 +4,5 @@
 const clb_arch clb_archs[CLB_ARCHS] = {{"nequip", clb_arch_nequip},
                                        {"nequix", clb_arch_nequip},
                                        {"sevennet", clb_arch_nequip},
-                                       {"mace", clb_arch_mace}};
+                                       {"mace", clb_arch_mace},
+                                       {"allegro", clb_arch_allegro}};

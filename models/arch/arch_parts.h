@@ -43,18 +43,22 @@ int clb_arch_embedding(clb_model_reader *r, const clb_irreps *features, bool one
 void clb_arch_linear(clb_model_reader *r, int block, const char *what, int from, int to,
                      bool by_species);
 
-/* ---- messages ---- */
+/* ---- products ---- */
 
 typedef struct {
-  clb_irreps in, out; /* of the features; a term for each path */
+  const clb_irreps *sh;
+  clb_irreps in, out; /* of the features, of the result */
   clb_instruction path[CLB_MAX_PATHS];
   int n_paths;
   int64_t n_weights; /* of all paths */
-} clb_arch_messages;
-/* Reads the block's `paths` between irreps that are set. */
-void clb_arch_paths(clb_model_reader *r, int block, const clb_irreps *sh, clb_arch_messages *m);
-/* The convolution, its sum times `scale`; returns its array. */
-int clb_arch_convolution(clb_model_reader *r, int block, const clb_arch_messages *m, double scale,
+} clb_arch_product;
+/* Reads the block's `paths` between irreps that are set; out: the key of the result's. */
+void clb_arch_read_paths(clb_model_reader *r, int block, const char *out, clb_mode mode,
+                         clb_arch_product *m);
+/* Of messages, which have a term for each path. */
+void clb_arch_paths(clb_model_reader *r, int block, clb_arch_product *m);
+/* The convolution, its sum times `scale`; returns its array. x -1: 1 in each channel. */
+int clb_arch_convolution(clb_model_reader *r, int block, const clb_arch_product *m, double scale,
                          int x, int harmonics, int weights);
 
 #endif

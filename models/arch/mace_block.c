@@ -14,7 +14,7 @@ typedef struct {
   reader *r;
   const clb_mace *q;
   int n; /* its number */
-  clb_arch_messages messages;
+  clb_arch_product messages;
   clb_irreps linear, out;
 } block;
 
@@ -64,7 +64,8 @@ static void read_irreps(block *b) {
                      "channels, not %d, %d and %d",
                      b->n, (int)in->term[0].mul, (int)b->linear.term[0].mul,
                      (int)b->out.term[0].mul);
-  clb_arch_paths(b->r, b->n, &b->q->sh, &b->messages);
+  b->messages.sh = &b->q->sh;
+  clb_arch_paths(b->r, b->n, &b->messages);
 }
 
 /* ---- the interaction ---- */

@@ -7,13 +7,13 @@
 
 typedef clb_model_reader reader;
 
-/* Checks path q: the product must contain the message's irrep, and the message must have one
-   channel per channel of the features. */
-static void check_path(reader *r, const char *key, const clb_irreps *sh, const clb_arch_messages *y,
-                       int q, const char *words) {
+/* Checks path q: the product must contain the irrep that it goes to, and that as many channels as
+   the features. */
+static void check_path(reader *r, const char *key, const clb_arch_product *y, int q,
+                       const char *words) {
   const clb_instruction *p = &y->path[q];
   const clb_term *x = &y->in.term[p->in1], *z = &y->out.term[p->out];
-  const int y_parity = sh->term[p->in2].parity;
+  const int y_parity = y->sh->term[p->in2].parity;
   const int words_n = (int)strcspn(words, " ");
   if (z->l < abs(x->l - p->in2) || z->l > x->l + p->in2 || z->parity != x->parity * y_parity)
     clb_model_refuse(r, "'%s': path %d, \"%.*s\": %d%c times %d%c holds no %d%c", key, q, words_n,
@@ -24,15 +24,9 @@ static void check_path(reader *r, const char *key, const clb_irreps *sh, const c
         r,
         "'%s': path %d, \"%.*s\": its message has %d channels; they must be the %d of its features",
         key, q, words_n, words, (int)z->mul, (int)x->mul);
-  for (int i = 0; i < q; i++)
-    if (y->path[i].out == p->out)
-      clb_model_refuse(r,
-                       "'%s': paths %d and %d make one message; each path must have a term of "
-                       "irreps_message to itself",
-                       key, i, q);
 }
 
-void clb_arch_paths(reader *r, int n, const clb_irreps *sh, clb_arch_messages *y) {
+void clb_arch_read_paths(reader *r, int n, const char *out, clb_mode mode, clb_arch_product *y) {
   char key[CLB_MODEL_KEY];
   const char *text = clb_model_text(r, clb_arch_key(key, n, "paths"));
   for (int used = 0; !r->status && *text; text += used) {
@@ -43,23 +37,36 @@ void clb_arch_paths(reader *r, int n, const clb_irreps *sh, clb_arch_messages *y
         q->in2 > r->out->l_max || q->out < 0 || q->out >= y->out.n)
       clb_model_refuse(r,
                        "'%s' must be X,Y,Z for each path, terms of irreps_in, irreps_sh and "
-                       "irreps_message; it is not where it says \"%.20s\"",
-                       key, text);
+                       "%s; it is not where it says \"%.20s\"",
+                       key, out, text);
     if (r->status) return;
-    q->mode = CLB_UVU, q->has_weight = 1, q->path_weight = 1;
-    check_path(r, key, sh, y, y->n_paths, text);
+    q->mode = mode, q->has_weight = 1, q->path_weight = 1;
+    check_path(r, key, y, y->n_paths, text);
     y->n_weights += y->in.term[q->in1].mul;
     y->n_paths++;
     used += text[used] == ' ';
   }
   if (!y->n_paths) clb_model_refuse(r, "'%s' is empty", key);
-  else if (y->n_paths < y->out.n)
+}
+
+void clb_arch_paths(reader *r, int n, clb_arch_product *y) {
+  char key[CLB_MODEL_KEY];
+  clb_arch_read_paths(r, n, "irreps_message", CLB_UVU, y);
+  clb_arch_key(key, n, "paths");
+  for (int q = 0; q < y->n_paths && !r->status; q++)
+    for (int i = 0; i < q; i++)
+      if (y->path[i].out == y->path[q].out)
+        clb_model_refuse(r,
+                         "'%s': paths %d and %d make one message; each path must have a term of "
+                         "irreps_message to itself",
+                         key, i, q);
+  if (y->n_paths < y->out.n)
     clb_model_refuse(
         r, "'%s' has %d paths, but layers.%d.irreps_message %d terms; it must be one for each", key,
         y->n_paths, n, y->out.n);
 }
 
-int clb_arch_convolution(reader *r, int block, const clb_arch_messages *m, double scale, int x,
+int clb_arch_convolution(reader *r, int block, const clb_arch_product *m, double scale, int x,
                          int harmonics, int weights) {
   const int message = clb_model_array(r, CLB_PER_LOCAL, false, &m->out);
   clb_layer *y = clb_model_layer(r, &clb_convolution_kind, sizeof(clb_convolution_layer), block,
@@ -74,5 +81,9 @@ int clb_arch_convolution(reader *r, int block, const clb_arch_messages *m, doubl
   y->in[CLB_CONVOLUTION_HARMONICS] = harmonics;
   y->in[CLB_CONVOLUTION_WEIGHTS] = weights;
   y->gradients = (1U << CLB_CONVOLUTION_INS) - 1;
+  if (x >= 0) return message;
+  p->ones = m->in;
+  p->ones_at = clb_model_reserve(r, m->in.dim);
+  for (int i = 0; i < m->in.dim && !r->status; i++) r->out->weights[p->ones_at + i] = 1;
   return message;
 }

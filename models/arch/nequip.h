@@ -14,7 +14,7 @@ typedef struct {
 } clb_nequip;
 
 typedef struct {
-  clb_arch_messages messages;
+  clb_arch_product messages;
   clb_irreps linear, scalars, gates, gated, out;
 } clb_nequip_irreps;
 

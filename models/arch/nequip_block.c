@@ -108,7 +108,7 @@ static int read_gate(const block *b, int in) {
 /* The self connection comes before linear_1, so that backward the gradient by linear_1 is the first
    term of the sum. */
 static void read_layers(const block *b, clb_nequip *q) {
-  const clb_arch_messages *m = &b->irreps.messages;
+  const clb_arch_product *m = &b->irreps.messages;
   char key[CLB_MODEL_KEY];
   const char *of_all = "self_connection";
   const bool each = !clb_safetensors_says(b->r->file, of_all),

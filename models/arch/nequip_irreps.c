@@ -83,6 +83,7 @@ void clb_nequip_read_irreps(reader *r, const clb_nequip *m, int n, clb_nequip_ir
     clb_model_irreps(r, clb_arch_key(key, n, parts[i].name), parts[i].irreps);
   check_sizes(r, n, y);
   if (!r->status) check_irreps(r, m, n, y);
-  if (!r->status) clb_arch_paths(r, n, &m->sh, &y->messages);
+  y->messages.sh = &m->sh;
+  if (!r->status) clb_arch_paths(r, n, &y->messages);
   if (!r->status) check_reach(r, m, n, y);
 }

@@ -7,6 +7,20 @@
 
 static bool tabulated(const clb_layer *y) { return y->in[CLB_CONVOLUTION_LENGTHS] >= 0; }
 
+static bool has_features(const clb_layer *y) { return y->in[CLB_CONVOLUTION_X] >= 0; }
+static const clb_irreps *features_of(const clb_network *n, const clb_layer *y) {
+  const clb_convolution_layer *p = y->parameters;
+  return has_features(y) ? &n->array[y->in[CLB_CONVOLUTION_X]]->irreps : &p->ones;
+}
+static bool features_move(const clb_network *n, const clb_layer *y) {
+  return has_features(y) && n->array[y->in[CLB_CONVOLUTION_X]]->moves;
+}
+static clb_rows features(const clb_network *n, const clb_layer *y) {
+  const clb_convolution_layer *p = y->parameters;
+  return has_features(y) ? clb_all_values(n, y->in[CLB_CONVOLUTION_X])
+                         : (clb_rows){n->device_weights, p->ones_at, CLB_SAME_ROW, NULL};
+}
+
 static clb_convolution_table grid_of(const clb_network *n, const clb_layer *y) {
   const clb_convolution_layer *p = y->parameters;
   return tabulated(y) ? clb_radial_grid(n, &p->function) : (clb_convolution_table){0};
@@ -15,7 +29,6 @@ static clb_convolution_table grid_of(const clb_network *n, const clb_layer *y) {
 clb_status clb_convolution_describe(clb_network *n, const clb_layer *y, bool vectors,
                                     clb_problem *problem) {
   const clb_convolution_layer *p = y->parameters;
-  const clb_array *x = n->array[y->in[CLB_CONVOLUTION_X]];
   const clb_convolution_table grid = grid_of(n, y);
   const clb_convolution_desc d = {
       .product = {.instructions = p->path,
@@ -25,7 +38,8 @@ clb_status clb_convolution_describe(clb_network *n, const clb_layer *y, bool vec
                   .layout_x = CLB_IR_MUL,
                   .layout_y = CLB_IR_MUL,
                   .layout_z = p->merged ? CLB_MERGED : CLB_IR_MUL,
-                  .gradients = (x->moves ? CLB_OPERAND_X : 0) | CLB_OPERAND_Y | CLB_OPERAND_W,
+                  .gradients =
+                      (features_move(n, y) ? CLB_OPERAND_X : 0) | CLB_OPERAND_Y | CLB_OPERAND_W,
                   .storage = n->type,
                   .arithmetic = n->type},
       .vectors = vectors,
@@ -36,7 +50,7 @@ clb_status clb_convolution_describe(clb_network *n, const clb_layer *y, bool vec
       .first_knot = grid.first,
       .last_knot = grid.last};
   clb_tensor_product_problem *product = &problem->tensor_product;
-  product->x = x->irreps;
+  product->x = *features_of(n, y);
   product->y = n->array[y->in[CLB_CONVOLUTION_HARMONICS]]->irreps;
   product->z = p->message;
   clb_status s = clb_tensor_product_fill(&d.product, product, n->error);
@@ -102,8 +116,8 @@ static clb_status forward(clb_network *n, clb_layer *y, unsigned adds) {
   const clb_convolution_layer *p = y->parameters;
   (void)adds;
   share(n, y);
-  return clb_convolution_forward(p->op, n->graph, clb_all_values(n, y->in[CLB_CONVOLUTION_X]),
-                                 clb_value(n, directions(y)), clb_value(n, weights(y)),
+  return clb_convolution_forward(p->op, n->graph, features(n, y), clb_value(n, directions(y)),
+                                 clb_value(n, weights(y)),
                                  clb_value(n, y->out[CLB_CONVOLUTION_MESSAGE]), n->workspace);
 }
 
@@ -114,7 +128,7 @@ static clb_status backward(clb_network *n, clb_layer *y, unsigned adds) {
   (void)adds;
   share(n, y);
   return clb_convolution_backward(
-      p->op, n->graph, clb_all_values(n, x), clb_value(n, directions(y)), clb_value(n, weights(y)),
+      p->op, n->graph, features(n, y), clb_value(n, directions(y)), clb_value(n, weights(y)),
       clb_gradient(n, y->out[CLB_CONVOLUTION_MESSAGE]), clb_all_gradients(n, x),
       clb_gradient(n, directions(y)), clb_gradient(n, weights(y)), n->workspace);
 }
@@ -146,8 +160,7 @@ static clb_status derive_one(clb_network *n, const clb_layer *y, int gradients, 
   clb_status s = clb_convolution_describe(n, y, false, problem);
   problem->accumulate = adds;
   problem->tensor_product.gradients = gradients;
-  if (!n->array[y->in[CLB_CONVOLUTION_X]]->moves)
-    problem->tensor_product.incoming &= ~CLB_OPERAND_X;
+  if (!features_move(n, y)) problem->tensor_product.incoming &= ~CLB_OPERAND_X;
   if (!s) s = clb_convolution_make(n->ctx, problem, &none, CLB_PASS_BIT(pass), NULL, op);
   free(problem);
   return s;
@@ -155,7 +168,7 @@ static clb_status derive_one(clb_network *n, const clb_layer *y, int gradients, 
 
 static clb_status derive(clb_network *n, clb_layer *y) {
   clb_convolution_layer *p = y->parameters;
-  const int both = CLB_OPERAND_X | CLB_OPERAND_W;
+  const int both = (has_features(y) ? CLB_OPERAND_X : 0) | CLB_OPERAND_W;
   clb_status s = derive_one(n, y, both, true, CLB_BACKWARD, &y->derivatives);
   if (!s) s = derive_one(n, y, CLB_OPERAND_W, false, CLB_BACKWARD, &p->again);
   if (!s) s = derive_one(n, y, CLB_OPERAND_Z, false, CLB_DOUBLE_BACKWARD, &p->along);
@@ -165,7 +178,7 @@ static clb_status derive(clb_network *n, clb_layer *y) {
 static clb_status again_backward(clb_network *n, clb_layer *y) {
   const clb_convolution_layer *p = y->parameters;
   const int w = y->in[CLB_CONVOLUTION_WEIGHTS];
-  return clb_convolution_backward(p->again, n->graph, clb_all_values(n, y->in[CLB_CONVOLUTION_X]),
+  return clb_convolution_backward(p->again, n->graph, features(n, y),
                                   clb_value(n, y->in[CLB_CONVOLUTION_HARMONICS]), clb_value(n, w),
                                   clb_gradient(n, y->out[CLB_CONVOLUTION_MESSAGE]), (clb_rows){0},
                                   (clb_rows){0}, clb_gradient(n, w), n->workspace);
@@ -176,7 +189,7 @@ static clb_status run_twice(clb_network *n, const clb_layer *y, clb_op *op, clb_
   const int x = y->in[CLB_CONVOLUTION_X], h = y->in[CLB_CONVOLUTION_HARMONICS],
             w = y->in[CLB_CONVOLUTION_WEIGHTS], z = y->out[CLB_CONVOLUTION_MESSAGE];
   return clb_convolution_double_backward(
-      op, n->graph, clb_all_values(n, x), clb_value(n, h), clb_value(n, w), clb_gradient(n, z),
+      op, n->graph, features(n, y), clb_value(n, h), clb_value(n, w), clb_gradient(n, z),
       clb_all_tangents(n, x), clb_tangent(n, h), clb_tangent(n, w), d_x, (clb_rows){0}, d_w, d_g,
       n->workspace);
 }
@@ -198,7 +211,7 @@ static clb_status reverse(clb_network *n, clb_layer *y, unsigned adds) {
   const clb_status s = run_twice(n, y, p->bent, d_x, d_w, (clb_rows){0});
   n->graph->adds = before;
   return s ? s
-           : clb_convolution_backward(y->derivatives, n->graph, clb_all_values(n, x),
+           : clb_convolution_backward(y->derivatives, n->graph, features(n, y),
                                       clb_value(n, y->in[CLB_CONVOLUTION_HARMONICS]),
                                       clb_value(n, w),
                                       clb_adjoint(n, y->out[CLB_CONVOLUTION_MESSAGE]), d_x,
@@ -209,13 +222,12 @@ static clb_status reverse(clb_network *n, clb_layer *y, unsigned adds) {
 
 static void need(const clb_network *n, const clb_layer *y, clb_needed needed) {
   const clb_convolution_layer *p = y->parameters;
-  const int x = y->in[CLB_CONVOLUTION_X], message = y->out[CLB_CONVOLUTION_MESSAGE],
-            w = y->in[CLB_CONVOLUTION_WEIGHTS];
+  const int message = y->out[CLB_CONVOLUTION_MESSAGE], w = y->in[CLB_CONVOLUTION_WEIGHTS];
   for (int q = 0, at = 0; q < p->n_paths; q++) {
-    const int channels = n->array[x]->irreps.term[p->path[q].in1].mul;
+    const int channels = features_of(n, y)->term[p->path[q].in1].mul;
     if (clb_needed_in(n, message, needed, p->path[q].out)) {
       clb_need(n, message, needed, p->path[q].out);
-      clb_need(n, x, needed, p->path[q].in1);
+      if (has_features(y)) clb_need(n, y->in[CLB_CONVOLUTION_X], needed, p->path[q].in1);
       clb_need(n, y->in[CLB_CONVOLUTION_HARMONICS], needed, -1);
       for (int c = 0; c < channels; c++) needed[w][at + c] = true;
     }
@@ -225,14 +237,14 @@ static void need(const clb_network *n, const clb_layer *y, clb_needed needed) {
 
 static void keep(clb_network *n, clb_layer *y, clb_needed needed) {
   clb_convolution_layer *p = y->parameters;
-  const int x = y->in[CLB_CONVOLUTION_X], message = y->out[CLB_CONVOLUTION_MESSAGE];
+  const int message = y->out[CLB_CONVOLUTION_MESSAGE];
   int64_t mul[CLB_MAX_TERMS];
   int count = 0;
   p->n_weights = 0;
   for (int q = 0; q < p->n_paths; q++) {
     clb_instruction path = p->path[q];
-    const int channels = n->array[x]->irreps.term[path.in1].mul;
-    path.in1 = clb_needed_term(n, x, needed, path.in1);
+    const int channels = features_of(n, y)->term[path.in1].mul;
+    if (has_features(y)) path.in1 = clb_needed_term(n, y->in[CLB_CONVOLUTION_X], needed, path.in1);
     path.out = clb_needed_term(n, message, needed, path.out);
     if (path.out < 0) continue;
     p->path[count++] = path;

@@ -42,9 +42,10 @@ static clb_status backward(clb_network *n, clb_layer *y, unsigned adds) {
 
 static clb_status derive(clb_network *n, clb_layer *y) {
   const clb_status s =
-      clb_network_species_map(n, 1, CLB_OPERAND_X | CLB_OPERAND_W, &y->derivatives);
+      clb_network_species_map(n, n->n_species, 1, CLB_OPERAND_X | CLB_OPERAND_W, &y->derivatives);
   return s ? s
-           : clb_network_species_map(n, 1, CLB_OPERAND_W, &((clb_energy *)y->parameters)->weights);
+           : clb_network_species_map(n, n->n_species, 1, CLB_OPERAND_W,
+                                     &((clb_energy *)y->parameters)->weights);
 }
 
 static clb_status renew(clb_network *n, clb_layer *y) {

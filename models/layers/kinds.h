@@ -5,6 +5,7 @@
 
 #include "models/layers/network.h"
 #include "kernels/convolution/host/convolution.h"
+#include "kernels/graph/host/row_sum.h"
 #include "src/problem/activation.h"
 
 enum { CLB_RADIAL_MATRICES = 16 };
@@ -107,8 +108,9 @@ typedef struct {
 } clb_density;
 extern const clb_layer_kind clb_density_kind;
 
-/* ---- embedding [3]: the row of the atom's species ---- */
+/* ---- embedding [3]: the row of the atom's species, or of the edge's ---- */
 
+enum { CLB_EMBEDDING_PAIRS /* of edges */ };
 typedef struct {
   int64_t table; /* [species][columns] */
 } clb_embedding;
@@ -122,6 +124,7 @@ typedef struct {
   int from, to;
   int64_t weights;
 } clb_block;
+enum { CLB_LINEAR_PAIRS = 1 /* species of edges, by which it is */ };
 typedef struct {
   bool by_species; /* then all blocks of two terms of one irrep, and each irrep occurs once */
   int n;
@@ -150,7 +153,7 @@ extern const clb_layer_kind clb_exchange_kind;
 /* ---- convolution [6, 7] ---- */
 
 enum {
-  CLB_CONVOLUTION_X,
+  CLB_CONVOLUTION_X,         /* -1: 1 in each channel, of all senders */
   CLB_CONVOLUTION_VECTORS,   /* in frames of edges */
   CLB_CONVOLUTION_HARMONICS, /* then without gradient */
   CLB_CONVOLUTION_LENGTHS,   /* with a table */
@@ -160,6 +163,8 @@ enum {
 };
 enum { CLB_CONVOLUTION_MESSAGE };
 typedef struct {
+  clb_irreps ones;    /* without features, what stands for them, */
+  int64_t ones_at;    /* and its row among the weights */
   clb_irreps message; /* of which the array may have adjacent terms of one irrep merged */
   bool merged, framed;
   bool adds; /* framed: it adds to gradients of vectors */
@@ -177,6 +182,28 @@ extern const clb_layer_kind clb_convolution_kind;
 /* Its (zeroed) problem, of harmonics or of vectors. */
 clb_status clb_convolution_describe(clb_network *n, const clb_layer *y, bool vectors,
                                     clb_problem *problem);
+
+/* ---- pairs: vectors -> the species of edges (kernels/layers/host/layers.h), as int32 ---- */
+
+typedef struct {
+  clb_op *op;
+} clb_pairs;
+extern const clb_layer_kind clb_pairs_kind;
+
+/* ---- product: edges' features times others, of the same edges or of their receivers ---- */
+
+enum { CLB_PRODUCT_X, CLB_PRODUCT_Y };
+enum { CLB_PRODUCT_SETS = 3 }; /* of gradients: by x, by y, by both */
+typedef struct {
+  clb_irreps x; /* as which it reads the first array */
+  int n_paths;
+  clb_instruction path[CLB_MAX_PATHS];    /* all with weights, or none */
+  int64_t weights;                        /* one row for all edges, in the order of paths */
+  clb_op *op, *back[CLB_PRODUCT_SETS][2]; /* [1]: adds to gradients of edges */
+  clb_op *along, *again;                  /* of training */
+  clb_row_sum *sum;                       /* over the edges of receivers */
+} clb_product_layer;
+extern const clb_layer_kind clb_product_kind;
 
 /* ---- frames: vectors -> the frames of edges ---- */
 

@@ -1,5 +1,5 @@
-/* models/layers/linear.c - a map between features, with one matrix for all atoms or one for each
-   species. */
+/* models/layers/linear.c - a map between features, with one matrix for all rows or one for each
+   species, of atoms or of edges. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,8 +14,9 @@ clb_status clb_linear_add(clb_network *n, clb_linear *p, int from, int to, int64
   return CLB_OK;
 }
 
-static int64_t matrices(const clb_network *n, const clb_linear *p) {
-  return p->by_species ? n->n_species : 1;
+static int64_t matrices(const clb_network *n, const clb_layer *y) {
+  const clb_linear *p = y->parameters;
+  return p->by_species ? clb_species_count(n, y->in[CLB_LINEAR_PAIRS]) : 1;
 }
 
 /* Numbers of one matrix. */
@@ -27,7 +28,7 @@ static int64_t count_of(const clb_network *n, const clb_layer *y, const clb_bloc
 clb_status clb_linear_make_rows(clb_network *n, clb_layer *y) {
   clb_linear *p = y->parameters;
   const clb_irreps *out = &n->array[y->out[0]]->irreps;
-  const int64_t many = matrices(n, p);
+  const int64_t many = matrices(n, y);
   int64_t row = 0, to, at = 0;
   for (int b = 0; b < p->n; b++) row += count_of(n, y, &p->block[b]);
   clb_status s = clb_network_reserve(n, many * row, &to);
@@ -54,7 +55,7 @@ static clb_status describe(clb_network *n, const clb_layer *y, clb_linear *p,
                              .layout_in = CLB_IR_MUL,
                              .layout_out = CLB_IR_MUL,
                              .weights = p->by_species ? CLB_LINEAR_BY_SPECIES : CLB_LINEAR_ONE_ROW,
-                             .n_species = p->by_species ? n->n_species : 1,
+                             .n_species = (int32_t)matrices(n, y),
                              .gradients = CLB_OPERAND_X,
                              .incoming = CLB_OPERAND_X,
                              .n_paths = p->n};
@@ -79,10 +80,10 @@ clb_status clb_linear_transpose(clb_network *n, clb_layer *y) {
   int64_t all = 0;
   for (int b = 0; b < p->n; b++) all += count_of(n, y, &p->block[b]);
   if (all > INT32_MAX) return CLB_OK;
-  const clb_status s = clb_network_reserve(n, matrices(n, p) * all, &p->transposed);
+  const clb_status s = clb_network_reserve(n, matrices(n, y) * all, &p->transposed);
   if (s) return s;
   double *to = n->weights + p->transposed;
-  for (int64_t m = 0; m < matrices(n, p); m++)
+  for (int64_t m = 0; m < matrices(n, y); m++)
     for (int b = 0; b < p->n; b++) {
       const clb_block *k = &p->block[b];
       const double *from = n->weights + k->weights + m * all;
@@ -153,8 +154,10 @@ static clb_status make_maps(clb_network *n, clb_layer *y) {
 }
 
 /* Its matrices, or those transposed. */
-static clb_rows weights_at(const clb_network *n, const clb_linear *p, int64_t at) {
-  return (clb_rows){n->device_weights, at, CLB_DENSE, p->by_species ? n->species.buffer : NULL};
+static clb_rows weights_at(const clb_network *n, const clb_layer *y, int64_t at) {
+  const clb_linear *p = y->parameters;
+  return (clb_rows){n->device_weights, at, CLB_DENSE,
+                    p->by_species ? clb_row_species(n, y->in[CLB_LINEAR_PAIRS]) : NULL};
 }
 
 /* Ghosts have no input; `exchange` sets their rows of the output. */
@@ -163,7 +166,7 @@ static clb_status forward(clb_network *n, clb_layer *y, unsigned adds) {
   const int64_t rows = clb_row_count(n, y->in[0]);
   const clb_rows in = clb_value(n, y->in[0]), out = clb_value(n, y->out[0]);
   return clb_linear_run(p->map[adds & 1], CLB_FORWARD, rows,
-                        (const clb_rows[]){in, weights_at(n, p, p->weights), out});
+                        (const clb_rows[]){in, weights_at(n, y, p->weights), out});
 }
 
 static clb_status backward(clb_network *n, clb_layer *y, unsigned adds) {
@@ -173,10 +176,10 @@ static clb_status backward(clb_network *n, clb_layer *y, unsigned adds) {
   if (!g_in.buffer) return CLB_OK; /* of species alone */
   if (p->transposes)
     return clb_linear_run(p->back[adds & 1], CLB_FORWARD, rows,
-                          (const clb_rows[]){g_out, weights_at(n, p, p->transposed), g_in});
+                          (const clb_rows[]){g_out, weights_at(n, y, p->transposed), g_in});
   return clb_linear_run(
       p->map[adds & 1], CLB_BACKWARD, rows,
-      (const clb_rows[]){clb_value(n, y->in[0]), weights_at(n, p, p->weights), g_out, g_in, {0}});
+      (const clb_rows[]){clb_value(n, y->in[0]), weights_at(n, y, p->weights), g_out, g_in, {0}});
 }
 
 /* ---- training ---- */
@@ -199,7 +202,7 @@ static clb_status derive(clb_network *n, clb_layer *y) {
 
 static clb_status along(clb_network *n, clb_layer *y, unsigned adds, bool bends) {
   const clb_linear *p = y->parameters;
-  const clb_rows w = weights_at(n, p, p->weights), x = clb_value(n, y->in[0]),
+  const clb_rows w = weights_at(n, y, p->weights), x = clb_value(n, y->in[0]),
                  a = clb_tangent(n, y->in[0]);
   const int64_t rows = clb_row_count(n, y->in[0]);
   clb_status s = clb_linear_run(p->map[adds & 1], CLB_FORWARD, rows,
@@ -218,7 +221,7 @@ static clb_status along(clb_network *n, clb_layer *y, unsigned adds, bool bends)
 
 static clb_status reverse(clb_network *n, clb_layer *y, unsigned adds) {
   const clb_linear *p = y->parameters;
-  const clb_rows w = weights_at(n, p, p->weights), x = clb_value(n, y->in[0]),
+  const clb_rows w = weights_at(n, y, p->weights), x = clb_value(n, y->in[0]),
                  g = clb_adjoint(n, y->out[0]), g_x = clb_adjoint(n, y->in[0]);
   const int64_t rows = clb_row_count(n, y->in[0]);
   const clb_status s = clb_linear_run(y->derivatives, CLB_BACKWARD, rows,
@@ -235,6 +238,7 @@ static void need(const clb_network *n, const clb_layer *y, clb_needed needed) {
   for (int b = 0; b < p->n; b++)
     if (clb_needed_in(n, y->out[0], needed, p->block[b].to))
       clb_need(n, y->in[0], needed, p->block[b].from);
+  if (y->in[CLB_LINEAR_PAIRS] >= 0) clb_need(n, y->in[CLB_LINEAR_PAIRS], needed, -1);
 }
 
 /* Drops rows and columns of a matrix; the others go to an offset at or before it. Returns the end
@@ -246,7 +250,7 @@ static int64_t shrink(clb_network *n, const clb_layer *y, clb_needed needed, con
              *columns = needed[y->out[0]] + clb_first_channel(out, k->to);
   int64_t from = k->weights;
   for (int i = 0; i < in->term[k->from].mul; i++)
-    for (int64_t s = 0; s < matrices(n, y->parameters); s++)
+    for (int64_t s = 0; s < matrices(n, y); s++)
       for (int c = 0; c < out->term[k->to].mul; c++, from++)
         if (rows[i] && columns[c]) n->weights[(*to)++] = n->weights[from];
   return from;
@@ -277,7 +281,8 @@ static void free_ops(void *parameters) {
   }
 }
 
-const clb_layer_kind clb_linear_kind = {.sums = true,
+const clb_layer_kind clb_linear_kind = {.reads_in = 1U << CLB_LINEAR_PAIRS,
+                                        .sums = true,
                                         .bends = CLB_BENDS_WEIGHTS,
                                         .build = make_maps,
                                         .reorder = make_maps,

@@ -208,6 +208,13 @@ int64_t clb_row_count(const clb_network *n, int array) {
                                                 : at->n;
 }
 
+clb_buffer *clb_row_species(const clb_network *n, int pairs) {
+  return pairs < 0 ? n->species.buffer : clb_value(n, pairs).buffer;
+}
+int64_t clb_species_count(const clb_network *n, int pairs) {
+  return pairs < 0 ? n->n_species : (int64_t)n->n_species * n->n_species;
+}
+
 /* ---- shared ops ---- */
 
 clb_status clb_network_product(clb_network *n) {
@@ -220,7 +227,8 @@ clb_status clb_network_silu(clb_network *n) {
   return n->silu ? CLB_OK : clb_silu_create(n->ctx, n->type, 1, 1, &n->silu);
 }
 
-clb_status clb_network_species_map(clb_network *n, int64_t columns, int gradients, clb_op **op) {
+clb_status clb_network_species_map(clb_network *n, int64_t n_species, int64_t columns,
+                                   int gradients, clb_op **op) {
   clb_problem *problem = calloc(1, sizeof *problem);
   if (!problem) return clb_network_no_memory(n);
   problem->kind = CLB_LINEAR;
@@ -231,7 +239,7 @@ clb_status clb_network_species_map(clb_network *n, int64_t columns, int gradient
                                          .layout_in = CLB_IR_MUL,
                                          .layout_out = CLB_IR_MUL,
                                          .weights = CLB_LINEAR_BY_SPECIES,
-                                         .n_species = n->n_species,
+                                         .n_species = (int32_t)n_species,
                                          .gradients = gradients,
                                          .incoming = CLB_OPERAND_X,
                                          .n_paths = 1,

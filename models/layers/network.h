@@ -293,15 +293,20 @@ clb_rows clb_all_adjoints(const clb_network *n, int array);
 /* Whether some layer with weights is before an array: whether its adjoint is needed. */
 bool clb_network_learns(const clb_network *n, int array);
 int64_t clb_row_count(const clb_network *n, int array); /* of the block */
+/* The species by which rows choose weights, and how many there are: those of edges, if there is an
+   array of these (models/layers/edges/pairs.c), else those of atoms. */
+clb_buffer *clb_row_species(const clb_network *n, int pairs);
+int64_t clb_species_count(const clb_network *n, int pairs);
 
 /* Ops that layers share, created by the first that needs them. */
 clb_status clb_network_product(clb_network *n);
 clb_status clb_network_gather(clb_network *n);
 clb_status clb_network_silu(clb_network *n);
 
-/* Creates the map from one number of each atom to `columns` numbers, by weights [species][columns],
+/* Creates the map from one number of each row to `columns` numbers, by weights [species][columns],
    for its backward alone, which adds; gradients: bits of operands (CLB_OPERAND_...). */
-clb_status clb_network_species_map(clb_network *n, int64_t columns, int gradients, clb_op **op);
+clb_status clb_network_species_map(clb_network *n, int64_t n_species, int64_t columns,
+                                   int gradients, clb_op **op);
 
 /* C[rows][columns] (= or +=) A W, W[inner][columns] at an offset of the weights; transposed: A W^T,
    W[columns][inner]. `count` such products, whose rows of A and C lie side by side. */

@@ -2,12 +2,13 @@
 #include "models/layers/kinds.h"
 #include "models/passes/passes.h"
 
-/* The table of the only embedding that writes an array, which nothing else writes; NULL: there is
-   none. */
+/* The table of the only embedding of atoms that writes an array, which nothing else writes; NULL:
+   there is none. */
 static const clb_embedding *table_of(const clb_network *n, int array) {
   const int writer = clb_network_writer(n, array);
-  return writer >= 0 && n->layer[writer]->kind == &clb_embedding_kind ? n->layer[writer]->parameters
-                                                                      : NULL;
+  const clb_layer *y = writer >= 0 ? n->layer[writer] : NULL;
+  return y && y->kind == &clb_embedding_kind && y->in[CLB_EMBEDDING_PAIRS] < 0 ? y->parameters
+                                                                               : NULL;
 }
 
 /* out[columns] += x[rows] times a block for one species. */

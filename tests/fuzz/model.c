@@ -36,8 +36,8 @@ static void check_linear(const clb_network *f, const clb_layer *y) {
     FUZZ_CHECK(k->from >= 0 && k->from < from->n && k->to >= 0 && k->to < to->n);
     FUZZ_CHECK(clb_same_irrep(&from->term[k->from], &to->term[k->to]));
     check_weights(f, k->weights,
-                  (int64_t)(p->by_species ? f->n_species : 1) * from->term[k->from].mul *
-                      to->term[k->to].mul);
+                  (p->by_species ? clb_species_count(f, y->in[CLB_LINEAR_PAIRS]) : 1) *
+                      from->term[k->from].mul * to->term[k->to].mul);
   }
 }
 
@@ -51,8 +51,10 @@ static void check_radial(const clb_network *f, const clb_layer *y) {
 
 static void check_convolution(const clb_network *f, const clb_layer *y) {
   const clb_convolution_layer *p = y->parameters;
-  const clb_irreps *x = &f->array[y->in[CLB_CONVOLUTION_X]]->irreps;
+  const bool features = y->in[CLB_CONVOLUTION_X] >= 0;
+  const clb_irreps *x = features ? &f->array[y->in[CLB_CONVOLUTION_X]]->irreps : &p->ones;
   int64_t n_weights = 0;
+  if (!features) check_weights(f, p->ones_at, p->ones.dim);
   check_irreps(&p->message);
   FUZZ_CHECK(p->message.dim == f->array[y->out[CLB_CONVOLUTION_MESSAGE]]->irreps.dim);
   FUZZ_CHECK(p->n_paths >= 1 && p->n_paths <= CLB_MAX_PATHS && p->scale > 0);
@@ -64,6 +66,24 @@ static void check_convolution(const clb_network *f, const clb_layer *y) {
   }
   FUZZ_CHECK(p->n_weights == n_weights &&
              n_weights == f->array[y->in[CLB_CONVOLUTION_WEIGHTS]]->irreps.dim);
+}
+
+static void check_edge_product(const clb_network *f, const clb_layer *y) {
+  const clb_product_layer *p = y->parameters;
+  const clb_irreps *other = &f->array[y->in[CLB_PRODUCT_Y]]->irreps,
+                   *out = &f->array[y->out[0]]->irreps;
+  int64_t n_weights = 0;
+  check_irreps(&p->x);
+  FUZZ_CHECK(p->x.dim == f->array[y->in[CLB_PRODUCT_X]]->irreps.dim);
+  FUZZ_CHECK(p->n_paths >= 1 && p->n_paths <= CLB_MAX_PATHS);
+  for (int i = 0; i < p->n_paths; i++) {
+    const clb_instruction *q = &p->path[i];
+    FUZZ_CHECK(q->in1 >= 0 && q->in1 < p->x.n && q->in2 >= 0 && q->in2 < other->n && q->out >= 0 &&
+               q->out < out->n && q->has_weight == p->path[0].has_weight);
+    FUZZ_CHECK(p->x.term[q->in1].mul == out->term[q->out].mul);
+    n_weights += q->has_weight ? p->x.term[q->in1].mul : 0;
+  }
+  check_weights(f, p->weights, n_weights);
 }
 
 static void check_gate(const clb_network *f, const clb_layer *y) {
@@ -115,7 +135,8 @@ static void check_repulsion(const clb_network *f, const clb_layer *y) {
 
 static void check_embedding(const clb_network *f, const clb_layer *y) {
   const clb_embedding *p = y->parameters;
-  check_weights(f, p->table, (int64_t)f->n_species * f->array[y->out[0]]->irreps.dim);
+  check_weights(f, p->table,
+                clb_species_count(f, y->in[CLB_EMBEDDING_PAIRS]) * f->array[y->out[0]]->irreps.dim);
 }
 
 static void check_norm(const clb_network *f, const clb_layer *y) {
@@ -141,6 +162,8 @@ static void check_layer(const clb_network *f, const clb_layer *y) {
                {&clb_embedding_kind, check_embedding},
                {&clb_linear_kind, check_linear},
                {&clb_convolution_kind, check_convolution},
+               {&clb_product_kind, check_edge_product},
+               {&clb_pairs_kind, NULL},
                {&clb_norm_kind, check_norm},
                {&clb_gate_kind, check_gate},
                {&clb_scale_kind, check_scale},

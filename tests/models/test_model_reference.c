@@ -286,6 +286,50 @@ static void mace_interpreter(void **state) {
   expect_each_mace("cpu:interpreter");
 }
 
+/* ---- Allegro ---- */
+
+/* Converted models of random weights, 8 to 17 KB each. Of `name` alone, or of all; structures of at
+   most so many atoms. */
+static void expect_allegro(const char *device, const char *only, size_t most,
+                           const clb_model_options *options) {
+  json_t *all = references("allegro_reference.json"), *structures;
+  const char *name;
+  json_object_foreach(all, name, structures) {
+    char path[600];
+    if (only && strcmp(name, only) != 0) continue;
+    snprintf(path, sizeof path, "%s/allegro/%s.safetensors", getenv("CLB_TEST_DATA"), name);
+    expect_structures(device, path, structures, most, 1e-9, options);
+  }
+  json_decref(all);
+}
+
+static void allegro_f64(void **state) {
+  (void)state;
+  expect_allegro("cpu", NULL, MAX_ATOMS,
+                 &(clb_model_options){.dtype = CLB_F64, .knots = CLB_NO_KNOTS});
+}
+
+static void allegro_f32(void **state) {
+  (void)state;
+  expect_allegro("cpu", "bessel", MAX_ATOMS,
+                 &(clb_model_options){.dtype = CLB_F32, .knots = CLB_NO_KNOTS});
+}
+
+static void allegro_interpreter(void **state) {
+  (void)state;
+  expect_allegro("cpu:interpreter", NULL, 3,
+                 &(clb_model_options){.dtype = CLB_F64, .knots = CLB_NO_KNOTS});
+}
+
+static void expect_small_allegro(const char *device) {
+  expect_allegro(device, "bessel", 3,
+                 &(clb_model_options){.dtype = CLB_F64, .knots = CLB_NO_KNOTS});
+}
+static void allegro_opencl(void **state) {
+  (void)state;
+  on_opencl(expect_small_allegro);
+}
+
 /* ---- NequIP's water ---- */
 
 static atom_set water_box(const clb_model *model, const char *path) {
@@ -376,6 +420,10 @@ int main(void) {
       cmocka_unit_test(mace_kinds),
       {"mace_opencl", SANITIZED ? NULL : mace_opencl, NULL, NULL, NULL},
       cmocka_unit_test(mace_interpreter),
+      cmocka_unit_test(allegro_f64),
+      cmocka_unit_test(allegro_f32),
+      cmocka_unit_test(allegro_interpreter),
+      {"allegro_opencl", SANITIZED ? NULL : allegro_opencl, NULL, NULL, NULL},
       cmocka_unit_test(water_energies)};
   return cmocka_run_group_tests(tests, convert_models, remove_folder);
 }

@@ -186,6 +186,14 @@ clb_status clb_row_scale_reverse(clb_op *op, int64_t n, clb_rows x, clb_rows t, 
                                  clb_rows a_t, clb_rows g_y, clb_rows h_y, clb_rows d_x,
                                  clb_rows d_t);
 
+/* ---- species of edges ---- */
+
+/* pairs: int32 [n_edges] from the start of a buffer: that of the receiver times n_species, plus
+   that of the sender. Species of all atoms of the graph. */
+clb_status clb_pair_species_create(clb_context *ctx, clb_op **op);
+clb_status clb_pair_species_run(clb_op *op, const clb_graph *graph, clb_rows species,
+                                int64_t n_species, const clb_buffer *pairs);
+
 /* ---- tables by pairs of species ---- */
 
 /* Splines W(r) on one grid (knots, first, last, break), in `type`: those of all pairs follow each

@@ -1,8 +1,30 @@
-/* kernels/layers/host/pair_table.c - weights of edges from tables by pairs of species: the calls.
- */
+/* kernels/layers/host/pair_table.c - species of edges, and weights of edges from tables by pairs of
+   species: the calls. */
 #include "kernels/convolution/spline.h"
 #include "kernels/layers/host/layer_call.h"
 #include "kernels/layers/host/layers.h"
+
+clb_status clb_pair_species_create(clb_context *ctx, clb_op **op) {
+  return clb_layer_create(ctx, clb_layer_problem(ctx, CLB_PAIR_SPECIES, CLB_F32, CLB_F32), 1, op);
+}
+
+clb_status clb_pair_species_run(clb_op *op, const clb_graph *graph, clb_rows species,
+                                int64_t n_species, const clb_buffer *pairs) {
+  if (!op || !graph || !pairs) return CLB_ERROR_ARGUMENT;
+  const int64_t n = graph->n_edges, lanes = clb_layer_schedule_of(op, 0).lanes;
+  clb_call c = clb_call_begin(op, CLB_PAIR_SPECIES, n, clb_divide_up(n, lanes));
+  if (c.status || !n) return c.status;
+  if (pairs->ctx != op->ctx || (uint64_t)n > pairs->memory.bytes / sizeof(int32_t))
+    return clb_fail(&op->ctx->error, CLB_ERROR_ARGUMENT,
+                    "pair_species: %lld numbers of 4 bytes do not fit in the %llu bytes of pairs, "
+                    "or these belong to another context",
+                    (long long)n, (unsigned long long)pairs->memory.bytes);
+  clb_call_i64(&c, n);
+  clb_call_i64(&c, n_species);
+  clb_call_ends(&c, graph, species);
+  clb_call_buffer(&c, pairs);
+  return clb_call_run(&c, 0);
+}
 
 clb_status clb_pair_table_create(clb_context *ctx, clb_dtype type, int64_t n_species,
                                  int64_t columns, const clb_convolution_table *grid, clb_op **op) {

@@ -148,6 +148,37 @@ static void tables_at_the_ends(void **state) {
   }
 }
 
+/* Whatever was there before; behind the edges it stays. */
+static void species_of_edges(void **state) {
+  clb_context *ctx = context(state);
+  clb_op *op;
+  OK(ctx, clb_pair_species_create(ctx, &op));
+  for (int i = 0; i < SIZES; i++) {
+    pairs p = pairs_of(ctx, i);
+    const size_t n = (size_t)p.n, bytes = (n + 1) * sizeof(int32_t);
+    int32_t *numbers = malloc(bytes);
+    clb_buffer *b;
+    for (size_t e = 0; e <= n; e++) numbers[e] = -7;
+    OK(ctx, clb_buffer_create(ctx, bytes, &b));
+    OK(ctx, clb_buffer_write(b, 0, numbers, bytes));
+    OK(ctx, clb_pair_species_run(op, p.graph, p.numbers, SPECIES, b));
+    OK(ctx, clb_buffer_read(b, 0, numbers, bytes));
+    for (size_t e = 0; e < n; e++)
+      assert_int_equal(numbers[e], p.species[p.end[0][e]] * SPECIES + p.species[p.end[1][e]]);
+    assert_int_equal(numbers[n], -7);
+    clb_buffer_destroy(&b);
+    if (n) {
+      OK(ctx, clb_buffer_create(ctx, bytes - 8, &b));
+      NOT_OK(ctx, CLB_ERROR_ARGUMENT, "do not fit",
+             clb_pair_species_run(op, p.graph, p.numbers, SPECIES, b));
+      clb_buffer_destroy(&b);
+    }
+    free(numbers);
+    drop_pairs(&p);
+  }
+  clb_op_destroy(&op);
+}
+
 static void refuses(void **state) {
   clb_context *ctx = context(state);
   uint64_t seed = 1;
@@ -185,6 +216,7 @@ static void compiles(void **state) {
 int main(void) {
   static const named_test all[] = {{"tables", tables, false},
                                    {"tables_at_the_ends", tables_at_the_ends, false},
+                                   {"species_of_edges", species_of_edges, false},
                                    {"refuses", refuses, false}};
   return run_on_all("layer_tables", all, sizeof all / sizeof *all, compiles);
 }

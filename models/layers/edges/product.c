@@ -1,0 +1,234 @@
+/* models/layers/edges/product.c - products of edges' features with others of these edges, or with
+   features of the atoms that receive them.
+
+   Gradients by features of atoms are sums over edges: those of some edges at a time go to the
+   workspace, which are then added up by receiver. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/graph/host/row_sum.h"
+#include "kernels/tensor_product/host/shared_weights.h"
+#include "kernels/tensor_product/host/tensor_product.h"
+#include "models/layers/kinds.h"
+#include "src/problem/irreps.h"
+
+enum { X = CLB_OPERAND_X, Y = CLB_OPERAND_Y, W = CLB_OPERAND_W, LEAST_EDGES = 64 };
+/* Operands of backward and double backward. */
+enum { B_G = 3, B_GX, B_GY, B_GW, BACKWARD_OPERANDS };
+enum { D_G = 3, D_A, D_B, D_C, D_X, D_Y, D_W, D_Z, DOUBLE_OPERANDS };
+
+static bool gathers(const clb_network *n, const clb_layer *y) {
+  return n->array[y->in[CLB_PRODUCT_Y]]->per == CLB_PER_LOCAL;
+}
+
+/* ---- ops ---- */
+
+static clb_status create(clb_network *n, const clb_layer *y, int gradients, bool adds,
+                         unsigned passes, clb_op **op) {
+  const clb_product_layer *p = y->parameters;
+  const bool gathered = gathers(n, y);
+  const clb_array *x = n->array[y->in[CLB_PRODUCT_X]], *other = n->array[y->in[CLB_PRODUCT_Y]];
+  const clb_tensor_product_desc d = {.instructions = p->path,
+                                     .n_instructions = p->n_paths,
+                                     .irrep_normalization = CLB_IRREP_COMPONENT,
+                                     .path_normalization = CLB_PATH_NONE,
+                                     .layout_x = CLB_IR_MUL,
+                                     .layout_y = CLB_IR_MUL,
+                                     .layout_z = CLB_IR_MUL,
+                                     .shared_weights = p->path[0].has_weight,
+                                     .indexed = gathered ? Y : 0,
+                                     .gradients = (unsigned)gradients,
+                                     .incoming = (x->moves ? X : 0U) | (other->moves ? Y : 0U)};
+  clb_problem *problem = calloc(1, sizeof *problem);
+  if (!problem) return clb_network_no_memory(n);
+  clb_tensor_product_problem *t = &problem->tensor_product;
+  problem->kind = CLB_TENSOR_PRODUCT;
+  problem->storage = problem->arithmetic = (int32_t)n->type;
+  problem->accumulate = adds;
+  t->x = p->x;
+  t->y = other->irreps;
+  t->z = n->array[y->out[0]]->irreps;
+  clb_status s = clb_tensor_product_fill(&d, t, n->error);
+  t->edges = gathered ? Y : 0;
+  if (!s)
+    s = t->shared_weights ? clb_shared_weights_create(n->ctx, problem, passes, NULL, op)
+                          : clb_op_create(n->ctx, problem, passes, NULL, op);
+  free(problem);
+  return s;
+}
+
+/* Gradients that one call computes: of atoms' features with those of edges, which alone may add. */
+typedef struct {
+  int gradients;
+  bool adds;
+} call_of;
+
+static int calls_of(const clb_network *n, const clb_layer *y, unsigned adds, call_of *calls) {
+  const bool by[] = {n->array[y->in[CLB_PRODUCT_X]]->moves, n->array[y->in[CLB_PRODUCT_Y]]->moves},
+             add[] = {adds >> CLB_PRODUCT_X & 1, adds >> CLB_PRODUCT_Y & 1};
+  const int both = by[0] ? X : 0;
+  if (by[1] && (gathers(n, y) || !by[0] || add[0] == add[1])) {
+    calls[0] = (call_of){both | Y, by[0] ? add[0] : add[1] && !gathers(n, y)};
+    return 1;
+  }
+  calls[0] = (call_of){X, add[0]};
+  calls[1] = (call_of){Y, add[1]};
+  return by[1] ? 2 : both ? 1 : 0;
+}
+
+static clb_op **op_of(clb_product_layer *p, const call_of *c) {
+  return &p->back[c->gradients - X][c->adds];
+}
+
+/* Backward ops for the order of layers as it is, besides those that are there. */
+static clb_status make_back(clb_network *n, clb_layer *y) {
+  clb_status s = CLB_OK;
+  for (int i = 0; i < n->n_steps && !s; i++) {
+    call_of calls[2];
+    const bool back = n->step[i].sweep == CLB_SWEEP_BACKWARD && !n->step[i].again;
+    if (n->layer[n->step[i].layer] != y || !back) continue;
+    const int count = calls_of(n, y, n->step[i].adds, calls);
+    for (int c = 0; c < count && !s; c++) {
+      clb_op **op = op_of(y->parameters, &calls[c]);
+      if (!*op) s = create(n, y, calls[c].gradients, calls[c].adds, CLB_PASS_BIT(CLB_BACKWARD), op);
+    }
+  }
+  return s;
+}
+
+static clb_status build(clb_network *n, clb_layer *y) {
+  clb_product_layer *p = y->parameters;
+  clb_status s = create(n, y, X, false, CLB_PASS_BIT(CLB_FORWARD), &p->op);
+  if (!s) s = make_back(n, y);
+  if (!s && gathers(n, y))
+    s = clb_row_sum_create(n->ctx, n->type, n->type, n->type,
+                           n->array[y->in[CLB_PRODUCT_Y]]->irreps.dim, &p->sum);
+  return s;
+}
+
+/* ---- calls ---- */
+
+static clb_rows weights(const clb_network *n, const clb_product_layer *p) {
+  return p->path[0].has_weight ? (clb_rows){n->device_weights, p->weights, CLB_DENSE, NULL}
+                               : (clb_rows){0};
+}
+
+/* What each edge reads of the other operand: its own row, or that of its receiver. */
+static clb_rows other(const clb_network *n, const clb_layer *y, clb_rows rows) {
+  if (gathers(n, y)) rows.index = &n->graph->buffer[CLB_GRAPH_RECEIVERS];
+  return rows;
+}
+
+/* Edges first ... first + count - 1. */
+static clb_status run_part(clb_op *op, clb_pass pass, int64_t first, int64_t count,
+                           const clb_rows *rows) {
+  clb_operand o[CLB_TENSOR_PRODUCT_OPERANDS];
+  const int n = clb_tensor_product_operands(&op->problem, pass, rows, o);
+  for (int i = 0; i < n; i++) {
+    if (o[i].one_row) continue;
+    if (o[i].indexed) o[i].index_first += first;
+    else o[i].rows.offset += first * clb_operand_stride(&o[i]);
+  }
+  return op->problem.tensor_product.shared_weights
+             ? clb_shared_weights_run(op, pass, count, o, n)
+             : clb_op_run_rows(op, CLB_TENSOR_PRODUCT, pass, count, o, n);
+}
+
+typedef struct {
+  int64_t columns, splits, row; /* splits: rows for them; row: bytes of an edge */
+} needs;
+
+static needs needs_of(const clb_network *n, const clb_layer *y) {
+  needs x = {.columns = n->array[y->in[CLB_PRODUCT_Y]]->irreps.dim,
+             .splits = clb_graph_split_rows(n->graph)};
+  x.row = x.columns * clb_dtype_bytes((int32_t)n->type);
+  return x;
+}
+
+/* A pass whose gradient by the other operand, number `at` of its rows, goes to that of receivers.
+ */
+static clb_status run_summed(clb_network *n, const clb_layer *y, clb_op *op, clb_pass pass, int at,
+                             const clb_rows *given, bool add) {
+  const clb_product_layer *p = y->parameters;
+  const needs x = needs_of(n, y);
+  const clb_rows to = given[at];
+  const int64_t edges = n->at.n_edges, all = (int64_t)n->workspace->memory.bytes / x.row - x.splits,
+                most = all < 1 ? 1 : all;
+  clb_rows rows[CLB_TENSOR_PRODUCT_OPERANDS];
+  clb_status s = CLB_OK;
+  memcpy(rows, given,
+         sizeof(clb_rows) * (pass == CLB_BACKWARD ? BACKWARD_OPERANDS : DOUBLE_OPERANDS));
+  for (int64_t first = 0; (first < edges || !first) && !s; first += most) {
+    const int64_t count = edges - first < most ? edges - first : most;
+    clb_workspace_discard(n->ctx, &n->workspace->memory);
+    rows[at] = (clb_rows){n->workspace, (x.splits - first) * x.columns, CLB_DENSE, NULL};
+    s = run_part(op, pass, first, count, rows);
+    if (!s)
+      s = clb_row_sum_run(p->sum, n->graph, CLB_BY_RECEIVER, first, first + count,
+                          &n->workspace->memory, x.splits * x.columns, x.columns,
+                          &to.buffer->memory, to.offset, to.stride, add || first,
+                          &n->workspace->memory, 0);
+  }
+  return s;
+}
+
+static clb_status forward(clb_network *n, clb_layer *y, unsigned adds) {
+  const clb_product_layer *p = y->parameters;
+  (void)adds;
+  return run_part(p->op, CLB_FORWARD, 0, n->at.n_edges,
+                  (const clb_rows[]){clb_value(n, y->in[CLB_PRODUCT_X]),
+                                     other(n, y, clb_value(n, y->in[CLB_PRODUCT_Y])), weights(n, p),
+                                     clb_value(n, y->out[0])});
+}
+
+static clb_status run_backward(clb_network *n, const clb_layer *y, clb_op *op, bool add, clb_rows g,
+                               clb_rows g_x, clb_rows g_y, clb_rows g_w) {
+  const clb_rows rows[BACKWARD_OPERANDS] = {clb_value(n, y->in[CLB_PRODUCT_X]),
+                                            other(n, y, clb_value(n, y->in[CLB_PRODUCT_Y])),
+                                            weights(n, y->parameters),
+                                            g,
+                                            g_x,
+                                            g_y,
+                                            g_w};
+  return gathers(n, y) && op->problem.tensor_product.gradients & Y
+             ? run_summed(n, y, op, CLB_BACKWARD, B_GY, rows, add)
+             : run_part(op, CLB_BACKWARD, 0, n->at.n_edges, rows);
+}
+
+static clb_status backward(clb_network *n, clb_layer *y, unsigned adds) {
+  call_of calls[2];
+  const int count = calls_of(n, y, adds, calls);
+  clb_status s = CLB_OK;
+  for (int i = 0; i < count && !s; i++)
+    s = run_backward(n, y, *op_of(y->parameters, &calls[i]), adds >> CLB_PRODUCT_Y & 1,
+                     clb_gradient(n, y->out[0]), clb_gradient(n, y->in[CLB_PRODUCT_X]),
+                     clb_gradient(n, y->in[CLB_PRODUCT_Y]), (clb_rows){0});
+  return s;
+}
+
+static clb_status workspace(clb_network *n, clb_layer *y, clb_pass pass, uint64_t *min,
+                            uint64_t *max) {
+  const needs x = needs_of(n, y);
+  const int64_t edges = n->graph->n_edges, least = edges < LEAST_EDGES ? edges : LEAST_EDGES;
+  const bool sums =
+      gathers(n, y) && (pass == CLB_BACKWARD || (pass == CLB_DOUBLE_BACKWARD && n->trains));
+  *min = sums ? (uint64_t)((x.splits + least + 1) * x.row) : 0;
+  *max = sums ? (uint64_t)((x.splits + edges + 1) * x.row) : 0;
+  return CLB_OK;
+}
+
+static void free_ops(void *parameters) {
+  clb_product_layer *p = parameters;
+  clb_op **all[] = {&p->op, &p->along, &p->again};
+  for (size_t i = 0; i < sizeof all / sizeof *all; i++) clb_op_destroy(all[i]);
+  for (int i = 0; i < CLB_PRODUCT_SETS * 2; i++) clb_op_destroy(&p->back[i / 2][i % 2]);
+  clb_row_sum_destroy(&p->sum);
+}
+
+const clb_layer_kind clb_product_kind = {.reads_in = 1U << CLB_PRODUCT_X | 1U << CLB_PRODUCT_Y,
+                                         .build = build,
+                                         .reorder = make_back,
+                                         .forward = forward,
+                                         .backward = backward,
+                                         .workspace = workspace,
+                                         .free_ops = free_ops};
