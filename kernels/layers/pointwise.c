@@ -1,5 +1,5 @@
-/* kernels/layers/pointwise.c - gathered rows, silu, zeros: lanes are columns, a sub-group does a
-   block of columns of one row. */
+/* kernels/layers/pointwise.c - gathered rows, activations, zeros: lanes are columns, a sub-group
+   does a block of columns of one row. */
 #include "kernels/layers/layer.h"
 
 enum { LOTS = 4 }; /* columns of a block, in multiples of the lanes */

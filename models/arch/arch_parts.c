@@ -3,6 +3,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 typedef clb_model_reader reader;
 static const double largest_frequency = 1e6;
@@ -22,6 +23,20 @@ int64_t clb_arch_take(reader *r, int block, const char *what, const clb_term *t,
 int clb_arch_scalars(reader *r, clb_per per, int64_t n) {
   const clb_irreps irreps = clb_scalars(n);
   return clb_model_array(r, per, false, &irreps);
+}
+
+clb_scaled_activation clb_arch_activation(reader *r, const char *key) {
+  char scale[CLB_MODEL_KEY], known[100] = "";
+  snprintf(scale, sizeof scale, "%s_scale", key);
+  const char *text = clb_model_text(r, key);
+  for (int f = 0; f < CLB_ACTIVATIONS; f++) {
+    const char *name = clb_activation_name((clb_activation)f);
+    if (!strcmp(text, name))
+      return (clb_scaled_activation){(clb_activation)f, clb_model_number(r, scale)};
+    snprintf(known + strlen(known), sizeof known - strlen(known), "%s%s", f ? ", " : "", name);
+  }
+  clb_model_refuse(r, "'%s' is \"%.60s\"; only these are known: %s", key, text, known);
+  return (clb_scaled_activation){CLB_SILU, 1};
 }
 
 /* ---- edges ---- */
@@ -87,8 +102,7 @@ clb_layer *clb_arch_basis(reader *r) {
 
 clb_arch_radial_desc clb_arch_radial_read(reader *r) {
   clb_arch_radial_desc d = {.n = clb_model_whole(r, "radial_layers", 1, CLB_RADIAL_MATRICES)};
-  clb_model_choice(r, "radial_activation", "silu", NULL);
-  d.scale = clb_model_number(r, "radial_activation_scale");
+  d.activation = clb_arch_activation(r, "radial_activation");
   d.fan_in = clb_model_choice(r, "radial_normalization", "none", "fan_in");
   return d;
 }
@@ -104,7 +118,7 @@ static int64_t take_radial(reader *r, int block, const clb_arch_radial_desc *d, 
   if (t && (*columns < 1 || *columns > CLB_MODEL_WIDTH))
     clb_model_refuse(r, "'%s' must have 1 to %d columns", key, CLB_MODEL_WIDTH);
   return clb_model_take(r, key, 2, (const int64_t[]){rows, *columns},
-                        (k ? d->scale : 1) / (d->fan_in ? sqrt((double)rows) : 1));
+                        (k ? d->activation.scale : 1) / (d->fan_in ? sqrt((double)rows) : 1));
 }
 
 /* Layers of their own, which have derivatives by their weights. */
@@ -125,7 +139,7 @@ static int radial_layers(reader *r, int block, const clb_arch_radial_desc *d, in
     y = clb_model_layer(r, &clb_gate_kind, sizeof(clb_gate), block, "radial", to, after);
     if (y)
       *(clb_gate *)y->parameters =
-          (clb_gate){.scalars = clb_scalars(columns), .even = {CLB_SILU, 1}};
+          (clb_gate){.scalars = clb_scalars(columns), .even = {d->activation.function, 1}};
     from = after;
   }
   return from;
@@ -141,6 +155,7 @@ int clb_arch_radial(reader *r, int block, const clb_arch_radial_desc *d, int bas
   clb_radial *p = y ? y->parameters : NULL;
   if (!y) return weights;
   p->n = d->n;
+  p->activation = d->activation.function;
   p->width[0] = r->out->array[basis]->irreps.dim;
   for (int k = 0; k <= last && !r->status; k++) {
     p->matrix[k] = take_radial(r, block, d, k, p->width[k], n_weights, &p->width[k + 1]);

@@ -8,6 +8,8 @@
 
 enum { CLB_ARCH_BLOCKS = 64 }; /* the most of a network */
 
+/* The function that `key` names, and its factor, `key`_scale. */
+clb_scaled_activation clb_arch_activation(clb_model_reader *r, const char *key);
 /* "layers.N.what" */
 const char *clb_arch_key(char key[CLB_MODEL_KEY], int block, const char *what);
 /* Tensor "layers.N.what.1o", times a factor. */
@@ -23,9 +25,9 @@ int clb_arch_harmonics(clb_model_reader *r, clb_irreps *sh);
 clb_layer *clb_arch_basis(clb_model_reader *r);
 
 typedef struct {
-  int n;        /* matrices */
-  double scale; /* of the activation between them */
-  bool fan_in;  /* each is divided by the square root of its rows */
+  int n;                            /* matrices */
+  clb_scaled_activation activation; /* between them */
+  bool fan_in;                      /* each is divided by the square root of its rows */
 } clb_arch_radial_desc;
 clb_arch_radial_desc clb_arch_radial_read(clb_model_reader *r);
 /* The radial network of a block, from the basis; returns the array of its n_weights outputs. */

@@ -18,6 +18,7 @@ static void read_embedding(reader *r, clb_nequip *q) {
 /* ---- the readout ---- */
 
 enum { MATRICES = CLB_RADIAL_MATRICES };
+static const clb_term even = {.l = 0, .parity = 1};
 
 /* Matrices at[n], of width[k] rows and width[k + 1] columns. */
 static int take_matrices(reader *r, int64_t channels, int64_t width[MATRICES + 1],
@@ -52,33 +53,46 @@ static int64_t multiply(reader *r, int matrices, const int64_t width[MATRICES + 
   return column;
 }
 
+/* A matrix of the readout, from even scalars. */
+static void add_matrix(reader *r, int from, int to, int64_t matrix) {
+  const clb_irreps *in = &r->out->array[from]->irreps;
+  clb_layer *y = clb_model_layer(r, &clb_linear_kind, sizeof(clb_linear), -1, "readout", from, to);
+  for (int t = 0; t < in->n && y && !r->status; t++) {
+    if (!clb_same_irrep(&in->term[t], &even)) continue;
+    r->status = clb_linear_add(r->out, y->parameters, t, 0, matrix);
+    matrix += in->term[t].mul * r->out->array[to]->irreps.term[0].mul;
+  }
+}
+
+static int add_activation(reader *r, clb_scaled_activation f, int from) {
+  const clb_irreps irreps = r->out->array[from]->irreps;
+  const int to = clb_model_array(r, CLB_PER_LOCAL, false, &irreps);
+  clb_layer *y = clb_model_layer(r, &clb_gate_kind, sizeof(clb_gate), -1, "readout", from, to);
+  if (y) *(clb_gate *)y->parameters = (clb_gate){.scalars = irreps, .even = f};
+  return to;
+}
+
+/* Matrices with an activation between them; without, and where nothing learns, one matrix. */
 static void read_energy(reader *r, clb_nequip *q) {
-  static const clb_term even = {.l = 0, .parity = 1};
   const clb_irreps one = clb_scalars(1);
   if (r->status) return;
-  const clb_irreps *in = &r->out->array[q->features]->irreps;
+  const bool bends = clb_safetensors_says(r->file, "readout_activation");
+  const clb_scaled_activation f = bends ? clb_arch_activation(r, "readout_activation")
+                                        : (clb_scaled_activation){CLB_IDENTITY, 1};
   int64_t width[MATRICES + 1], at[MATRICES] = {0};
-  const int n = take_matrices(r, clb_channels(in, &even), width, at),
-            first = r->out->trains ? n : 1;
-  int64_t matrix = first == n ? at[0] : multiply(r, n, width, at);
-  int scalar = first == 1 ? clb_model_array(r, CLB_PER_LOCAL, true, &one)
-                          : clb_arch_scalars(r, CLB_PER_LOCAL, width[1]);
-  clb_layer *readout =
-      clb_model_layer(r, &clb_linear_kind, sizeof(clb_linear), -1, "readout", q->features, scalar);
-  for (int t = 0; t < in->n && readout && !r->status; t++) {
-    if (!clb_same_irrep(&in->term[t], &even)) continue;
-    r->status = clb_linear_add(r->out, readout->parameters, t, 0, matrix);
-    matrix += in->term[t].mul * (first == 1 ? 1 : width[1]);
+  int n = take_matrices(r, clb_channels(&r->out->array[q->features]->irreps, &even), width, at);
+  if (!bends && !r->out->trains) {
+    at[0] = multiply(r, n, width, at);
+    n = 1;
   }
-  for (int k = 1; k < first && !r->status; k++) {
-    const int from = scalar;
-    scalar = k == n - 1 ? clb_model_array(r, CLB_PER_LOCAL, true, &one)
-                        : clb_arch_scalars(r, CLB_PER_LOCAL, width[k + 1]);
-    readout = clb_model_layer(r, &clb_linear_kind, sizeof(clb_linear), -1, "readout", from, scalar);
-    if (readout) r->status = clb_linear_add(r->out, readout->parameters, 0, 0, at[k]);
+  int from = q->features;
+  for (int k = 0; k < n && !r->status; k++) {
+    const int to = k == n - 1 ? clb_model_array(r, CLB_PER_LOCAL, true, &one)
+                              : clb_arch_scalars(r, CLB_PER_LOCAL, width[k + 1]);
+    if (!r->status) add_matrix(r, from, to, at[k]);
+    from = bends && k < n - 1 && !r->status ? add_activation(r, f, to) : to;
   }
-  clb_layer *sum =
-      clb_model_layer(r, &clb_energy_kind, sizeof(clb_energy), -1, "energy", scalar, -1);
+  clb_layer *sum = clb_model_layer(r, &clb_energy_kind, sizeof(clb_energy), -1, "energy", from, -1);
   if (sum) *(clb_energy *)sum->parameters = q->energy;
 }
 

@@ -74,19 +74,6 @@ static int read_norm(const block *b, int linear) {
   return out;
 }
 
-static clb_scaled_activation read_activation(reader *r, const char *which) {
-  static const clb_activation known[] = {CLB_SILU, CLB_TANH, CLB_ABS, CLB_IDENTITY};
-  char key[CLB_MODEL_KEY], scale[CLB_MODEL_KEY];
-  snprintf(key, sizeof key, "activation_%s", which);
-  snprintf(scale, sizeof scale, "activation_%s_scale", which);
-  const char *text = clb_model_text(r, key);
-  for (size_t i = 0; i < sizeof known / sizeof *known; i++)
-    if (!strcmp(text, clb_activation_name(known[i])))
-      return (clb_scaled_activation){known[i], clb_model_number(r, scale)};
-  clb_model_refuse(r, "'%s' is \"%.60s\"; only silu, tanh, abs and identity are known", key, text);
-  return (clb_scaled_activation){CLB_SILU, 1};
-}
-
 /* [10] */
 static int read_gate(const block *b, int in) {
   const clb_nequip_irreps *irreps = &b->irreps;
@@ -99,9 +86,9 @@ static int read_gate(const block *b, int in) {
   p->gates = irreps->gates;
   p->gated = irreps->gated;
   for (int t = 0; t < p->scalars.n; t++) some[p->scalars.term[t].parity < 0] = true;
-  if (some[0]) p->even = read_activation(b->r, "even");
-  if (some[1]) p->odd = read_activation(b->r, "odd");
-  if (p->gates.n) p->gate = read_activation(b->r, "gate");
+  if (some[0]) p->even = clb_arch_activation(b->r, "activation_even");
+  if (some[1]) p->odd = clb_arch_activation(b->r, "activation_odd");
+  if (p->gates.n) p->gate = clb_arch_activation(b->r, "activation_gate");
   return out;
 }
 

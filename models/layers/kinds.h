@@ -48,13 +48,14 @@ void clb_basis_at(const clb_network *n, const clb_basis *p, double r_0, double r
                   double *db);
 void clb_cutoff_at(const clb_basis *p, double r, double *cut, double *slope);
 
-/* ---- radial [4]: basis -> a network with silu between its matrices -> weights of paths ---- */
+/* ---- radial [4]: basis -> matrices with an activation between them -> weights of paths ---- */
 
 enum { CLB_RADIAL_WEIGHTS, CLB_RADIAL_HIDDEN /* before the activation, kept for backward */ };
 typedef struct {
   int n;                                  /* matrices */
   int64_t width[CLB_RADIAL_MATRICES + 1]; /* basis, ..., weights */
   int64_t matrix[CLB_RADIAL_MATRICES];    /* [width][next width] */
+  clb_activation activation;
 } clb_radial;
 extern const clb_layer_kind clb_radial_kind;
 /* y[width[n]] and dy by r, on the host, of the basis x[width[0]] and dx. */

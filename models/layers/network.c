@@ -34,11 +34,12 @@ static void free_layer(clb_layer *y) {
 }
 
 void clb_network_free(clb_network *n) {
-  clb_op **ops[] = {&n->product, &n->gather, &n->silu};
+  clb_op **ops[] = {&n->product, &n->gather};
   for (int i = 0; i < n->n_layers; i++) free_layer(n->layer[i]);
   for (int i = 0; i < n->n_arrays; i++) free(n->array[i]);
   for (int i = 0; i < n->n_slots; i++) clb_buffer_destroy(&n->slot[i].buffer);
   for (size_t i = 0; i < sizeof ops / sizeof *ops; i++) clb_op_destroy(ops[i]);
+  for (int f = 0; f < CLB_ACTIVATIONS; f++) clb_op_destroy(&n->activation[f]);
   clb_buffer_destroy(&n->device_weights);
   clb_buffer_destroy(&n->weight_gradient);
   clb_buffer_destroy(&n->one);
@@ -223,8 +224,9 @@ clb_status clb_network_product(clb_network *n) {
 clb_status clb_network_gather(clb_network *n) {
   return n->gather ? CLB_OK : clb_gather_create(n->ctx, n->type, &n->gather);
 }
-clb_status clb_network_silu(clb_network *n) {
-  return n->silu ? CLB_OK : clb_silu_create(n->ctx, n->type, 1, 1, &n->silu);
+clb_status clb_network_activation(clb_network *n, clb_activation f) {
+  return n->activation[f] ? CLB_OK
+                          : clb_activation_create(n->ctx, n->type, f, 1, 1, &n->activation[f]);
 }
 
 clb_status clb_network_species_map(clb_network *n, int64_t n_species, int64_t columns,

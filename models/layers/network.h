@@ -209,7 +209,8 @@ struct clb_network {
   /* On the device. */
   clb_context *ctx;
   clb_dtype type;
-  clb_op *product, *gather, *silu;       /* that layers share; NULL where none needs them */
+  clb_op *product, *gather, *activation[CLB_ACTIVATIONS]; /* that layers share; NULL where none
+                                                             needs them */
   clb_op *energy;                        /* of the layer that sums energies; not owned */
   clb_buffer *device_weights;            /* `weights` in `type` */
   clb_buffer *weight_gradient;           /* of networks that train: a loss's, by `weights` */
@@ -301,7 +302,7 @@ int64_t clb_species_count(const clb_network *n, int pairs);
 /* Ops that layers share, created by the first that needs them. */
 clb_status clb_network_product(clb_network *n);
 clb_status clb_network_gather(clb_network *n);
-clb_status clb_network_silu(clb_network *n);
+clb_status clb_network_activation(clb_network *n, clb_activation f);
 
 /* Creates the map from one number of each row to `columns` numbers, by weights [species][columns],
    for its backward alone, which adds; gradients: bits of operands (CLB_OPERAND_...). */

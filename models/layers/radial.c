@@ -9,7 +9,7 @@
 static clb_status build(clb_network *n, clb_layer *y) {
   const clb_radial *p = y->parameters;
   clb_status s = clb_network_product(n);
-  return s || p->n == 1 ? s : clb_network_silu(n);
+  return s || p->n == 1 ? s : clb_network_activation(n, p->activation);
 }
 
 /* Columns of hidden layer k, from 1 on. */
@@ -37,7 +37,8 @@ static clb_status forward(clb_network *n, clb_layer *y, unsigned adds) {
                                               .a = k ? hidden(p, after, k) : clb_value(n, y->in[0]),
                                               .c = out});
     if (!s && !last)
-      s = clb_silu_forward(n->silu, n->at.n_edges, p->width[k + 1], out, hidden(p, after, k + 1));
+      s = clb_activation_forward(n->activation[p->activation], n->at.n_edges, p->width[k + 1], out,
+                                 hidden(p, after, k + 1));
   }
   return s;
 }
@@ -59,7 +60,8 @@ static clb_status backward(clb_network *n, clb_layer *y, unsigned adds) {
                                                  .a = g_out,
                                                  .c = g});
     if (k && !s)
-      s = clb_silu_backward(n->silu, n->at.n_edges, p->width[k], hidden(p, before, k), g, g);
+      s = clb_activation_backward(n->activation[p->activation], n->at.n_edges, p->width[k],
+                                  hidden(p, before, k), g, g);
     g_out = g;
   }
   return s;
@@ -100,11 +102,12 @@ static void multiply(const double *w, int64_t rows, int64_t columns, const doubl
     }
 }
 
-static void activate(int64_t n, double *x, double *dx) {
+static void activate(clb_activation f, int64_t n, double *x, double *dx) {
   for (int64_t i = 0; i < n; i++) {
-    const double s = 1 / (1 + exp(-x[i]));
-    dx[i] *= s * (1 + x[i] * (1 - s));
-    x[i] *= s;
+    double value, slope;
+    clb_activation_at(f, x[i], &value, &slope);
+    dx[i] *= slope;
+    x[i] = value;
   }
 }
 
@@ -122,7 +125,7 @@ clb_status clb_radial_at(const clb_network *n, const clb_radial *p, const double
     multiply(n->weights + p->matrix[k], p->width[k], columns, now, now + widest, last ? y : to,
              last ? dy : to + widest);
     if (last) break;
-    activate(columns, to, to + widest);
+    activate(p->activation, columns, to, to + widest);
     memcpy(now, to, 2 * (size_t)widest * sizeof *to);
   }
   free(now);

@@ -12,21 +12,33 @@ static double sigmoid(double x) { return 1 / (1 + exp(-x)); }
 static double relu(double x) { return x > 0 ? x : 0; }
 static double ssp(double x) { return fmax(x, 0) + log1p(exp(-fabs(x))) - log(2); }
 
+static double silu_slope(double x) { return sigmoid(x) * (1 + x * (1 - sigmoid(x))); }
+static double tanh_slope(double x) { return (1 - tanh(x)) * (1 + tanh(x)); }
+static double abs_slope(double x) { return (x > 0) - (x < 0); }
+static double identity_slope(double x) { return (void)x, 1; }
+static double sigmoid_slope(double x) { return sigmoid(x) * (1 - sigmoid(x)); }
+static double relu_slope(double x) { return x > 0; }
+
 static const struct {
   const char *name;
-  double (*function)(double);
+  double (*function)(double), (*slope)(double);
   int parity; /* 1: even, -1: odd, 0: neither */
 } all[CLB_ACTIVATIONS] = {
-    [CLB_SILU] = {"silu", silu, 0},
-    [CLB_TANH] = {"tanh", tanh, -1},
-    [CLB_ABS] = {"abs", fabs, 1},
-    [CLB_IDENTITY] = {"identity", identity, -1},
-    [CLB_SIGMOID] = {"sigmoid", sigmoid, 0},
-    [CLB_RELU] = {"relu", relu, 0},
-    [CLB_SSP] = {"ssp", ssp, 0},
+    [CLB_SILU] = {"silu", silu, silu_slope, 0},
+    [CLB_TANH] = {"tanh", tanh, tanh_slope, -1},
+    [CLB_ABS] = {"abs", fabs, abs_slope, 1},
+    [CLB_IDENTITY] = {"identity", identity, identity_slope, -1},
+    [CLB_SIGMOID] = {"sigmoid", sigmoid, sigmoid_slope, 0},
+    [CLB_RELU] = {"relu", relu, relu_slope, 0},
+    [CLB_SSP] = {"ssp", ssp, sigmoid, 0},
 };
 
 const char *clb_activation_name(clb_activation f) { return all[f].name; }
+
+void clb_activation_at(clb_activation f, double x, double *value, double *slope) {
+  *value = all[f].function(x);
+  *slope = all[f].slope(x);
+}
 
 int clb_activation_parity(clb_activation f, int parity) { return parity > 0 ? 1 : all[f].parity; }
 

@@ -22,6 +22,7 @@ typedef struct {
 } clb_scaled_activation;
 
 const char *clb_activation_name(clb_activation f);
+void clb_activation_at(clb_activation f, double x, double *value, double *slope);
 /* The parity of f(x) for x of this parity (1 or -1); 0: it has none. */
 int clb_activation_parity(clb_activation f, int parity);
 

@@ -19,7 +19,9 @@ typedef struct {
 } made_product;
 
 typedef struct {
-  const char *architecture, *species, *irreps_sh, *embedding, *self, *norm, *normalization;
+  const char *architecture, *species, *irreps_sh, *embedding, *norm, *normalization;
+  const char *self;                                   /* NULL: species and linear in turn */
+  const char *readout_activation, *radial_activation; /* NULL: none, silu */
   int n_species, l_max, n_layers, readout_layers;
   made_layer layer[4];
   const char *cutoff_of, *transform, *repulsion; /* of MACE */
@@ -66,8 +68,9 @@ static const made_model made_models[] = {
      .species = "H O",
      .irreps_sh = "1x0e+1x1o",
      .embedding = "linear",
-     .self = "species",
      .norm = "none",
+     .readout_activation = "tanh",
+     .radial_activation = "tanh",
      .normalization = "fan_in",
      .n_species = 2,
      .l_max = 1,
@@ -129,6 +132,10 @@ static const made_model made_models[] = {
 enum { MADE_MODELS = sizeof made_models / sizeof *made_models, MADE_AGNESI = 3 };
 
 static inline bool made_mace(const made_model *m) { return !strcmp(m->architecture, "mace"); }
+/* The self connection of a layer. */
+static inline const char *made_self(const made_model *m, int l) {
+  return m->self ? m->self : l % 2 ? "linear" : "species";
+}
 
 /* ---- the file ---- */
 
@@ -229,7 +236,7 @@ static inline void made_layer_tensors(made_file *f, const made_model *m, int l) 
   for (int i = 0; i < 5; i++) {
     const int in = made_channels(y->in, labels[i]), message = made_channels(y->message, labels[i]),
               linear = made_channels(y->linear, labels[i]);
-    const bool mace = made_mace(m), species = !mace && !strcmp(m->self, "species");
+    const bool mace = made_mace(m), species = !mace && !strcmp(made_self(m, l), "species");
     const struct {
       const char *what;
       int shape[3];
@@ -282,42 +289,51 @@ static inline void made_metadata(made_file *f, const made_model *m) {
   char number[4][16];
   const int counts[] = {m->l_max, m->n_layers, m->readout_layers};
   for (int i = 0; i < 3; i++) snprintf(number[i], sizeof number[i], "%d", counts[i]);
-  const char *const all[][2] = {{"format", "clebsch model"},
-                                {"format_version", "1"},
-                                {"architecture", m->architecture},
-                                {"species", m->species},
-                                {"r_max", "3.1"},
-                                {"irreps_sh", m->irreps_sh},
-                                {"l_max", number[0]},
-                                {"radial_basis", "bessel"},
-                                {"n_basis", "3"},
-                                {"cutoff", "polynomial"},
-                                {"cutoff_p", "6"},
-                                {"radial_layers", "2"},
-                                {"radial_normalization", m->normalization},
-                                {"radial_activation", "silu"},
-                                {"radial_activation_scale", "1.7"},
-                                {"avg_num_neighbors", "5.5"},
-                                {"embedding", m->embedding},
-                                {"n_layers", number[1]},
-                                {"self_connection", m->self},
-                                {"norm", m->norm},
-                                {"norm_epsilon", "1e-3"},
-                                {"activation_even", "silu"},
-                                {"activation_even_scale", "1.6"},
-                                {"activation_gate", "silu"},
-                                {"activation_gate_scale", "1.4"},
-                                {"activation_odd", "tanh"},
-                                {"activation_odd_scale", "1.2"},
-                                {"readout_layers", number[2]},
-                                {"energy_scale", "0.7"}};
+  const char *const all[][2] = {
+      {"format", "clebsch model"},
+      {"format_version", "1"},
+      {"architecture", m->architecture},
+      {"species", m->species},
+      {"r_max", "3.1"},
+      {"irreps_sh", m->irreps_sh},
+      {"l_max", number[0]},
+      {"radial_basis", "bessel"},
+      {"n_basis", "3"},
+      {"cutoff", "polynomial"},
+      {"cutoff_p", "6"},
+      {"radial_layers", "2"},
+      {"radial_normalization", m->normalization},
+      {"radial_activation", m->radial_activation ? m->radial_activation : "silu"},
+      {"radial_activation_scale", "1.7"},
+      {"avg_num_neighbors", "5.5"},
+      {"embedding", m->embedding},
+      {"n_layers", number[1]},
+      {"self_connection", m->self},
+      {"norm", m->norm},
+      {"norm_epsilon", "1e-3"},
+      {"activation_even", "silu"},
+      {"activation_even_scale", "1.6"},
+      {"activation_gate", "silu"},
+      {"activation_gate_scale", "1.4"},
+      {"activation_odd", "tanh"},
+      {"activation_odd_scale", "1.2"},
+      {"readout_layers", number[2]},
+      {"readout_activation", m->readout_activation},
+      {"readout_activation_scale", m->readout_activation ? "1.3" : NULL},
+      {"energy_scale", "0.7"}};
   made_say_all(f, -1, all, sizeof all / sizeof *all);
   for (int l = 0; l < m->n_layers; l++) {
     const made_layer *y = &m->layer[l];
     const char *const parts[][2] = {
-        {"irreps_in", y->in},         {"irreps_message", y->message}, {"paths", y->paths},
-        {"irreps_linear", y->linear}, {"irreps_scalars", y->scalars}, {"irreps_gates", y->gates},
-        {"irreps_gated", y->gated},   {"irreps_out", y->out}};
+        {"irreps_in", y->in},
+        {"irreps_message", y->message},
+        {"paths", y->paths},
+        {"irreps_linear", y->linear},
+        {"irreps_scalars", y->scalars},
+        {"irreps_gates", y->gates},
+        {"irreps_gated", y->gated},
+        {"irreps_out", y->out},
+        {"self_connection", m->self || made_mace(m) ? NULL : made_self(m, l)}};
     made_say_all(f, l, parts, sizeof parts / sizeof *parts);
   }
   if (made_mace(m)) made_mace_metadata(f, m);

@@ -264,7 +264,10 @@ static inline void plain_layer(const plain_model *m, double x[][PLAIN_SIZE]) {
                      message = plain_read(plain_text(m, "irreps_message")),
                      linear = plain_read(plain_text(m, "irreps_linear"));
   double sent[PLAIN_ATOMS][PLAIN_SIZE] = {{0}}, a[PLAIN_ATOMS][PLAIN_SIZE] = {{0}};
-  const bool species = plain_is(m, "self_connection", "species");
+  const bool each = !clb_safetensors_says(m->file, "self_connection"),
+             species =
+                 !strcmp(each ? plain_text(m, "self_connection") : plain_said(m, "self_connection"),
+                         "species");
   const int n_species = (int)clb_safetensors_find(m->file, "species_scale")->shape[0];
   for (int64_t i = 0; i < m->atoms->n; i++)
     plain_linear(m, "linear_1", &in, &in, x[i], 0, 1, sent[i]);
@@ -313,6 +316,9 @@ static inline double plain_energy(const plain_model *m, const plain_irreps *feat
     for (int64_t i = 0; i < t->shape[0]; i++)
       for (int64_t o = 0; o < t->shape[1]; o++)
         y[o] += x[i] * w[i * t->shape[1] + o] / sqrt((double)t->shape[0]);
+    for (int64_t o = 0; k < matrices - 1 && o < t->shape[1]; o++)
+      if (clb_safetensors_says(m->file, "readout_activation"))
+        y[o] = plain_activation(m, "readout_activation", y[o]);
     memcpy(x, y, sizeof y);
     free(w);
   }

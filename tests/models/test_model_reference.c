@@ -197,7 +197,7 @@ static void expect_sevennet_kinds(const char *device, const char *only, size_t m
 static void checkpoint_kinds(void **state) {
   (void)state;
   expect_sevennet_kinds("cpu", NULL, MAX_ATOMS, CLB_NO_KNOTS);
-  expect_sevennet_kinds("cpu", "parity:omat24", MAX_ATOMS, 1000);
+  expect_sevennet_kinds("cpu", "inferred", MAX_ATOMS, 1000);
   expect_sevennet_kinds("cpu:interpreter", "parity:mpa", 3, CLB_NO_KNOTS);
 }
 

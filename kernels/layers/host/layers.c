@@ -28,10 +28,10 @@ clb_status clb_zero_create(clb_context *ctx, clb_dtype type, clb_op **op) {
                           op);
 }
 
-clb_status clb_silu_create(clb_context *ctx, clb_dtype type, double scale, double factor,
-                           clb_op **op) {
+clb_status clb_activation_create(clb_context *ctx, clb_dtype type, clb_activation f, double scale,
+                                 double factor, clb_op **op) {
   return create_pointwise(
-      ctx, type, (clb_pointwise_problem){CLB_POINTWISE_ACTIVATION, CLB_SILU, scale, factor}, 3, op);
+      ctx, type, (clb_pointwise_problem){CLB_POINTWISE_ACTIVATION, f, scale, factor}, 3, op);
 }
 
 typedef struct {
@@ -82,13 +82,13 @@ clb_status clb_zero_run(clb_op *op, int64_t n, int64_t columns, clb_rows out) {
   return run_pointwise(op, CLB_POINTWISE_ZERO, n, columns, (const operand[]){{"out", out}}, 0);
 }
 
-clb_status clb_silu_forward(clb_op *op, int64_t n, int64_t columns, clb_rows a, clb_rows h) {
+clb_status clb_activation_forward(clb_op *op, int64_t n, int64_t columns, clb_rows a, clb_rows h) {
   return run_pointwise(op, CLB_POINTWISE_ACTIVATION, n, columns,
                        (const operand[]){{"a", a}, {"h", h}}, 1);
 }
 
-clb_status clb_silu_backward(clb_op *op, int64_t n, int64_t columns, clb_rows a, clb_rows g_h,
-                             clb_rows g_a) {
+clb_status clb_activation_backward(clb_op *op, int64_t n, int64_t columns, clb_rows a, clb_rows g_h,
+                                   clb_rows g_a) {
   return run_pointwise(op, CLB_POINTWISE_ACTIVATION, n, columns,
                        (const operand[]){{"a", a}, {"g_h", g_h}, {"g_a", g_a}}, 2);
 }

@@ -17,6 +17,7 @@
 
 #include "kernels/convolution/host/table.h"
 #include "kernels/graph/host/graph.h"
+#include "src/problem/activation.h"
 
 /* The type in which energies, forces and virials are summed and stored: CLB_F64 where the device
    has it, else CLB_F32. */
@@ -41,14 +42,13 @@ clb_status clb_gather_run(clb_op *op, int64_t n, int64_t columns, clb_rows table
 clb_status clb_zero_create(clb_context *ctx, clb_dtype type, clb_op **op);
 clb_status clb_zero_run(clb_op *op, int64_t n, int64_t columns, clb_rows out);
 
-/* h[n][columns] = factor silu(scale a[n][columns]), silu(x) = x / (1 + exp(-x)); h may be a (but
-   backward needs a). backward: g_a[n][columns] = g_h factor scale silu'(scale a); g_a may be a or
-   g_h. */
-clb_status clb_silu_create(clb_context *ctx, clb_dtype type, double scale, double factor,
-                           clb_op **op);
-clb_status clb_silu_forward(clb_op *op, int64_t n, int64_t columns, clb_rows a, clb_rows h);
-clb_status clb_silu_backward(clb_op *op, int64_t n, int64_t columns, clb_rows a, clb_rows g_h,
-                             clb_rows g_a);
+/* h[n][columns] = factor f(scale a[n][columns]); h may be a (but backward needs a). backward:
+   g_a[n][columns] = g_h factor scale f'(scale a); g_a may be a or g_h. */
+clb_status clb_activation_create(clb_context *ctx, clb_dtype type, clb_activation f, double scale,
+                                 double factor, clb_op **op);
+clb_status clb_activation_forward(clb_op *op, int64_t n, int64_t columns, clb_rows a, clb_rows h);
+clb_status clb_activation_backward(clb_op *op, int64_t n, int64_t columns, clb_rows a, clb_rows g_h,
+                                   clb_rows g_a);
 
 /* ---- vectors of edges ---- */
 

@@ -78,9 +78,9 @@ static void silus_once(clb_context *ctx, clb_dtype type, clb_op *op, silu_case c
   double *x = plain(&a), *gradient = plain(&g),
          *must = apply(silu_row, &c, x, n, c.columns, c.columns);
   double *slope = differences(silu_row, &c, x, gradient, n, c.columns, c.columns);
-  OK(ctx,
-     clb_silu_backward(op, n, c.columns, rows_of(&a), rows_of(&g), rows_of(in_place ? &g : &g_a)));
-  OK(ctx, clb_silu_forward(op, n, c.columns, rows_of(&a), rows_of(in_place ? &a : &h)));
+  OK(ctx, clb_activation_backward(op, n, c.columns, rows_of(&a), rows_of(&g),
+                                  rows_of(in_place ? &g : &g_a)));
+  OK(ctx, clb_activation_forward(op, n, c.columns, rows_of(&a), rows_of(in_place ? &a : &h)));
   expect_rows(ctx, "silu", in_place ? &a : &h, false, must, error_of(type));
   expect_rows(ctx, "silu backward", in_place ? &g : &g_a, false, slope, slope_error_of(type));
   table *all[] = {&a, &g, &h, &g_a};
@@ -96,7 +96,7 @@ static void silus(void **state) {
   EACH_TYPE((struct device *)*state, type) {
     clb_op *op;
     silu_case c = {0.7, 1.6791767924, 0};
-    OK(ctx, clb_silu_create(ctx, type, c.scale, c.factor, &op));
+    OK(ctx, clb_activation_create(ctx, type, CLB_SILU, c.scale, c.factor, &op));
     for (int turn = 0; turn < SIZES * WIDTHS; turn++) {
       c.columns = widths[turn % WIDTHS];
       silus_once(ctx, type, op, c, sizes[turn / WIDTHS], turn % 2, turn / 2 % 2);
@@ -124,9 +124,9 @@ static void silus_far_out(void **state) {
     }
     upload(ctx, &a.a);
     upload(ctx, &g.a);
-    OK(ctx, clb_silu_create(ctx, type, 1, 1, &op));
-    OK(ctx, clb_silu_forward(op, 1, N, rows_of(&a), rows_of(&h)));
-    OK(ctx, clb_silu_backward(op, 1, N, rows_of(&a), rows_of(&g), rows_of(&g_a)));
+    OK(ctx, clb_activation_create(ctx, type, CLB_SILU, 1, 1, &op));
+    OK(ctx, clb_activation_forward(op, 1, N, rows_of(&a), rows_of(&h)));
+    OK(ctx, clb_activation_backward(op, 1, N, rows_of(&a), rows_of(&g), rows_of(&g_a)));
     expect_rows(ctx, "silu far out", &h, false, value, 1e-6);
     expect_rows(ctx, "silu backward far out", &g_a, false, slope, 1e-6);
     clb_op_destroy(&op);
@@ -143,20 +143,20 @@ static void refuses(void **state) {
   uint64_t seed = 1;
   table x = random_table(ctx, CLB_F32, 3, 40, true, 1, &seed),
         y = random_table(ctx, CLB_F32, 3, 40, true, 1, &seed);
-  OK(ctx, clb_silu_create(ctx, CLB_F32, 1, 1, &op));
+  OK(ctx, clb_activation_create(ctx, CLB_F32, CLB_SILU, 1, 1, &op));
   OK(ctx, clb_edge_vectors_create(ctx, CLB_F32, false, &other));
   NOT_OK(ctx, CLB_ERROR_ARGUMENT, "not pointwise",
-         clb_silu_backward(other, 3, 40, rows_of(&x), rows_of(&y), rows_of(&y)));
+         clb_activation_backward(other, 3, 40, rows_of(&x), rows_of(&y), rows_of(&y)));
   NOT_OK(ctx, CLB_ERROR_ARGUMENT, "bytes of g_h",
-         clb_silu_backward(op, 4, 40, (clb_rows){x.a.buffer, 0, CLB_SAME_ROW, NULL}, rows_of(&y),
-                           rows_of(&y)));
+         clb_activation_backward(op, 4, 40, (clb_rows){x.a.buffer, 0, CLB_SAME_ROW, NULL},
+                                 rows_of(&y), rows_of(&y)));
   NOT_OK(ctx, CLB_ERROR_ARGUMENT, "buffer of g_a is NULL",
-         clb_silu_backward(op, 3, 40, rows_of(&x), rows_of(&y), (clb_rows){0}));
-  NOT_OK(
-      ctx, CLB_ERROR_ARGUMENT, "stride of g_a is 39",
-      clb_silu_backward(op, 3, 40, rows_of(&x), rows_of(&y), (clb_rows){x.a.buffer, 0, 39, NULL}));
+         clb_activation_backward(op, 3, 40, rows_of(&x), rows_of(&y), (clb_rows){0}));
+  NOT_OK(ctx, CLB_ERROR_ARGUMENT, "stride of g_a is 39",
+         clb_activation_backward(op, 3, 40, rows_of(&x), rows_of(&y),
+                                 (clb_rows){x.a.buffer, 0, 39, NULL}));
   NOT_OK(ctx, CLB_ERROR_ARGUMENT, "n is -1",
-         clb_silu_backward(op, -1, 40, rows_of(&x), rows_of(&y), rows_of(&y)));
+         clb_activation_backward(op, -1, 40, rows_of(&x), rows_of(&y), rows_of(&y)));
   NOT_OK(ctx, CLB_ERROR_ARGUMENT, "another function",
          clb_gather_run(op, 0, 40, rows_of(&x), rows_of(&y)));
   clb_op_destroy(&op);
@@ -171,10 +171,10 @@ static void compiles(void **state) {
   clb_context *ctx = context(state);
   EACH_TYPE(d, type) {
     clb_op *op[2];
-    OK(ctx, clb_silu_create(ctx, type, 1, 1, &op[0]));
+    OK(ctx, clb_activation_create(ctx, type, CLB_SILU, 1, 1, &op[0]));
     OK(ctx, clb_gather_create(ctx, type, &op[1]));
     NOT_OK(ctx, CLB_ERROR_UNSUPPORTED, "only compiles",
-           clb_silu_forward(op[0], 0, 1, (clb_rows){0}, (clb_rows){0}));
+           clb_activation_forward(op[0], 0, 1, (clb_rows){0}, (clb_rows){0}));
     for (int i = 0; i < 2; i++) {
       assert_true(op[i]->kernel[0]->binary.n > 0 && (i == 1 || op[i]->kernel[1]->binary.n > 0));
       clb_op_destroy(&op[i]);
