@@ -1,5 +1,6 @@
 /* models/batch.c - clb_model_compute_many: structures as one graph without edges between them. */
 #include "models/batch.h"
+#include "models/dispersion/model_dispersion.h"
 #include "src/base/reserve.h"
 #include "src/base/sizes.h"
 
@@ -150,6 +151,9 @@ static clb_status set_edges(clb_model *m, batch *b, clb_model_edges *e) {
   if (!s) s = clb_model_set_graph(m, e);
   if (!s && device)
     s = clb_edges_vectors(l, m->net.whole, NULL, clb_all_values(&m->net, CLB_VECTORS), e);
+  if (!s)
+    s = clb_model_place_dispersion(m, b->n, b->atoms + b->first, b->n_atoms, b->system,
+                                   b->positions);
   return s;
 }
 

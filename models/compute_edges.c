@@ -111,6 +111,13 @@ static clb_status set_edges(clb_model *m, const clb_model_edges *e, clb_model_ed
   return s;
 }
 
+static clb_status check_dispersion(clb_model *m) {
+  return m->dispersion ? FAIL(m, CLB_ERROR_UNSUPPORTED,
+                              "clb_model_compute_edges: the model was opened with d3, which needs "
+                              "all atoms and their cell: that is clb_model_compute")
+                       : CLB_OK;
+}
+
 static clb_status compute(clb_model *m, const clb_model_edges *e, const clb_model_edge_results *r) {
   clb_model_edges found;
   const double start = clb_seconds_now();
@@ -118,6 +125,7 @@ static clb_status compute(clb_model *m, const clb_model_edges *e, const clb_mode
   m->net.exchanging = 0;
   m->timed = r->seconds != NULL;
   clb_status s = check_counts(m, e);
+  if (!s) s = check_dispersion(m);
   if (!s && e->same_graph) s = clb_edges_check_same(&m->edges, e);
   if (!s) s = check_places(m, e, r);
   if (!s) s = check_vectors(m, e->n_edges, e->vectors);

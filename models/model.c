@@ -1,6 +1,7 @@
 /* models/model.c - the calls of model.h. */
 #include "models/read.h"
 #include "models/blocks.h"
+#include "models/dispersion/model_dispersion.h"
 #include "models/training/training.h"
 #include "src/base/sizes.h"
 
@@ -32,6 +33,7 @@ void clb_model_unload(clb_model *m) {
   for (size_t i = 0; i < sizeof ops / sizeof *ops; i++) clb_op_destroy(ops[i]);
   for (size_t i = 0; i < sizeof buffers / sizeof *buffers; i++) clb_buffer_destroy(buffers[i]);
   clb_training_free(m);
+  clb_model_free_dispersion(m);
   clb_edges_free(&m->edges);
   clb_blocks_free(m);
   clb_network_free(&m->net);
@@ -78,9 +80,10 @@ clb_status clb_model_last_neighbours_sized(const clb_model *m, clb_model_neighbo
 clb_status clb_model_start(clb_model *m, const clb_model_edges *e,
                            const clb_model_edge_results *r) {
   const clb_rows v = clb_all_values(&m->net, CLB_VECTORS);
-  const clb_status s =
+  clb_status s =
       e->vectors ? clb_model_upload(m, v.buffer, m->type, 3 * e->n_edges, e->vectors) : CLB_OK;
-  return s ? s : clb_model_submit(m, e, r);
+  if (!s) s = clb_model_submit(m, e, r);
+  return s ? s : clb_model_add_dispersion(m, r);
 }
 
 clb_status clb_model_evaluate(clb_model *m, const clb_model_edges *e,
@@ -130,6 +133,7 @@ clb_status clb_model_set_edges(clb_model *m, const clb_model_atoms *a, clb_model
   if (!s) s = clb_model_set_graph(m, e);
   if (!s)
     s = clb_edges_vectors(l, m->net.whole, a->positions, clb_all_values(&m->net, CLB_VECTORS), e);
+  if (!s) s = clb_model_place_dispersion(m, 1, a, a->n, NULL, a->positions);
   if (s) clb_edges_forget(l);
   return s;
 }

@@ -27,6 +27,8 @@ typedef struct {
   clb_op *tangents;
 } clb_training_buffers;
 
+typedef struct clb_model_dispersion clb_model_dispersion;
+
 struct clb_model {
   clb_context *ctx;
   clb_dtype type, sum_type;
@@ -53,9 +55,12 @@ struct clb_model {
 
   int32_t *species; /* [2][n_species] as on the device */
   int64_t n_species, species_capacity;
-  bool seen; /* layers know which species occur */
+  bool seen;                 /* layers know which species occur */
+  bool occurs[CLB_ELEMENTS]; /* these, as layers were told so many times */
+  int64_t times_seen;
   clb_edge_list edges;
-  int64_t graph_number; /* grows with every change of the graph, or of tables */
+  clb_model_dispersion *dispersion; /* models/dispersion; NULL: there is none */
+  int64_t graph_number;             /* grows with every change of the graph, or of tables */
   clb_step_key last_step, recorded, unrecorded; /* unrecorded: could not be */
   clb_recording *step;                          /* of `recorded`; NULL: there is none */
   int64_t batch_atoms;                          /* at most so many at once, of many structures */

@@ -2,7 +2,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "models/model_state.h"
+#include "models/dispersion/model_dispersion.h"
 #include "src/base/sizes.h"
 
 static clb_status check_options(clb_context *ctx, const clb_model_options *o) {
@@ -29,7 +29,7 @@ static clb_status check_options(clb_context *ctx, const clb_model_options *o) {
     return clb_fail(&ctx->error, CLB_ERROR_ARGUMENT,
                     "clb_model_open: a model that trains has no splines: knots must be "
                     "CLB_NO_KNOTS");
-  return CLB_OK;
+  return clb_model_check_dispersion(ctx, o);
 }
 
 clb_status clb_model_open_sized(clb_context *ctx, const char *path,
@@ -49,6 +49,7 @@ clb_status clb_model_open_sized(clb_context *ctx, const char *path,
       .ctx = clb_context_hold(ctx), .type = o.dtype, .sum_type = clb_sum_type(ctx), .options = o};
   s = o.knots ? clb_model_load(m, path, o.knots > 0 ? o.knots : 0)
               : clb_model_choose_knots(m, path);
+  if (!s) s = clb_model_create_dispersion(m);
   if (s) clb_model_destroy(model);
   return s;
 }

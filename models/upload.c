@@ -242,14 +242,15 @@ static clb_status set_species(clb_model *m, const clb_model_edges *e) {
 
 /* Has layers prepare for the species that occur. */
 static clb_status prepare_species(clb_model *m) {
-  bool occurs[CLB_ELEMENTS] = {false};
   clb_network *n = &m->net;
   clb_status s = CLB_OK;
   if (m->seen) return CLB_OK;
   m->graph_number++; /* tables may be others */
-  for (int64_t i = 0; i < m->n_species; i++) occurs[m->species[i]] = true;
+  m->times_seen++;
+  memset(m->occurs, 0, sizeof m->occurs);
+  for (int64_t i = 0; i < m->n_species; i++) m->occurs[m->species[i]] = true;
   for (int l = 0; l < n->n_layers && !s; l++)
-    if (n->layer[l]->kind->species) s = n->layer[l]->kind->species(n, n->layer[l], occurs);
+    if (n->layer[l]->kind->species) s = n->layer[l]->kind->species(n, n->layer[l], m->occurs);
   m->info.table_error = n->table_error;
   m->info.table_slope_error = n->table_slope_error;
   m->seen = !s;

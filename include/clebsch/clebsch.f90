@@ -251,6 +251,8 @@ module clebsch
     integer(c_int) :: atomics = 0
     integer(c_int64_t) :: block_atoms = 0
     integer(c_int) :: trains = 0
+    type(c_ptr) :: d3 = c_null_ptr
+    real(c_double) :: d3_cutoff = 0, d3_count_cutoff = 0
   end type
 
   type, bind(c) :: clb_model_info
@@ -1082,7 +1084,7 @@ module clebsch
       import
       type(c_ptr), value :: ctx
       character(kind=c_char), intent(in) :: path(*)
-      type(clb_model_options), intent(in) :: options
+      type(clb_model_options), intent(in), target :: options
       type(c_ptr), intent(out) :: model
       integer(c_size_t), value :: model_options_size
       integer(c_int) :: status
@@ -1507,7 +1509,7 @@ contains
   function clb_model_open(ctx, path, options, model) result(status)
     type(c_ptr), intent(in) :: ctx
     character(*), intent(in) :: path
-    type(clb_model_options), intent(in) :: options
+    type(clb_model_options), intent(in), target :: options
     type(c_ptr), intent(out) :: model
     integer(c_int) :: status
     status = clb_model_open_c(ctx, trim(path)//c_null_char, options, model, c_sizeof(options))

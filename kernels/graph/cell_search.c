@@ -1,7 +1,5 @@
 /* kernels/graph/cell_search.c - finding the pairs of atoms within a radius (cell_search.h). */
-#include "kernels/graph/cell_search.h"
-
-#include "kernels/layers/layer.h"
+#include "kernels/graph/cell_walk.h"
 
 /* Of a distance that the device takes. */
 #define NEAREST_SQUARED 1e-6
@@ -13,132 +11,28 @@ static ir_val both(ir_kernel *k, ir_val a, ir_val b) { return ir_2(k, IR_AND, a,
 static ir_val not(ir_kernel * k, ir_val a) { return ir_1(k, IR_NOT, a); }
 static ir_val same(ir_kernel *k, ir_val a, ir_val b) { return ir_2(k, IR_EQ, a, b); }
 
-/* What all steps have. */
-typedef struct {
-  clb_row_kernel b;
-  ir_kernel *k;
-  ir_val n, positions, grids, system;                     /* n: i64; IR_NONE: there is one */
-  ir_val real[CLB_CELL_NUMBERS], whole[CLB_CELL_NUMBERS]; /* of the grid; whole: as i32 */
-} finder;
+typedef clb_cell_finder finder;
 
 static void begin(finder *w, ir_kernel *k, const char *name, const clb_problem *p,
                   const clb_schedule *s) {
-  clb_layer_begin(&w->b, k, name, s, CLB_F64);
-  w->k = k;
-  w->n = ir_scalar(k, IR_I64);
-  w->positions = ir_buffer(k, IR_F64, false);
-  w->grids = ir_buffer(k, IR_F64, false);
-  w->system = p->cell_list.atoms == CLB_CELL_MANY ? ir_buffer(k, IR_I32, false) : IR_NONE;
+  clb_cell_begin(w, k, name, s, CLB_F64, p->cell_list.atoms == CLB_CELL_MANY);
 }
-
-/* Loads the grid of this atom's system; lanes without an atom load the first, whose divisors are
-   positive. */
-static void load_grid(finder *w, ir_val atom, ir_val mask) {
-  ir_kernel *k = w->k;
-  ir_val row = clb_i64(k, 0);
-  if (w->system != IR_NONE) {
-    ir_val system = ir_load(k, w->system, atom, mask);
-    if (mask != IR_NONE) system = ir_select(k, mask, system, clb_i32(k, 0));
-    row = ir_mul(k, wide(k, system), clb_i64(k, CLB_CELL_NUMBERS));
-  }
-  for (int i = 0; i < CLB_CELL_NUMBERS; i++) {
-    w->real[i] = ir_load(k, w->grids, ir_add(k, row, clb_i64(k, i)), IR_NONE);
-    if (i >= CLB_CELL_BINS && i < CLB_CELL_SQUARED) w->whole[i] = ir_cast(k, IR_I32, w->real[i]);
-  }
-}
-
-static ir_val number(const finder *w, int what, int d) { return w->real[what + d]; }
-static ir_val whole(const finder *w, int what, int d) { return w->whole[what + d]; }
 
 static ir_val dot(ir_kernel *k, const ir_val *a, const ir_val *b) {
   return ir_add(k, ir_add(k, ir_mul(k, a[0], b[0]), ir_mul(k, a[1], b[1])), ir_mul(k, a[2], b[2]));
 }
 
-/* ---- where an atom is ---- */
-
-typedef struct {
-  ir_val x[3];            /* inside the cell */
-  ir_val bin[3], wrap[3]; /* i32 */
-  ir_val good;            /* its place is finite, and not too far away */
-} spot;
-
-/* What clb_cells_locate computes. */
-static spot locate(const finder *w, ir_val atom, ir_val mask) {
-  ir_kernel *k = w->k;
-  const ir_val zero = real(k, 0), row = ir_mul(k, wide(k, atom), clb_i64(k, 3));
-  ir_val at[3], turns[3];
-  spot s = {.good = IR_NONE};
-  for (int i = 0; i < 3; i++)
-    s.x[i] = at[i] = ir_load(k, w->positions, ir_add(k, row, clb_i64(k, i)), mask);
-  for (int d = 0; d < 3; d++) {
-    ir_val reciprocal[3];
-    for (int i = 0; i < 3; i++) reciprocal[i] = number(w, CLB_CELL_RECIPROCAL, 3 * d + i);
-    const ir_val periodic = less(k, zero, number(w, CLB_CELL_PERIODIC, d)),
-                 far = ir_select(k, periodic, real(k, 0x1p29), real(k, 1e300));
-    ir_val f = dot(k, at, reciprocal), fits = less(k, ir_1(k, IR_ABS, f), far);
-    s.good = d ? both(k, s.good, fits) : fits;
-    f = ir_select(k, fits, f, zero);
-    const ir_val whole_turns = ir_cast(k, IR_I32, ir_select(k, periodic, f, zero));
-    ir_val down = ir_cast(k, IR_F64, whole_turns);
-    down = ir_select(k, both(k, periodic, less(k, f, down)), ir_sub(k, down, real(k, 1)), down);
-    turns[d] = down;
-    s.wrap[d] = ir_cast(k, IR_I32, down);
-    const ir_val last = ir_sub(k, number(w, CLB_CELL_BINS, d), real(k, 1));
-    ir_val bin = ir_mul(k, ir_sub(k, ir_sub(k, f, down), number(w, CLB_CELL_LOW, d)),
-                        number(w, CLB_CELL_PER_UNIT, d));
-    bin = ir_2(k, IR_MIN, ir_2(k, IR_MAX, bin, zero), last);
-    s.bin[d] = ir_cast(k, IR_I32, bin);
-  }
-  for (int d = 0; d < 3; d++)
-    for (int i = 0; i < 3; i++)
-      s.x[i] = ir_sub(k, s.x[i],
-                      ir_select(k, same(k, turns[d], zero), zero,
-                                ir_mul(k, turns[d], number(w, CLB_CELL_CELL, 3 * d + i))));
-  return s;
-}
-
-/* How often the slots of direction d repeat below a bin, which is not negative. */
-static ir_val turn_of(const finder *w, int d, ir_val bin) {
-  ir_kernel *k = w->k;
-  const ir_val offset = whole(w, CLB_CELL_TURNS, d), n = whole(w, CLB_CELL_SLOTS_OF, d);
-  return ir_sub(k, ir_2(k, IR_DIV, ir_add(k, bin, ir_mul(k, offset, n)), n), offset);
-}
-
-/* The image of the cell in which that repetition lies. */
-static ir_val image_of(const finder *w, int d, ir_val turn) {
-  ir_kernel *k = w->k;
-  const ir_val offset = whole(w, CLB_CELL_IMAGES, d), folds = whole(w, CLB_CELL_FOLDS, d);
-  const ir_val image =
-      ir_sub(k, ir_2(k, IR_DIV, ir_add(k, turn, ir_mul(k, offset, folds)), folds), offset);
-  return ir_select(k, same(k, whole(w, CLB_CELL_PERIODIC, d), clb_i32(k, 0)), clb_i32(k, 0), image);
-}
-
-static ir_val slot_in(const finder *w, int d, ir_val bin, ir_val turn) {
-  return ir_sub(w->k, bin, ir_mul(w->k, turn, whole(w, CLB_CELL_SLOTS_OF, d)));
-}
-
 /* ---- a lane is an atom ---- */
-
-static ir_val own_place(const finder *w) {
-  ir_kernel *k = w->k;
-  return ir_add(k, ir_mul(k, w->b.unit, clb_i64(k, w->b.s->lanes)), wide(k, ir_lane(k)));
-}
 
 static void lower_slots(ir_kernel *k, const clb_problem *p, const clb_schedule *s) {
   finder w;
   begin(&w, k, "cell_slots", p, s);
   const ir_val out = ir_buffer(k, IR_I32, true);
   clb_layer_start(&w.b);
-  const ir_val atom = own_place(&w), mask = less(k, atom, w.n);
-  load_grid(&w, atom, mask);
-  const spot at = locate(&w, atom, mask);
-  ir_val slot = IR_NONE;
-  for (int d = 0; d < 3; d++) {
-    const ir_val own = slot_in(&w, d, at.bin[d], turn_of(&w, d, at.bin[d]));
-    slot = d ? ir_add(k, ir_mul(k, slot, whole(&w, CLB_CELL_SLOTS_OF, d)), own) : own;
-  }
-  if (w.system != IR_NONE) slot = ir_add(k, slot, whole(&w, CLB_CELL_FIRST_SLOT, 0));
-  ir_store(k, out, atom, mask, slot);
+  const ir_val atom = clb_cell_own_place(&w), mask = less(k, atom, w.n);
+  clb_cell_load_grid(&w, atom, mask);
+  const clb_cell_place at = clb_cell_locate(&w, atom, mask);
+  ir_store(k, out, atom, mask, clb_cell_slot(&w, at.bin));
   clb_layer_finish(&w.b);
 }
 
@@ -149,10 +43,10 @@ static void lower_sorted(ir_kernel *k, const clb_problem *p, const clb_schedule 
                wrap = ir_buffer(k, IR_I32, true), counts = ir_scalar(k, IR_I64),
                count = ir_buffer(k, IR_I32, true);
   clb_layer_start(&w.b);
-  const ir_val place = own_place(&w), mask = less(k, place, w.n),
+  const ir_val place = clb_cell_own_place(&w), mask = less(k, place, w.n),
                atom = ir_load(k, atoms, place, mask);
-  load_grid(&w, wide(k, atom), mask);
-  const spot at = locate(&w, atom, mask);
+  clb_cell_load_grid(&w, wide(k, atom), mask);
+  const clb_cell_place at = clb_cell_locate(&w, atom, mask);
   for (int d = 0; d < 3; d++) {
     const ir_val to = ir_add(k, ir_mul(k, w.n, clb_i64(k, d)), place);
     ir_store(k, x, to, mask, at.x[d]);
@@ -172,7 +66,7 @@ typedef struct {
   ir_val before, base, senders, receivers, shifts; /* FILL */
   ir_val rows, n_local, senders_as_atoms;          /* with ghosts */
   ir_val own, receiver, squared, lane;             /* own: the receiver's place */
-  spot at;                                         /* of the receiver */
+  clb_cell_place at;                               /* of the receiver */
   ir_val found, refused, looked, next;             /* variables; found, refused: by lane */
 } search;
 
@@ -184,17 +78,6 @@ static ir_val distance_of_pair(search *f, ir_val place, ir_val mask) {
   for (int d = 0; d < 3; d++) {
     const ir_val x = ir_load(k, f->w.positions, ir_add(k, row, clb_i64(k, d)), mask);
     v[d] = ir_sub(k, x, f->at.x[d]);
-  }
-  return dot(k, v, v);
-}
-
-/* The distance from the receiver of the atom in a place, squared, as the host rounds it. */
-static ir_val distance(search *f, ir_val place, ir_val mask, const ir_val *by) {
-  ir_kernel *k = f->w.k;
-  ir_val v[3];
-  for (int d = 0; d < 3; d++) {
-    const ir_val from = ir_add(k, ir_mul(k, f->w.n, clb_i64(k, d)), place);
-    v[d] = ir_add(k, ir_sub(k, ir_load(k, f->x, from, mask), f->at.x[d]), by[d]);
   }
   return dot(k, v, v);
 }
@@ -253,22 +136,29 @@ static void write_edges(search *f, ir_val place, ir_val near, ir_val shift, ir_v
   ir_set(k, f->next, ir_add(k, ir_get(k, f->next), wide(k, all)));
 }
 
-/* Goes through the atoms in places [first, end) in an image of the cell. */
-static void look_at(search *f, ir_val first, ir_val end, const ir_val *image) {
+/* The last place that the receiver looks at; it refuses to look at more than it may. */
+static ir_val end_of(search *f, ir_val first, ir_val end) {
   ir_kernel *k = f->w.k;
-  ir_val by[3];
-  for (int i = 0; i < 3; i++) {
-    ir_val term[3];
-    for (int d = 0; d < 3; d++)
-      term[d] = ir_mul(k, ir_cast(k, IR_F64, image[d]), number(&f->w, CLB_CELL_CELL, 3 * d + i));
-    by[i] = ir_add(k, ir_add(k, term[0], term[1]), term[2]);
-  }
+  const ir_val looked = ir_add(k, ir_get(k, f->looked), ir_sub(k, end, first)),
+               most = clb_i32(k, CLB_CELL_LOOKED_AT), few = ir_2(k, IR_LE, looked, most);
+  ir_set(k, f->looked, ir_select(k, few, looked, ir_add(k, most, clb_i32(k, 1))));
+  return ir_select(k, few, end, first);
+}
+
+/* Goes through the atoms in places [first, end) in an image of the cell. */
+static void look_at(void *user, ir_val first, ir_val end, const ir_val *image) {
+  search *f = user;
+  ir_kernel *k = f->w.k;
+  ir_val by[3], v[3];
+  if (!f->fills) end = end_of(f, first, end);
+  clb_cell_offset(&f->w, image, by);
   const ir_val zero = clb_i32(k, 0),
                here = both(k, both(k, same(k, image[0], zero), same(k, image[1], zero)),
                            same(k, image[2], zero));
   const ir_val lot = ir_loop(k, first, end, clb_i32(k, f->w.b.s->lanes)),
                place = ir_add(k, lot, f->lane), inside = less(k, place, end), at = wide(k, place);
-  const ir_val square = distance(f, at, inside, by), self = both(k, here, same(k, place, f->own)),
+  clb_cell_vector(&f->w, f->x, at, inside, f->at.x, by, v);
+  const ir_val square = dot(k, v, v), self = both(k, here, same(k, place, f->own)),
                close = both(k, both(k, inside, not(k, self)), less(k, square, f->squared));
   const ir_val row = row_of(f, at, close),
                near = f->ghosts ? both(k, close, not(k, same(k, row, clb_i32(k, CLB_CELL_ABSENT))))
@@ -282,15 +172,6 @@ static void look_at(search *f, ir_val first, ir_val end, const ir_val *image) {
     count_edges(f, near, both(k, near, bad));
   }
   ir_end(k);
-}
-
-/* The last place that the receiver looks at; it refuses to look at more than it may. */
-static ir_val end_of(search *f, ir_val first, ir_val end) {
-  ir_kernel *k = f->w.k;
-  const ir_val looked = ir_add(k, ir_get(k, f->looked), ir_sub(k, end, first)),
-               most = clb_i32(k, CLB_CELL_LOOKED_AT), few = ir_2(k, IR_LE, looked, most);
-  ir_set(k, f->looked, ir_select(k, few, looked, ir_add(k, most, clb_i32(k, 1))));
-  return ir_select(k, few, end, first);
 }
 
 /* Goes through the pairs that are listed for the receiver. */
@@ -310,44 +191,6 @@ static void look_at_pairs(search *f) {
                  good = both(k, far, ir_2(k, IR_LE, real(k, NEAREST_SQUARED), square));
     count_edges(f, near, both(k, inside, not(k, good)));
   }
-  ir_end(k);
-}
-
-/* Slots that are adjacent in direction 2 and in one image are gone through together. */
-static void look_along(search *f, ir_val slot, ir_val *image) {
-  ir_kernel *k = f->w.k;
-  const finder *w = &f->w;
-  const ir_val reach = whole(w, CLB_CELL_REACH, 2), n = whole(w, CLB_CELL_SLOTS_OF, 2),
-               low = ir_sub(k, f->at.bin[2], reach), high = ir_add(k, f->at.bin[2], reach);
-  const ir_val turn =
-      ir_loop(k, turn_of(w, 2, low), ir_add(k, turn_of(w, 2, high), clb_i32(k, 1)), clb_i32(k, 1));
-  const ir_val begins = ir_mul(k, turn, n);
-  ir_val row = ir_sub(k, ir_mul(k, slot, n), begins);
-  if (w->system != IR_NONE) row = ir_add(k, row, whole(w, CLB_CELL_FIRST_SLOT, 0));
-  const ir_val a = ir_2(k, IR_MAX, low, begins),
-               b = ir_2(k, IR_MIN, ir_add(k, high, clb_i32(k, 1)), ir_add(k, begins, n));
-  image[2] = image_of(w, 2, turn);
-  const ir_val first = ir_load(k, f->starts, ir_add(k, row, a), IR_NONE);
-  ir_val end = ir_load(k, f->starts, ir_add(k, row, b), IR_NONE);
-  if (!f->fills) end = end_of(f, first, end);
-  look_at(f, first, end, image);
-  ir_end(k);
-}
-
-static void look_around(search *f) {
-  ir_kernel *k = f->w.k;
-  ir_val image[3], slot = IR_NONE;
-  for (int d = 0; d < 2; d++) {
-    const ir_val reach = whole(&f->w, CLB_CELL_REACH, d);
-    const ir_val bin =
-        ir_loop(k, ir_sub(k, f->at.bin[d], reach),
-                ir_add(k, ir_add(k, f->at.bin[d], reach), clb_i32(k, 1)), clb_i32(k, 1));
-    const ir_val turn = turn_of(&f->w, d, bin), own = slot_in(&f->w, d, bin, turn);
-    image[d] = image_of(&f->w, d, turn);
-    slot = d ? ir_add(k, ir_mul(k, slot, whole(&f->w, CLB_CELL_SLOTS_OF, 1)), own) : own;
-  }
-  look_along(f, slot, image);
-  ir_end(k);
   ir_end(k);
 }
 
@@ -397,9 +240,9 @@ static void find_receiver(search *f) {
   ir_kernel *k = f->w.k;
   if (!f->pairs) {
     f->receiver = ir_load(k, f->atoms, f->w.b.unit, IR_NONE);
-    load_grid(&f->w, wide(k, f->receiver), IR_NONE);
-    f->at = locate(&f->w, f->receiver, IR_NONE);
-    f->squared = number(&f->w, CLB_CELL_SQUARED, 0);
+    clb_cell_load_grid(&f->w, wide(k, f->receiver), IR_NONE);
+    f->at = clb_cell_locate(&f->w, f->receiver, IR_NONE);
+    f->squared = clb_cell_number(&f->w, CLB_CELL_SQUARED, 0);
     return;
   }
   const ir_val atom = ir_2(k, IR_MIN, f->w.b.unit, ir_sub(k, f->w.n, clb_i64(k, 1))),
@@ -435,7 +278,8 @@ static void lower_search(ir_kernel *k, const clb_problem *p, const clb_schedule 
   if (pairs) look_at_pairs(&f);
   else {
     if (ghosts) ir_if(k, receives(&f));
-    look_around(&f);
+    const ir_val *reach = f.w.whole + CLB_CELL_REACH;
+    clb_cell_walk(&f.w, &f.at, reach, f.starts, look_at, &f);
     if (ghosts) ir_end(k);
   }
   if (!fills) store_count(&f);

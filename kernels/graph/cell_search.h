@@ -39,8 +39,15 @@ typedef enum {
 } clb_cell_list_step;
 
 /* One system of atoms; many, each with a grid of its own; one of which the last atoms are ghosts,
-   which are only senders; the same, where pairs to look at are listed and there is no grid. */
-typedef enum { CLB_CELL_ONE, CLB_CELL_MANY, CLB_CELL_GHOSTS, CLB_CELL_PAIRS } clb_cell_atoms;
+   which are only senders; the same, where pairs to look at are listed and there is no grid; many
+   systems, whose atoms are sorted, and that is all: kernels as of MANY. */
+typedef enum {
+  CLB_CELL_ONE,
+  CLB_CELL_MANY,
+  CLB_CELL_GHOSTS,
+  CLB_CELL_PAIRS,
+  CLB_CELL_SORT
+} clb_cell_atoms;
 
 /* What the host makes of a grid: cell [3][3], reciprocal [3][3], low, per_unit, bins, reach, slots,
    folds (1 where there are none), whether periodic, turns and images (multiples of slots and folds

@@ -87,20 +87,23 @@ static clb_status check_lengths(clb_neighbours *l) {
 
 /* ---- the grid ---- */
 
-/* Halves the longest direction until the number of slots is O(n). That direction has more than ten
-   slots, hence a reach of at most 2, and keeps at least 2 reach + 1. */
+/* Halves the longest direction until the number of slots is O(n), unless that left less than
+   2 reach + 1 of them. */
 static void fold(clb_cell_grid *g, int64_t n) {
   while ((double)g->slots[0] * g->slots[1] * g->slots[2] > 2 * (double)n + 1000) {
     int longest = g->slots[1] > g->slots[0];
     if (g->slots[2] > g->slots[longest]) longest = 2;
-    g->slots[longest] = (g->slots[longest] + 1) / 2;
+    const int32_t half = (g->slots[longest] + 1) / 2;
+    if (half < 2 * g->reach[longest] + 1) break;
+    g->slots[longest] = half;
   }
 }
 
 /* Bins of an open direction from low to high, a periodic one from 0 to 1. */
 static clb_status lay(clb_neighbours *l, const double low[3], const double high[3], double radius,
                       clb_cell_grid *g) {
-  double images = 1, max = 0, height[3], width = radius / 2 * (1 + 2 * slack);
+  const int fineness = l->fineness ? l->fineness : 2;
+  double images = 1, max = 0, height[3], width = radius / fineness * (1 + 2 * slack);
   for (int d = 0; d < 3; d++) {
     height[d] = 1 / sqrt(clb_dot(g->reciprocal[d], g->reciprocal[d]));
     if (!l->periodic[d]) continue;

@@ -33,7 +33,7 @@ static bool capacity(clb_neighbours *l, int i, int64_t n, size_t size) {
 
 void clb_neighbours_free(clb_neighbours *l) {
   for (int i = 0; i < CLB_NEIGHBOUR_ARRAYS; i++) free(l->array[i]);
-  *l = (clb_neighbours){.cutoff = l->cutoff, .skin = l->skin};
+  *l = (clb_neighbours){.cutoff = l->cutoff, .skin = l->skin, .fineness = l->fineness};
 }
 
 /* ---- atoms by slot ---- */

@@ -283,7 +283,8 @@ class norm_activation_desc(c.Structure):
 class model_options(c.Structure):
     _fields_ = [("dtype", c.c_int), ("knots", c.c_int), ("skin", c.c_double),
                 ("workspace_bytes", c.c_uint64), ("atomics", c.c_int), ("block_atoms", c.c_int64),
-                ("trains", c.c_int)]
+                ("trains", c.c_int), ("d3", c.c_char_p), ("d3_cutoff", c.c_double),
+                ("d3_count_cutoff", c.c_double)]
 
 
 class model_info(c.Structure):

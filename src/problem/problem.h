@@ -137,6 +137,10 @@ typedef struct {
   int32_t atoms; /* clb_cell_atoms */
 } clb_cell_list_problem;
 
+typedef struct {
+  int32_t step; /* clb_dispersion_step */
+} clb_dispersion_problem;
+
 /* ---- of kernels/layers/host/layers.h ---- */
 
 enum { CLB_POINTWISE_GATHER, CLB_POINTWISE_ACTIVATION, CLB_POINTWISE_ZERO };

@@ -24,7 +24,7 @@ double real_number(const struct argp_state *state, const char *option, const cha
   return x;
 }
 
-enum { KEY_ATOMIC = 600, KEY_ELEMENTS, KEY_EXACT, KEY_BLOCK, KEY_FRAME };
+enum { KEY_ATOMIC = 600, KEY_ELEMENTS, KEY_EXACT, KEY_BLOCK, KEY_FRAME, KEY_D3, KEY_D3_CUTOFF };
 
 static error_t parse_model(int key, char *arg, struct argp_state *state) {
   md_choice *c = state->input;
@@ -41,6 +41,10 @@ static error_t parse_model(int key, char *arg, struct argp_state *state) {
     case KEY_BLOCK:
       c->options.block_atoms = whole_number(state, "--block-atoms", arg, 1, INT32_MAX);
       return 0;
+    case KEY_D3: c->options.d3 = arg; return 0;
+    case KEY_D3_CUTOFF:
+      c->options.d3_cutoff = real_number(state, "--d3-cutoff", arg, 0.1, 1000);
+      return 0;
     case KEY_EXACT: c->options.dtype = CLB_F64, c->options.knots = CLB_NO_KNOTS; return 0;
     case 't':
       if (strcmp(arg, "f64") != 0 && strcmp(arg, "f32") != 0)
@@ -48,6 +52,7 @@ static error_t parse_model(int key, char *arg, struct argp_state *state) {
       c->options.dtype = arg[1] == '6' ? CLB_F64 : CLB_F32;
       return 0;
     case ARGP_KEY_END:
+      if (c->options.d3_cutoff != 0 && !c->options.d3) argp_error(state, "--d3-cutoff is of --d3");
       if (!c->model && !c->optional) argp_error(state, "--model is missing");
       return 0;
     default: return ARGP_ERR_UNKNOWN;
@@ -79,6 +84,10 @@ static const struct argp_option model_options[] = {
      "as "
      "many as do)",
      0},
+    {"d3", KEY_D3, "FUNCTIONAL", 0,
+     "Add the dispersion D3(BJ) of a functional, such as pbe: that of the model's labels", 0},
+    {"d3-cutoff", KEY_D3_CUTOFF, "A", 0,
+     "Distance up to which dispersion acts, in Angstrom (default: 60 Bohr, 31.75)", 0},
     {0}};
 const struct argp md_model_argp = {.options = model_options, .parser = parse_model};
 
@@ -144,6 +153,7 @@ static bool open_model(md_system *y, const md_choice *choice, const char *path) 
            y->device.name, choice->model);
   clb_status status = clb_model_open(y->ctx, path, &choice->options, &y->model);
   y->dtype = choice->options.dtype;
+  y->d3 = choice->options.d3;
   if (!status) status = clb_model_describe(y->model, &y->info);
   announce_end();
   if (status) warn("%s", clb_error(y->ctx));
@@ -288,7 +298,8 @@ void md_system_print_device(const md_system *y, const char *format) {
              y->info.table_force_error);
   else if (y->info.knots) snprintf(how, sizeof how, ", splines of %d knots", y->info.knots);
   printf(format, y->device.name, y->device.description);
-  printf("; %s%s\n", dtype_names[y->dtype], how);
+  printf("; %s%s", dtype_names[y->dtype], how);
+  printf(y->d3 ? ", D3(BJ) of %s\n" : "\n", y->d3);
 }
 
 json_t *md_system_described(const md_system *y, const md_choice *choice) {
@@ -312,5 +323,8 @@ json_t *md_system_described(const md_system *y, const md_choice *choice) {
            {"knots", json_count(y->info.knots)});
   if (y->info.knots) json_add(o, "table_force_error", json_real(y->info.table_force_error));
   json_add(o, "atomics", json_boolean(choice->options.atomics));
+  if (choice->options.d3) json_add(o, "d3", json_text(choice->options.d3));
+  if (choice->options.d3_cutoff != 0)
+    json_add(o, "d3_cutoff", json_real(choice->options.d3_cutoff));
   return o;
 }

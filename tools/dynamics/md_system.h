@@ -20,7 +20,7 @@ typedef struct {
 } md_choice;
 /* Of both the input is an md_choice. */
 extern const struct argp md_model_argp;  /* --model, --modality, --head, --device, --dtype, --knots,
-                                            --atomics, --exact, --block-atoms */
+                                            --atomics, --exact, --block-atoms, --d3 ... */
 extern const struct argp md_choice_argp; /* these, --structure and --elements */
 
 static const double gpa_per_ev_a3 = 160.2176634;
@@ -38,6 +38,7 @@ typedef struct {
   clb_model *model;
   clb_model_info info;
   clb_dtype dtype;
+  const char *d3; /* the functional whose dispersion is added; NULL: none is */
   structure atoms;
   int32_t *species;                              /* [n], species of the model */
   double energy, *e_atom, *forces, stress[3][3]; /* results of the last md_system_compute; eV,

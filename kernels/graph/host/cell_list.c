@@ -6,6 +6,8 @@
 
 enum { GRIDS, PLACES, WRAPS, COUNTS, SUMS, SYSTEMS, BUFFERS };
 
+static bool of_many(clb_cell_atoms kind) { return kind == CLB_CELL_MANY || kind == CLB_CELL_SORT; }
+
 struct clb_cell_list {
   clb_context *ctx;
   clb_cell_atoms kind;
@@ -13,8 +15,9 @@ struct clb_cell_list {
   clb_graph *atoms; /* its edges are the atoms, its receivers the slots */
   clb_memory memory[BUFFERS];
   int64_t capacity, grid_capacity; /* atoms; systems */
-  int32_t *sums; /* [capacity / CLB_CELL_ROW]: edges of a row of atoms, then before it */
-  int64_t n;     /* atoms counted last */
+  int32_t *sums;   /* [capacity / CLB_CELL_ROW]: edges of a row of atoms, then before it */
+  int64_t n;       /* atoms counted last */
+  int64_t n_slots; /* of the last sort's grids; -1: beyond int32 */
   const clb_buffer *positions; /* of them */
   const clb_buffer *rows;      /* with ghosts, and n_local */
   int64_t n_local;
@@ -31,13 +34,14 @@ static clb_status compile(clb_cell_list *l) {
   const clb_kernel_kind *kind = clb_kernel_kinds[CLB_CELL_LIST];
   clb_problem *p = calloc(1, sizeof *p);
   clb_status s = p ? CLB_OK : no_memory(l->ctx);
-  for (int step = l->kind == CLB_CELL_PAIRS ? CLB_CELL_COUNT : 0; step < CLB_CELL_STEPS && !s;
-       step++) {
+  const int first = l->kind == CLB_CELL_PAIRS ? CLB_CELL_COUNT : 0,
+            end = l->kind == CLB_CELL_SORT ? CLB_CELL_COUNT : CLB_CELL_STEPS;
+  for (int step = first; step < end && !s; step++) {
     clb_schedule schedule;
     ir_kernel k;
     p->kind = CLB_CELL_LIST;
     p->cell_list.step = step;
-    p->cell_list.atoms = l->kind;
+    p->cell_list.atoms = l->kind == CLB_CELL_SORT ? CLB_CELL_MANY : l->kind;
     s = kind->check(p, &l->ctx->device->limits, &l->ctx->error);
     if (s) break;
     kind->schedule(p, &l->ctx->device->limits, &schedule);
@@ -106,7 +110,7 @@ static clb_status grow(clb_cell_list *l, int64_t n) {
                                    [WRAPS] = (uint64_t)places * 12,
                                    [COUNTS] = (uint64_t)rows * CLB_CELL_ROW * 4,
                                    [SUMS] = (uint64_t)rows * 4,
-                                   [SYSTEMS] = l->kind == CLB_CELL_MANY ? (uint64_t)all * 4 : 0};
+                                   [SYSTEMS] = of_many(l->kind) ? (uint64_t)all * 4 : 0};
   clb_device *d = l->ctx->device;
   clb_status s = d->backend->wait(d); /* submitted work may still use the memory */
   l->capacity = 0;
@@ -159,7 +163,7 @@ static clb_status launch(clb_cell_list *l, int step, int64_t units, const clb_me
   clb_call_i64(&c, l->n);
   clb_call_buffer(&c, l->positions);
   clb_call_memory(&c, &l->memory[GRIDS]);
-  if (l->kind == CLB_CELL_MANY) clb_call_memory(&c, &l->memory[SYSTEMS]);
+  if (of_many(l->kind)) clb_call_memory(&c, &l->memory[SYSTEMS]);
   for (int i = 0; i < n_memory; i++)
     clb_call_argument(&c, memory[i] ? clb_memory_arg(memory[i]) : clb_i64_arg(number));
   return clb_call_launch(&c, kernel, clb_divide_up(units, kernel->ir.rows));
@@ -193,24 +197,30 @@ static clb_status count_pairs(clb_cell_list *l) {
                 3, 0);
 }
 
-/* The atoms in the order of their slots, and how many neighbours each has. */
-static clb_status count_around(clb_cell_list *l, int64_t n_slots) {
+/* The atoms in the order of their slots, and zeros behind their counts. */
+static clb_status sort(clb_cell_list *l, int64_t n_slots) {
   const clb_buffer *b = l->atoms->buffer;
   const int64_t counts = rows_of(l->n) * CLB_CELL_ROW;
-  const clb_memory *slots[] = {&b[CLB_GRAPH_RECEIVERS].memory}, *order = &b[CLB_GRAPH_EDGE].memory,
-                   *starts = &b[CLB_GRAPH_ROW_START].memory, *places = &l->memory[PLACES],
-                   *wraps = &l->memory[WRAPS], *numbers = &l->memory[COUNTS];
+  const clb_memory *slots[] = {&b[CLB_GRAPH_RECEIVERS].memory};
   clb_status s = clb_graph_reserve(l->atoms, 0, n_slots, l->n);
   for (int i = PLACES; i < SYSTEMS; i++) clb_memory_discard(&l->memory[i]);
   if (!s) s = launch(l, CLB_CELL_SLOTS, chunks(l, CLB_CELL_SLOTS, l->n), slots, 1, 0);
   if (!s) s = clb_graph_sort(l->atoms, 0, n_slots, l->n);
-  if (!s)
-    s = launch(l, CLB_CELL_SORTED, chunks(l, CLB_CELL_SORTED, counts),
-               (const clb_memory *[]){order, places, wraps, NULL, numbers}, 5, counts);
+  return s ? s
+           : launch(l, CLB_CELL_SORTED, chunks(l, CLB_CELL_SORTED, counts),
+                    (const clb_memory *[]){&b[CLB_GRAPH_EDGE].memory, &l->memory[PLACES],
+                                           &l->memory[WRAPS], NULL, &l->memory[COUNTS]},
+                    5, counts);
+}
+
+/* How many neighbours each has. */
+static clb_status count_around(clb_cell_list *l, int64_t n_slots) {
+  const clb_cell_sorted sorted = clb_cell_list_sorted(l);
+  const clb_status s = sort(l, n_slots);
   return s ? s
            : launch(l, CLB_CELL_COUNT, l->n,
-                    (const clb_memory *[]){order, places, wraps, starts, numbers, rows_memory(l),
-                                           NULL},
+                    (const clb_memory *[]){sorted.atoms, sorted.x, &l->memory[WRAPS], sorted.starts,
+                                           &l->memory[COUNTS], rows_memory(l), NULL},
                     l->kind == CLB_CELL_GHOSTS ? 7 : 5, l->n_local);
 }
 
@@ -245,7 +255,7 @@ static clb_status write_grids(clb_cell_list *l, int64_t n_systems, const clb_cel
   clb_status s = slots < 0 ? CLB_OK : grow_grids(l, n_systems);
   if (!s && slots >= 0)
     s = d->backend->write(d, &l->memory[GRIDS], 0, numbers, (uint64_t)n_systems * row);
-  if (!s && slots >= 0 && l->kind == CLB_CELL_MANY)
+  if (!s && slots >= 0 && of_many(l->kind))
     s = d->backend->write(d, &l->memory[SYSTEMS], 0, system, (uint64_t)l->n * sizeof *system);
   free(numbers);
   return s;
@@ -287,6 +297,26 @@ clb_status clb_cell_list_count_many(clb_cell_list *l, int64_t n_systems, const c
 clb_status clb_cell_list_count(clb_cell_list *l, const clb_cell_grid *grid, double radius,
                                int64_t n, const clb_buffer *positions, int64_t *n_edges) {
   return clb_cell_list_count_many(l, 1, grid, NULL, radius, n, positions, n_edges);
+}
+
+clb_status clb_cell_list_sort(clb_cell_list *l, int64_t n_systems, const clb_cell_grid *grids,
+                              const int32_t *system, int64_t n, const clb_buffer *positions,
+                              bool *fits) {
+  clb_status s = grow(l, n);
+  l->n = n;
+  l->positions = positions;
+  if (!s && grids) s = write_grids(l, n_systems, grids, system, 0, &l->n_slots);
+  *fits = !s && l->n_slots >= 0;
+  return *fits ? sort(l, l->n_slots) : s;
+}
+
+clb_cell_sorted clb_cell_list_sorted(const clb_cell_list *l) {
+  const clb_buffer *b = l->atoms->buffer;
+  return (clb_cell_sorted){.grids = &l->memory[GRIDS],
+                           .systems = &l->memory[SYSTEMS],
+                           .atoms = &b[CLB_GRAPH_EDGE].memory,
+                           .x = &l->memory[PLACES],
+                           .starts = &b[CLB_GRAPH_ROW_START].memory};
 }
 
 const clb_memory *clb_cell_list_grids(const clb_cell_list *l) { return &l->memory[GRIDS]; }

@@ -32,6 +32,17 @@ clb_status clb_cell_list_count_many(clb_cell_list *list, int64_t n_systems,
 const clb_memory *clb_cell_list_grids(const clb_cell_list *list);
 const clb_memory *clb_cell_list_systems(const clb_cell_list *list);
 
+/* Submits the sorting of atoms of many systems by the slots of their grids, of a list that was
+   created for it; false: a grid is beyond int32. grids NULL: those of the last call. What
+   kernels/graph/cell_walk.h reads of it stays valid until the next call. */
+typedef struct {
+  const clb_memory *grids, *systems, *atoms, *x, *starts; /* atoms: in each place */
+} clb_cell_sorted;
+clb_status clb_cell_list_sort(clb_cell_list *list, int64_t n_systems, const clb_cell_grid *grids,
+                              const int32_t *system, int64_t n, const clb_buffer *positions,
+                              bool *fits);
+clb_cell_sorted clb_cell_list_sorted(const clb_cell_list *list);
+
 /* Before a count, of a list with ghosts: the first n_local atoms receive edges. rows: of each
    atom's features, as in cell_search.h; the buffer must stay. */
 void clb_cell_list_set_rows(clb_cell_list *list, const clb_buffer *rows, int64_t n_local);

@@ -1,0 +1,336 @@
+/* kernels/dispersion/dispersion.c - the dispersion energy D3 of atoms (dispersion_steps.h). */
+#include "kernels/dispersion/receiver.h"
+
+static ir_val wide(ir_kernel *k, ir_val a) { return ir_cast(k, IR_I64, a); }
+
+/* ---- a lane is an atom ---- */
+
+static void lower_elements(ir_kernel *k, const clb_problem *p, const clb_schedule *s) {
+  clb_row_kernel b;
+  clb_layer_begin(&b, k, "dispersion_elements", s, p->arithmetic);
+  const ir_val n = ir_scalar(k, IR_I64), atoms = ir_buffer(k, IR_I32, false),
+               species = ir_buffer(k, IR_I32, false), offset = ir_scalar(k, IR_I64),
+               element_of = ir_buffer(k, IR_I32, false), out = ir_buffer(k, IR_I32, true);
+  clb_layer_start(&b);
+  const ir_val place = ir_add(k, ir_mul(k, b.unit, clb_i64(k, s->lanes)), wide(k, ir_lane(k))),
+               mask = ir_2(k, IR_LT, place, n), atom = wide(k, ir_load(k, atoms, place, mask)),
+               number = wide(k, ir_load(k, species, ir_add(k, offset, atom), mask));
+  ir_store(k, out, place, mask, ir_load(k, element_of, number, mask));
+  clb_layer_finish(&b);
+}
+
+/* ---- coordination numbers ---- */
+
+/* The counting function, and the exponential in it. */
+static ir_val count(clb_receiver *r, ir_val radius, ir_val inverse, ir_val *power) {
+  ir_kernel *k = r->k;
+  const ir_val one = ir_real(k, r->t, 1), steep = ir_real(k, r->t, 16);
+  *power = ir_1(k, IR_EXP, ir_sub(k, steep, ir_mul(k, ir_mul(k, steep, radius), inverse)));
+  return ir_2(k, IR_DIV, one, ir_add(k, one, *power));
+}
+
+typedef struct {
+  clb_receiver r;
+  int sum;
+  ir_val radii, radius; /* radius: the receiver's */
+  ir_val references, columns, numbers, c6, weights, products;
+  ir_val first, number, least, mean, scale; /* of weights: row of the element's first system, n_i,
+                                               least (n_i - n_a)^2, mean of n_i - n_a, 1 / sum */
+} coordination;
+
+static void count_neighbour(void *user, const clb_neighbour *j) {
+  coordination *c = user;
+  ir_kernel *k = c->r.k;
+  const ir_val inverse = ir_2(k, IR_DIV, ir_real(k, c->r.t, 1), ir_1(k, IR_SQRT, j->square)),
+               radius = ir_add(k, c->radius, ir_load(k, c->radii, j->element, j->mask));
+  ir_val power;
+  const ir_val f = count(&c->r, radius, inverse, &power);
+  clb_sum_add(&c->r, c->sum, j, f);
+}
+
+/* n_i - n_a, and whether there is such a system. */
+static ir_val away(coordination *c, ir_val a, ir_val *there) {
+  ir_kernel *k = c->r.k;
+  const ir_val n = ir_load(k, c->numbers, ir_add(k, c->first, wide(k, a)), IR_NONE);
+  *there = ir_2(k, IR_LE, ir_real(k, c->r.t, 0), n);
+  return ir_sub(k, c->number, n);
+}
+
+/* Relative to the largest one, which is 1, so that none of them needs to be representable. */
+static ir_val relative_weight(coordination *c, ir_val a, ir_val *difference) {
+  ir_kernel *k = c->r.k;
+  ir_val there;
+  *difference = away(c, a, &there);
+  const ir_val x = ir_sub(k, c->least, ir_mul(k, *difference, *difference)),
+               w = ir_1(k, IR_EXP, ir_mul(k, ir_real(k, c->r.t, 4), x));
+  return ir_select(k, there, w, ir_real(k, c->r.t, 0));
+}
+
+static void find_scale(coordination *c) {
+  ir_kernel *k = c->r.k;
+  const ir_val zero = ir_real(k, c->r.t, 0), far = ir_real(k, c->r.t, 1e30),
+               least = ir_var(k, far, true);
+  ir_val a = ir_loop(k, clb_i32(k, 0), c->references, clb_i32(k, 1)), there, x;
+  x = away(c, a, &there);
+  ir_set(k, least, ir_2(k, IR_MIN, ir_get(k, least), ir_select(k, there, ir_mul(k, x, x), far)));
+  ir_end(k);
+  c->least = ir_get(k, least);
+  const ir_val sum = ir_var(k, zero, true), moment = ir_var(k, zero, true);
+  a = ir_loop(k, clb_i32(k, 0), c->references, clb_i32(k, 1));
+  const ir_val w = relative_weight(c, a, &x);
+  ir_set(k, sum, ir_add(k, ir_get(k, sum), w));
+  ir_set(k, moment, ir_fma(k, w, x, ir_get(k, moment)));
+  ir_end(k);
+  c->scale = ir_2(k, IR_DIV, ir_real(k, c->r.t, 1), ir_get(k, sum));
+  c->mean = ir_mul(k, ir_get(k, moment), c->scale);
+}
+
+static void store_weights(coordination *c) {
+  ir_kernel *k = c->r.k;
+  const ir_val a = ir_loop(k, clb_i32(k, 0), c->references, clb_i32(k, 1)),
+               at = ir_add(k, ir_mul(k, wide(k, a), c->r.w.n), c->r.own);
+  ir_val x;
+  ir_store(k, c->weights, at, clb_first_lane(k), ir_mul(k, relative_weight(c, a, &x), c->scale));
+  ir_end(k);
+}
+
+/* Lanes are reference systems of neighbours. */
+static void store_products(coordination *c) {
+  ir_kernel *k = c->r.k;
+  const ir_val zero = ir_real(k, c->r.t, 0);
+  const ir_val lot = ir_loop(k, clb_i64(k, 0), c->columns, clb_i64(k, c->r.w.b.s->lanes)),
+               column = ir_add(k, lot, wide(k, ir_lane(k))),
+               mask = ir_2(k, IR_LT, column, c->columns), sum = ir_var(k, zero, false),
+               slope = ir_var(k, zero, false);
+  const ir_val a = ir_loop(k, clb_i32(k, 0), c->references, clb_i32(k, 1));
+  ir_val x;
+  const ir_val w = ir_mul(k, relative_weight(c, a, &x), c->scale),
+               dw = ir_mul(k, w, ir_mul(k, ir_real(k, c->r.t, -8), ir_sub(k, x, c->mean))),
+               row = ir_mul(k, ir_add(k, c->first, wide(k, a)), c->columns),
+               c6 = ir_load(k, c->c6, ir_add(k, row, column), mask);
+  ir_set(k, sum, ir_fma(k, w, c6, ir_get(k, sum)));
+  ir_set(k, slope, ir_fma(k, dw, c6, ir_get(k, slope)));
+  ir_end(k);
+  const ir_val both[2] = {ir_get(k, sum), ir_get(k, slope)},
+               to = ir_add(k, ir_mul(k, c->r.own, c->columns), column);
+  ir_store_wide(k, c->products, ir_mul(k, to, clb_i64(k, 2)), mask, 2, both);
+  ir_end(k);
+}
+
+static void lower_coordination(ir_kernel *k, const clb_problem *p, const clb_schedule *s) {
+  coordination c;
+  clb_receiver *r = &c.r;
+  clb_receiver_begin(r, k, "dispersion_coordination", p, s);
+  c.radii = ir_buffer(k, r->t, false);
+  c.references = ir_scalar(k, IR_I32);
+  c.columns = ir_scalar(k, IR_I64);
+  c.numbers = ir_buffer(k, r->t, false);
+  c.c6 = ir_buffer(k, r->t, false);
+  c.weights = ir_buffer(k, r->t, true);
+  c.products = ir_buffer(k, r->t, true);
+  clb_receiver_start(r);
+  c.radius = ir_load(k, c.radii, r->element, IR_NONE);
+  c.sum = clb_sum_begin(r);
+  clb_receiver_walk(r, count_neighbour, &c);
+  c.number = ir_cast(k, r->t, clb_sum_end(r, c.sum));
+  c.first = ir_mul(k, r->element, wide(k, c.references));
+  find_scale(&c);
+  store_weights(&c);
+  store_products(&c);
+  clb_layer_finish(&r->w.b);
+}
+
+/* ---- energies, and forces at given coordination numbers ---- */
+
+typedef struct {
+  clb_receiver r;
+  ir_val roots, root, references, columns, weights, products, s6, s8, a1, a2;
+  int energy, slope; /* sums */
+  clb_pull pull;
+} pairs;
+
+/* C6 of the pair, and its derivative by the receiver's coordination number. */
+static void find_c6(pairs *c, const clb_neighbour *j, ir_val *c6, ir_val *slope) {
+  ir_kernel *k = c->r.k;
+  const ir_val zero = ir_real(k, c->r.t, 0), sum = ir_var(k, zero, false),
+               change = ir_var(k, zero, false),
+               row = ir_add(k, ir_mul(k, c->r.own, c->columns),
+                            ir_mul(k, j->element, wide(k, c->references))),
+               b = ir_loop(k, clb_i32(k, 0), c->references, clb_i32(k, 1)),
+               w = ir_load(k, c->weights, ir_add(k, ir_mul(k, wide(k, b), c->r.w.n), j->place),
+                           j->mask);
+  ir_val v[2];
+  ir_load_wide(k, c->products, ir_mul(k, ir_add(k, row, wide(k, b)), clb_i64(k, 2)), j->mask, 2, v);
+  ir_set(k, sum, ir_fma(k, v[0], w, ir_get(k, sum)));
+  ir_set(k, change, ir_fma(k, v[1], w, ir_get(k, change)));
+  ir_end(k);
+  *c6 = ir_get(k, sum);
+  *slope = ir_get(k, change);
+}
+
+static void add_pair(void *user, const clb_neighbour *j) {
+  pairs *c = user;
+  ir_kernel *k = c->r.k;
+  const ir_val one = ir_real(k, c->r.t, 1);
+  ir_val c6, slope;
+  find_c6(c, j, &c6, &slope);
+  const ir_val pp = ir_mul(k, c->root, ir_load(k, c->roots, j->element, j->mask)), r2 = j->square,
+               r4 = ir_mul(k, r2, r2), r6 = ir_mul(k, r4, r2), r0 = ir_fma(k, c->a1, pp, c->a2),
+               r02 = ir_mul(k, r0, r0), r06 = ir_mul(k, ir_mul(k, r02, r02), r02),
+               by6 = ir_2(k, IR_DIV, one, ir_add(k, r6, r06)),
+               by8 = ir_2(k, IR_DIV, one, ir_fma(k, r6, r2, ir_mul(k, r06, r02))),
+               e6 = ir_mul(k, c->s6, by6), e8 = ir_mul(k, ir_mul(k, c->s8, ir_mul(k, pp, pp)), by8),
+               e = ir_add(k, e6, e8);
+  /* -de / d(r^2), twice */
+  const ir_val six = ir_mul(k, ir_mul(k, ir_real(k, c->r.t, 6), r4), ir_mul(k, e6, by6)),
+               eight = ir_mul(k, ir_mul(k, ir_real(k, c->r.t, 8), r6), ir_mul(k, e8, by8));
+  clb_sum_add(&c->r, c->energy, j, ir_mul(k, ir_mul(k, c6, ir_real(k, c->r.t, -0.5)), e));
+  clb_sum_add(&c->r, c->slope, j, ir_mul(k, slope, ir_1(k, IR_NEG, e)));
+  clb_pull_add(&c->r, &c->pull, j, ir_mul(k, c6, ir_add(k, six, eight)));
+}
+
+static void store_sums(clb_receiver *r, ir_val sums, int first, int n, const ir_val *values,
+                       bool adds) {
+  ir_kernel *k = r->k;
+  const clb_added to = {sums, clb_i64(k, first), clb_i32(k, 1)};
+  const ir_val row = ir_mul(k, r->own, clb_i64(k, CLB_DISPERSION_COLUMNS));
+  if (adds) clb_add_to(k, &to, row, n, values);
+  for (int i = 0; i < n && !adds; i++)
+    ir_store(k, sums, ir_add(k, row, clb_i64(k, first + i)), clb_first_lane(k), values[i]);
+}
+
+static void lower_pairs(ir_kernel *k, const clb_problem *p, const clb_schedule *s) {
+  pairs c;
+  clb_receiver *r = &c.r;
+  clb_receiver_begin(r, k, "dispersion_pairs", p, s);
+  c.roots = ir_buffer(k, r->t, false);
+  c.references = ir_scalar(k, IR_I32);
+  c.columns = ir_scalar(k, IR_I64);
+  c.weights = ir_buffer(k, r->t, false);
+  c.products = ir_buffer(k, r->t, false);
+  ir_val *const damping[] = {&c.s6, &c.s8, &c.a1, &c.a2};
+  for (int i = 0; i < 4; i++) *damping[i] = ir_scalar(k, r->t);
+  const ir_val slopes = ir_buffer(k, r->t, true), sums = ir_buffer(k, IR_F64, true);
+  const clb_added energies = clb_added_begin(k), forces = clb_added_begin(k),
+                  virials = clb_added_begin(k);
+  clb_receiver_start(r);
+  c.root = ir_load(k, c.roots, r->element, IR_NONE);
+  c.energy = clb_sum_begin(r);
+  c.slope = clb_sum_begin(r);
+  c.pull = clb_pull_begin(r);
+  clb_receiver_walk(r, add_pair, &c);
+  ir_val row[CLB_DISPERSION_COLUMNS];
+  row[0] = clb_sum_end(r, c.energy);
+  clb_pull_end(r, &c.pull, &forces, &virials, row + 1);
+  clb_add_to(k, &energies, r->atom, 1, row);
+  ir_store(k, slopes, r->own, clb_first_lane(k), ir_cast(k, r->t, clb_sum_end(r, c.slope)));
+  store_sums(r, sums, 0, CLB_DISPERSION_COLUMNS, row, false);
+  clb_layer_finish(&r->w.b);
+}
+
+/* ---- forces through coordination numbers ---- */
+
+typedef struct {
+  clb_receiver r;
+  ir_val radii, radius, slopes, slope;
+  clb_pull pull;
+} chain;
+
+static void add_through(void *user, const clb_neighbour *j) {
+  chain *c = user;
+  ir_kernel *k = c->r.k;
+  const ir_val inverse = ir_2(k, IR_DIV, ir_real(k, c->r.t, 1), ir_1(k, IR_SQRT, j->square)),
+               radius = ir_add(k, c->radius, ir_load(k, c->radii, j->element, j->mask)),
+               slope = ir_add(k, c->slope, ir_load(k, c->slopes, j->place, j->mask));
+  ir_val power;
+  const ir_val f = count(&c->r, radius, inverse, &power),
+               df = ir_mul(k, ir_mul(k, ir_real(k, c->r.t, -16), radius),
+                           ir_mul(k, ir_mul(k, f, f), power)),
+               cube = ir_mul(k, inverse, ir_mul(k, inverse, inverse));
+  clb_pull_add(&c->r, &c->pull, j, ir_mul(k, ir_mul(k, slope, df), cube));
+}
+
+static void lower_chain(ir_kernel *k, const clb_problem *p, const clb_schedule *s) {
+  chain c;
+  clb_receiver *r = &c.r;
+  clb_receiver_begin(r, k, "dispersion_chain", p, s);
+  c.radii = ir_buffer(k, r->t, false);
+  c.slopes = ir_buffer(k, r->t, false);
+  const ir_val sums = ir_buffer(k, IR_F64, true);
+  const clb_added forces = clb_added_begin(k), virials = clb_added_begin(k);
+  clb_receiver_start(r);
+  c.radius = ir_load(k, c.radii, r->element, IR_NONE);
+  c.slope = ir_load(k, c.slopes, r->own, IR_NONE);
+  c.pull = clb_pull_begin(r);
+  clb_receiver_walk(r, add_through, &c);
+  ir_val virial[6];
+  clb_pull_end(r, &c.pull, &forces, &virials, virial);
+  store_sums(r, sums, 1, 6, virial, true);
+  clb_layer_finish(&r->w.b);
+}
+
+/* ---- sums ---- */
+
+static void lower_sums(ir_kernel *k, const clb_problem *p, const clb_schedule *s) {
+  (void)p;
+  clb_row_kernel b;
+  clb_layer_begin(&b, k, "dispersion_sums", s, CLB_F64);
+  const ir_val n = ir_scalar(k, IR_I64), block = ir_scalar(k, IR_I64),
+               sums = ir_buffer(k, IR_F64, false), out = ir_buffer(k, IR_F64, true);
+  const clb_added energy = clb_added_begin(k), virial = clb_added_begin(k);
+  clb_layer_start(&b);
+  const ir_val columns = clb_i64(k, CLB_DISPERSION_COLUMNS), begin = ir_mul(k, b.unit, block),
+               end = ir_2(k, IR_MIN, ir_add(k, begin, block), n);
+  ir_val sum[CLB_DISPERSION_COLUMNS], all[CLB_DISPERSION_COLUMNS];
+  for (int i = 0; i < CLB_DISPERSION_COLUMNS; i++) sum[i] = ir_var(k, ir_real(k, IR_F64, 0), false);
+  const ir_val first = ir_loop(k, begin, end, clb_i64(k, s->lanes)),
+               row = ir_add(k, first, wide(k, ir_lane(k))), mask = ir_2(k, IR_LT, row, end);
+  for (int i = 0; i < CLB_DISPERSION_COLUMNS; i++) {
+    const ir_val at = ir_add(k, ir_mul(k, row, columns), clb_i64(k, i));
+    ir_set(k, sum[i], ir_add(k, ir_get(k, sum[i]), ir_load(k, sums, at, mask)));
+  }
+  ir_end(k);
+  for (int i = 0; i < CLB_DISPERSION_COLUMNS; i++) {
+    const ir_val at = ir_add(k, ir_mul(k, b.unit, columns), clb_i64(k, i));
+    all[i] = ir_reduce_add(k, ir_get(k, sum[i]));
+    ir_store(k, out, at, clb_first_lane(k), all[i]);
+  }
+  const ir_val square[9] = {all[1], all[6], all[5], all[6], all[2], all[4], all[5], all[4], all[3]};
+  ir_if(k, ir_2(k, IR_EQ, b.unit, clb_i64(k, 0)));
+  clb_add_to(k, &energy, clb_i64(k, 0), 1, all);
+  clb_add_to(k, &virial, clb_i64(k, 0), 9, square);
+  ir_end(k);
+  clb_layer_finish(&b);
+}
+
+/* ---- the kind ---- */
+
+static clb_status check(const clb_problem *p, const clb_limits *limits, clb_error_sink *error) {
+  if (p->dispersion.step < 0 || p->dispersion.step >= CLB_DISPERSION_STEPS)
+    return clb_fail(error, CLB_ERROR_INTERNAL, "dispersion: there is no step %d",
+                    (int)p->dispersion.step);
+  return limits->f64 ? CLB_OK
+                     : clb_fail(error, CLB_ERROR_UNSUPPORTED,
+                                "dispersion: the device has no double precision");
+}
+
+static void schedule(const clb_problem *p, const clb_limits *limits, clb_schedule *s) {
+  const int step = p->dispersion.step;
+  const int32_t type = step == CLB_DISPERSION_SUMS ? CLB_F64 : p->arithmetic;
+  clb_layer_schedule(limits, type, step != CLB_DISPERSION_ELEMENTS, s);
+}
+
+static void lower(const clb_problem *p, const clb_schedule *s, ir_kernel *k) {
+  static void (*const steps[CLB_DISPERSION_STEPS])(ir_kernel *, const clb_problem *,
+                                                   const clb_schedule *) = {
+      lower_elements, lower_coordination, lower_pairs, lower_chain, lower_sums};
+  steps[p->dispersion.step](k, p, s);
+}
+
+static void print(const clb_problem *p, clb_text *out) {
+  static const char *const names[] = {"elements", "coordination", "pairs", "chain", "sums"};
+  clb_text_add(out, "%s", names[p->dispersion.step]);
+}
+
+const clb_kernel_kind clb_kind_dispersion = {
+    .name = "dispersion", .check = check, .schedule = schedule, .lower = lower, .print = print};

@@ -1,0 +1,48 @@
+/* kernels/dispersion/dispersion_steps.h - the steps of the dispersion energy of atoms by Grimme's
+   D3 with rational damping, and the arguments of their kernels.
+
+   Coordination numbers n_i = sum_j f(r_ij), f(r) = 1 / (1 + exp(-16 ((R_i + R_j) / r - 1))), weigh
+   the reference systems a of an element:
+     W_a = exp(-4 (n_i - n_a)^2) / sum of them,   C6_ij = sum_ab W_a W_b C6_ab.
+   A pair's energy is, with q = C8 / C6 = (p_i p_j)^2 and r0 = a1 p_i p_j + a2,
+     E_ij = -C6_ij (s6 / (r^6 + r0^6) + s8 q / (r^8 + r0^8)).
+   Forces are those at given n, and those through n: D_i = dE / dn_i.
+
+   Atoms are sorted by the slots of grids (kernels/graph/cell_search.h), a sub-group takes one of
+   them, its receiver, and goes through the slots around; a pair is seen from both of its ends, and
+   nothing is added that another sub-group adds to. Of an atom i COORDINATION keeps the products of
+   its weights with C6, V_fb = sum_a W_a C6_ab for each reference system b of each element f, so
+   that C6_ij is a sum over those of j alone.
+
+   E elements occur, with R reference systems at most; what is of an atom is kept by its place. The
+   first parameters are, but for ELEMENTS and SUMS: units (i64), then n ... system of
+   cell_search.h, the atom in each place, x (f64 [3][n]), first place of each slot, element of each
+   place, share (f64: of the radius that the grid is for), square of the radius (f64). Then
+     ELEMENTS      units, n (i64), atom in each place, species of atoms, offset (i64), element of
+                   each species, out element of each place
+     COORDINATION  R of elements, R (i32), E R (i64), n_a [E][R] (-1: none), C6 [E][R][E][R], out W
+                   [R][n], out (V, dV / dn_i) [n][E R][2]
+     PAIRS         p of elements, R (i32), E R (i64), W, V, s6, s8, a1, a2, out D [n], out sums
+                   (f64 [n][7]: energy; xx, yy, zz, yz, xz, xy of the virial), then three results:
+                   energies of atoms, forces, virials of atoms
+     CHAIN         R of elements, D, sums, forces, virials of atoms: the forces through n
+     SUMS          units, n (i64), rows of a unit (i64), sums [n][7], out sums of units; energy,
+                   virial, which the first unit adds to
+   A result is added to: buffer (f64), offset (i64) of the first atom's row, whether it is wanted
+   (i32). Numbers are of the problem's type, and int32, unless said otherwise. Units are places;
+   in ELEMENTS chunks of lanes. */
+#ifndef CLB_KERNELS_DISPERSION_DISPERSION_STEPS_H
+#define CLB_KERNELS_DISPERSION_DISPERSION_STEPS_H
+
+typedef enum {
+  CLB_DISPERSION_ELEMENTS,
+  CLB_DISPERSION_COORDINATION,
+  CLB_DISPERSION_PAIRS,
+  CLB_DISPERSION_CHAIN,
+  CLB_DISPERSION_SUMS,
+  CLB_DISPERSION_STEPS
+} clb_dispersion_step;
+
+enum { CLB_DISPERSION_COLUMNS = 7 }; /* of sums */
+
+#endif

@@ -1,0 +1,141 @@
+/* kernels/dispersion/receiver.c - a sub-group that goes through the atoms around its receiver. */
+#include "kernels/dispersion/receiver.h"
+
+static ir_val wide(ir_kernel *k, ir_val a) { return ir_cast(k, IR_I64, a); }
+static ir_val both(ir_kernel *k, ir_val a, ir_val b) { return ir_2(k, IR_AND, a, b); }
+
+void clb_receiver_begin(clb_receiver *r, ir_kernel *k, const char *name, const clb_problem *p,
+                        const clb_schedule *s) {
+  *r = (clb_receiver){.k = k, .t = clb_ir_type((clb_dtype)p->arithmetic)};
+  clb_cell_begin(&r->w, k, name, s, p->arithmetic, true);
+  r->atoms = ir_buffer(k, IR_I32, false);
+  r->x = ir_buffer(k, IR_F64, false);
+  r->starts = ir_buffer(k, IR_I32, false);
+  r->elements = ir_buffer(k, IR_I32, false);
+  r->share = ir_scalar(k, IR_F64);
+  r->squared = ir_scalar(k, IR_F64);
+}
+
+void clb_receiver_start(clb_receiver *r) {
+  ir_kernel *k = r->k;
+  clb_layer_start(&r->w.b);
+  r->own = r->w.b.unit;
+  r->atom = wide(k, ir_load(k, r->atoms, r->own, IR_NONE));
+  r->element = wide(k, ir_load(k, r->elements, r->own, IR_NONE));
+  clb_cell_load_grid(&r->w, r->atom, IR_NONE);
+  r->at = clb_cell_locate(&r->w, r->atom, IR_NONE);
+}
+
+int clb_sum_begin(clb_receiver *r) {
+  ir_kernel *k = r->k;
+  r->part[r->n_sums] = ir_var(k, ir_real(k, r->t, 0), false);
+  r->sum[r->n_sums] = ir_var(k, ir_real(k, IR_F64, 0), false);
+  return r->n_sums++;
+}
+
+void clb_sum_add(clb_receiver *r, int sum, const clb_neighbour *j, ir_val value) {
+  ir_kernel *k = r->k;
+  const ir_val var = r->part[sum], added = ir_select(k, j->mask, value, ir_real(k, r->t, 0));
+  ir_set(k, var, ir_add(k, ir_get(k, var), added));
+}
+
+ir_val clb_sum_end(clb_receiver *r, int sum) {
+  return ir_reduce_add(r->k, ir_get(r->k, r->sum[sum]));
+}
+
+static void look_at(void *user, ir_val first, ir_val end, const ir_val *image) {
+  clb_receiver *r = user;
+  ir_kernel *k = r->k;
+  const ir_val zero = clb_i32(k, 0);
+  ir_val by[3], v[3], here = IR_NONE;
+  clb_cell_offset(&r->w, image, by);
+  for (int d = 0; d < 3; d++) {
+    const ir_val same = ir_2(k, IR_EQ, image[d], zero);
+    here = d ? both(k, here, same) : same;
+  }
+  for (int i = 0; i < r->n_sums; i++) ir_set(k, r->part[i], ir_real(k, r->t, 0));
+  const int lanes = r->w.b.s->lanes;
+  const ir_val lot = ir_loop(k, first, end, clb_i32(k, lanes)), place = ir_add(k, lot, ir_lane(k)),
+               inside = ir_2(k, IR_LT, place, end);
+  clb_neighbour j = {.place = wide(k, place)};
+  clb_cell_vector(&r->w, r->x, j.place, inside, r->at.x, by, v);
+  const ir_val square = ir_fma(k, v[0], v[0], ir_fma(k, v[1], v[1], ir_mul(k, v[2], v[2]))),
+               self = both(k, here, ir_2(k, IR_EQ, j.place, r->own));
+  j.mask = both(k, both(k, inside, ir_1(k, IR_NOT, self)), ir_2(k, IR_LT, square, r->squared));
+  j.square = ir_select(k, j.mask, ir_cast(k, r->t, square), ir_real(k, r->t, 1));
+  for (int d = 0; d < 3; d++) j.v[d] = ir_cast(k, r->t, v[d]);
+  j.element = wide(k, ir_load(k, r->elements, j.place, j.mask));
+  r->each(r->user, &j);
+  ir_end(k);
+  for (int i = 0; i < r->n_sums; i++)
+    ir_set(k, r->sum[i],
+           ir_add(k, ir_get(k, r->sum[i]), ir_cast(k, IR_F64, ir_get(k, r->part[i]))));
+}
+
+/* A radius that is this share of the grid's reaches as many bins, and what it has of another. */
+static ir_val reach_of(clb_receiver *r, int d) {
+  ir_kernel *k = r->k;
+  const ir_val exact = ir_mul(k, r->share, clb_cell_number(&r->w, CLB_CELL_REACH, d)),
+               down = ir_cast(k, IR_I32, exact),
+               more = ir_2(k, IR_LT, ir_cast(k, IR_F64, down), exact);
+  return ir_add(k, down, ir_select(k, more, clb_i32(k, 1), clb_i32(k, 0)));
+}
+
+void clb_receiver_walk(clb_receiver *r, void (*each)(void *user, const clb_neighbour *j),
+                       void *user) {
+  ir_val reach[3];
+  for (int d = 0; d < 3; d++) reach[d] = reach_of(r, d);
+  r->each = each;
+  r->user = user;
+  clb_cell_walk(&r->w, &r->at, reach, r->starts, look_at, r);
+}
+
+/* ---- results ---- */
+
+clb_added clb_added_begin(ir_kernel *k) {
+  clb_added a = {.buffer = ir_buffer(k, IR_F64, true)};
+  a.offset = ir_scalar(k, IR_I64);
+  a.wanted = ir_scalar(k, IR_I32);
+  return a;
+}
+
+void clb_add_to(ir_kernel *k, const clb_added *to, ir_val at, int n, const ir_val *values) {
+  const ir_val lane = clb_wanted_lanes(k, to->wanted, clb_i32(k, 1));
+  for (int i = 0; i < n; i++) {
+    const ir_val place = ir_add(k, ir_add(k, to->offset, at), clb_i64(k, i));
+    ir_store(k, to->buffer, place, lane, ir_add(k, ir_load(k, to->buffer, place, lane), values[i]));
+  }
+}
+
+static const int pairs[6][2] = {{0, 0}, {1, 1}, {2, 2}, {1, 2}, {0, 2}, {0, 1}};
+
+clb_pull clb_pull_begin(clb_receiver *r) {
+  clb_pull p;
+  for (int i = 0; i < 3; i++) p.force[i] = clb_sum_begin(r);
+  for (int i = 0; i < 6; i++) p.virial[i] = clb_sum_begin(r);
+  return p;
+}
+
+void clb_pull_add(clb_receiver *r, const clb_pull *p, const clb_neighbour *j, ir_val g) {
+  ir_kernel *k = r->k;
+  ir_val pull[3];
+  for (int i = 0; i < 3; i++) {
+    pull[i] = ir_mul(k, g, j->v[i]);
+    clb_sum_add(r, p->force[i], j, pull[i]);
+  }
+  for (int i = 0; i < 6; i++)
+    clb_sum_add(r, p->virial[i], j, ir_mul(k, pull[pairs[i][0]], j->v[pairs[i][1]]));
+}
+
+void clb_pull_end(clb_receiver *r, const clb_pull *p, const clb_added *forces,
+                  const clb_added *virials, ir_val virial[6]) {
+  ir_kernel *k = r->k;
+  ir_val force[3], square[9];
+  for (int i = 0; i < 3; i++) force[i] = clb_sum_end(r, p->force[i]);
+  for (int i = 0; i < 6; i++) {
+    virial[i] = ir_mul(k, clb_sum_end(r, p->virial[i]), ir_real(k, IR_F64, 0.5));
+    square[3 * pairs[i][0] + pairs[i][1]] = square[3 * pairs[i][1] + pairs[i][0]] = virial[i];
+  }
+  clb_add_to(k, forces, ir_mul(k, r->atom, clb_i64(k, 3)), 3, force);
+  clb_add_to(k, virials, ir_mul(k, r->atom, clb_i64(k, 9)), 9, square);
+}

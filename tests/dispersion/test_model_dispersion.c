@@ -1,0 +1,180 @@
+/* tests/dispersion/test_model_dispersion.c - models with dispersion: their results are those
+   without it plus D3's, in each call that computes atoms. */
+#include "tests/dispersion/dispersion_run.h"
+#include "tests/models/model_places.h"
+
+enum { MODEL = 0 }; /* H C O */
+static const int z_of[] = {1, 6, 8};
+
+static clb_model_options options(clb_dtype type, const char *d3) {
+  return (clb_model_options){
+      .dtype = type, .knots = 40, .d3 = d3, .d3_cutoff = d3 ? 8 : 0, .d3_count_cutoff = 0};
+}
+
+static atom_set atoms_of(int64_t n, int periodic, uint64_t seed) {
+  atom_set a = random_atoms(n, 3, true, seed);
+  for (int d = 0; d < 3; d++) a.periodic[d] = d < periodic;
+  if (a.n) a.positions[1] -= 3 * a.cell[1];
+  return a;
+}
+
+/* What must be added. */
+static computed expected(clb_context *ctx, const atom_set *a) {
+  molecule m = {.n = (int)a->n, .functional = "pbe", .cutoffs = {8, 8}};
+  computed c = {0};
+  for (int i = 0; i < m.n; i++) m.z[i] = z_of[a->species[i]];
+  memcpy(m.x, a->positions, (size_t)(3 * a->n) * sizeof *m.x);
+  memcpy(m.cell, a->cell, sizeof m.cell);
+  for (int d = 0; d < 3; d++) m.periodic[d] = a->periodic[d];
+  const dispersed d = disperse_one(ctx, CLB_F64, &m);
+  c.energy = d.energy;
+  memcpy(c.e_atom, d.energies, (size_t)a->n * sizeof *c.e_atom);
+  memcpy(c.forces, d.forces, (size_t)(3 * a->n) * sizeof *c.forces);
+  for (int k = 0; k < 9; k++) c.stress[k] = d.virial[k] / clb_cell_volume(a->cell);
+  return c;
+}
+
+static computed sum_of(const computed *a, const computed *b) {
+  computed c = {.energy = a->energy + b->energy};
+  for (int i = 0; i < MAX_ATOMS; i++) c.e_atom[i] = a->e_atom[i] + b->e_atom[i];
+  for (int i = 0; i < 3 * MAX_ATOMS; i++) c.forces[i] = a->forces[i] + b->forces[i];
+  for (int i = 0; i < 9; i++) c.stress[i] = a->stress[i] + b->stress[i];
+  return c;
+}
+
+/* Calls with other atoms, cells and elements after each other; f32: within its digits. */
+static void expect_sums(const char *device, clb_dtype type) {
+  static const struct {
+    int64_t n;
+    int periodic;
+  } cases[] = {{7, 3}, {7, 0}, {1, 0}, {0, 3}, {12, 2}, {7, 3}};
+  const clb_model_options with = options(type, "PBE"), without = options(type, NULL);
+  opened d3 = open_made(device, MODEL, &with), plain = open_made(device, MODEL, &without);
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    const atom_set a = atoms_of(cases[i].n, cases[i].periodic, 5 + i);
+    const computed c = compute_atoms(&d3, &a), p = compute_atoms(&plain, &a),
+                   e = expected(plain.ctx, &a), wanted = sum_of(&p, &e);
+    const double scale = fmax(fabs(e.energy), largest(3 * a.n, e.forces));
+    expect_same(&c, &wanted, a.n, type == CLB_F64 ? 1e-11 : 1e-6 * (1 + scale));
+    if (a.n > 1) assert_true(fabs(e.energy) > 1e-3 && largest(3 * a.n, e.forces) > 1e-3);
+  }
+  close_model(&d3);
+  close_model(&plain);
+}
+
+static void sums_f64(void **state) {
+  (void)state;
+  expect_sums("cpu", CLB_F64);
+}
+static void sums_f32(void **state) {
+  (void)state;
+  expect_sums("cpu", CLB_F32);
+}
+static void sums_interpreter(void **state) {
+  (void)state;
+  expect_sums("cpu:interpreter", CLB_F64);
+}
+
+/* Structures at once, also between two calls for one, which has its grid again. */
+static void many(void **state) {
+  (void)state;
+  enum { N = 4 };
+  const clb_model_options with = options(CLB_F64, "pbe");
+  opened o = open_made("cpu", MODEL, &with);
+  static atom_set a[N];
+  static computed one[N], all[N];
+  clb_model_atoms atoms[N];
+  clb_model_results results[N];
+  for (int i = 0; i < N; i++) {
+    a[i] = atoms_of(3 + 2 * i, i, 20 + (uint64_t)i);
+    if (i == 1) a[i].n = 0;
+    one[i] = compute_atoms(&o, &a[i]);
+    atoms[i] = (clb_model_atoms){a[i].n,
+                                 a[i].species,
+                                 a[i].positions,
+                                 a[i].cell,
+                                 {a[i].periodic[0], a[i].periodic[1], a[i].periodic[2]}};
+    results[i] = (clb_model_results){&all[i].energy, all[i].e_atom, all[i].forces, all[i].stress};
+  }
+  OK(o.ctx, clb_model_compute_many(o.model, N, atoms, results));
+  for (int i = 0; i < N; i++) expect_same(&all[i], &one[i], a[i].n, 1e-11);
+  const computed again = compute_atoms(&o, &a[N - 1]);
+  assert_memory_equal(again.forces, one[N - 1].forces, (size_t)(3 * a[N - 1].n) * sizeof(double));
+  close_model(&o);
+}
+
+/* Atoms that move on the device, in a cell that changes, and out of the grid of an open one. */
+static void dynamics(void **state) {
+  (void)state;
+  for (int periodic = 0; periodic <= 3; periodic += 3) {
+    const clb_model_options with = options(CLB_F64, "pbe");
+    opened o = open_made("cpu", MODEL, &with), other = open_made("cpu", MODEL, &with);
+    atom_set a = atoms_of(5, periodic, 40);
+    double masses[5], v[15], cell[9];
+    uint64_t seed = 9;
+    for (int i = 0; i < 15; i++) masses[i % 5] = 1 + i % 5, v[i] = test_random(&seed);
+    for (int i = 0; i < 9; i++) cell[i] = 1.05 * a.cell[i];
+    const clb_model_atoms atoms = {
+        a.n, a.species, a.positions, a.cell, {periodic > 0, periodic > 0, periodic > 0}};
+    clb_dynamics *d;
+    clb_dynamics_view view;
+    OK(o.ctx, clb_dynamics_create(o.model, &atoms, masses, v, NULL, &d));
+    OK(o.ctx, clb_dynamics_compute(d, NULL, 1));
+    for (int step = 0; step < 3; step++) {
+      const clb_dynamics_move move = {.grow = 1, .reach = 1.3, .keep = 1, .grow_again = 1};
+      OK(o.ctx, clb_dynamics_run(d, &move));
+      OK(o.ctx, clb_dynamics_compute(d, step == 1 ? cell : NULL, 1));
+      OK(o.ctx, clb_dynamics_see(d, &view));
+      computed moved = {.energy = view.energy};
+      OK(o.ctx, clb_dynamics_read(d, a.positions, NULL, moved.forces, NULL));
+      if (step == 1) memcpy(a.cell, cell, sizeof a.cell);
+      const computed c = compute_atoms(&other, &a);
+      close_to("energy", 1, &view.energy, &c.energy, 1e-11);
+      close_to("force", 3 * a.n, moved.forces, c.forces, 1e-10);
+      close_to("stress", 9, view.stress, c.stress, 1e-10);
+    }
+    clb_dynamics_destroy(&d);
+    close_model(&o);
+    close_model(&other);
+  }
+}
+
+static void expect_refused(clb_context *ctx, const char *path, clb_model_options o,
+                           clb_status status, const char *words) {
+  clb_model *m;
+  NOT_OK(ctx, status, words, clb_model_open(ctx, path, &o, &m));
+  assert_null(m);
+}
+
+static void refusals(void **state) {
+  (void)state;
+  char path[] = "/tmp/clebsch_made_XXXXXX";
+  const int file = mkstemp(path);
+  assert_true(file >= 0);
+  close(file);
+  made_write(&made_models[MODEL], path, NULL, NULL);
+  const clb_model_options with = options(CLB_F64, "pbe");
+  opened o = open_file("cpu", path, &with);
+  clb_model_options wrong = with;
+  wrong.d3 = "pbe-d3";
+  expect_refused(o.ctx, path, wrong, CLB_ERROR_ARGUMENT, "no parameters for 'pbe-d3'");
+  wrong = with, wrong.d3_count_cutoff = 8.1;
+  expect_refused(o.ctx, path, wrong, CLB_ERROR_ARGUMENT, "d3_count_cutoff 8.1");
+  wrong = with, wrong.d3_cutoff = -1;
+  expect_refused(o.ctx, path, wrong, CLB_ERROR_ARGUMENT, "d3_cutoff is -1");
+  wrong = with, wrong.trains = 1, wrong.knots = CLB_NO_KNOTS;
+  expect_refused(o.ctx, path, wrong, CLB_ERROR_UNSUPPORTED, "trains has no dispersion");
+  double energy;
+  NOT_OK(o.ctx, CLB_ERROR_UNSUPPORTED, "opened with d3",
+         clb_model_compute_edges(o.model, &(clb_model_edges){0},
+                                 &(clb_model_edge_results){.energy = &energy}));
+  close_model(&o);
+  unlink(path);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(sums_f64), cmocka_unit_test(sums_f32), cmocka_unit_test(sums_interpreter),
+      cmocka_unit_test(many),     cmocka_unit_test(dynamics), cmocka_unit_test(refusals)};
+  return cmocka_run_group_tests_name("model_dispersion", tests, NULL, NULL);
+}
