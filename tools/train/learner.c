@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "tools/common/dtype.h"
+#include "tools/train/ranks.h"
 
 static bool done(const learner *l, clb_status status) {
   if (status) warn("%s", clb_error(l->ctx));
@@ -241,6 +242,7 @@ bool learner_step(learner *l, const double *gradient, double lr) {
   }
   if (!s) s = clb_optimizer_step(l->optimizer);
   if (!s) s = get(l, l->values, l->parameters);
+  if (!s) ranks_copy(l->n, l->parameters);
   return done(l, s) && learner_use(l, l->parameters, HEAD_TRAINED);
 }
 
@@ -248,7 +250,9 @@ bool learner_average(learner *l) {
   clb_status s = CLB_OK;
   if (!l->averages) return true;
   if (l->averages_of_rule) s = clb_optimizer_average(l->optimizer);
-  return done(l, s ? s : get(l, l->average, l->averages));
+  if (!s) s = get(l, l->average, l->averages);
+  if (!s) ranks_copy(l->n, l->averages);
+  return done(l, s);
 }
 
 const double *learner_result(const learner *l) { return l->averages ? l->averages : l->parameters; }

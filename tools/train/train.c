@@ -9,6 +9,7 @@
 #include "tools/common/stopping.h"
 #include "tools/measure/timing.h"
 #include "tools/train/model_bytes.h"
+#include "tools/train/ranks.h"
 #include "tools/train/train_report.h"
 
 typedef struct {
@@ -28,6 +29,8 @@ typedef struct {
   double *gradient, rate; /* rate: of the last step */
   double start, told;     /* seconds */
   double first;           /* the step at which this run started */
+  bool writes;            /* the files: not those of other ranks than the first */
+  bool stopped;           /* by a signal */
 } train_run;
 
 static train_story story_of(const train_run *r) {
@@ -175,7 +178,7 @@ static bool open_new(train_run *r) {
 static bool begin(train_run *r) {
   const train_arguments *a = r->a;
   r->seed = a->seed;
-  if (!name_files(a) || (a->from && !train_restart_seed(a->from, &r->seed)) ||
+  if ((r->writes && !name_files(a)) || (a->from && !train_restart_seed(a->from, &r->seed)) ||
       !(a->made.name ? open_new(r) : open_model(r, NULL)) || !read_sets(r) ||
       !learner_open(&r->learner, &r->devices, a))
     return false;
@@ -208,10 +211,11 @@ static bool write_restart(train_run *r) {
   if (!r->a->restart) return true;
   sums_pack(&r->sums, r->state.at.sums);
   return learner_average(&r->learner) &&
-         train_restart_write(r->a->restart, r->file.sum, &r->state, &r->learner);
+         (!r->writes || train_restart_write(r->a->restart, r->file.sum, &r->state, &r->learner));
 }
 
 static bool write_best(train_run *r) {
+  if (!r->writes) return true;
   for (int i = 0; i < r->learner.n_tensors; i++) {
     const clb_tensor_info *t = &r->learner.tensor[i].info;
     if (t->first < r->learner.n_model) model_bytes_set(&r->file, t, r->state.best + t->first);
@@ -220,6 +224,13 @@ static bool write_best(train_run *r) {
 }
 
 /* ---- steps ---- */
+
+/* Whether a signal has come, to the first rank. */
+static bool stop_now(train_run *r) {
+  double came = stopping();
+  ranks_copy(1, &came);
+  return r->stopped = came > 0;
+}
 
 static double rate_now(const train_run *r) {
   const train_numbers *at = &r->state.at;
@@ -286,7 +297,7 @@ static bool check_labels(train_run *r) {
                           r->ends[k] - first, r->replayed,      &fits};
     good = batch_compute(&b, NULL, &sums);
   }
-  for (int kind = 0; kind < LABELS && good; kind++)
+  for (int kind = 0; kind < LABELS && good && r->writes; kind++)
     if (label_units_wrong(&fits, kind, text)) warn("%s", text);
   return good;
 }
@@ -337,13 +348,13 @@ static bool end_epoch(train_run *r) {
 
 static bool run_epoch(train_run *r) {
   begin_epoch(r);
-  while ((int64_t)r->state.at.batch < r->batches && !stopping())
+  while ((int64_t)r->state.at.batch < r->batches && !stop_now(r))
     if (!step(r)) return false;
   if ((int64_t)r->state.at.batch < r->batches) return write_restart(r);
   if (!end_epoch(r) || !write_restart(r)) return false;
   const train_story story = story_of(r);
   if (!r->a->json) report_epoch(&story);
-  return report_files(&story);
+  return !r->writes || report_files(&story);
 }
 
 static bool go(train_run *r) {
@@ -351,8 +362,8 @@ static bool go(train_run *r) {
   bool good = !r->epochs || check_labels(r);
   if (good && !r->a->json) report_head(&story);
   if (good && isfinite(r->state.at.best)) good = write_best(r);
-  else if (good && !r->epochs) good = model_bytes_write(&r->file, r->a->out);
-  while (good && r->state.n < r->epochs && !stopping()) good = run_epoch(r);
+  else if (good && !r->epochs && r->writes) good = model_bytes_write(&r->file, r->a->out);
+  while (good && r->state.n < r->epochs && !stop_now(r)) good = run_epoch(r);
   progress(NULL);
   return good;
 }
@@ -366,13 +377,14 @@ static void finish(const train_run *r) {
 int train_main(int argc, char **argv) {
   train_arguments a;
   train_options(argc, argv, &a);
-  train_run r = {.a = &a};
-  bool good = begin(&r);
+  bool good = !a.mpi || ranks_begin();
+  train_run r = {.a = &a, .writes = !ranks_of_run().rank};
+  good = good && begin(&r);
   r.start = seconds_now();
   if (good) stopping_begin();
   good = good && go(&r);
   if (good) finish(&r);
-  if (good && stopping())
+  if (good && r.stopped && r.writes)
     warn("stopped by a signal after step %.0f, in epoch %lld", r.state.at.step,
          (long long)r.state.n + 1);
   learner_close(&r.learner);
@@ -384,5 +396,6 @@ int train_main(int argc, char **argv) {
   free(r.ends);
   free(r.gradient);
   train_options_free(&a);
-  return good && !stopping() ? EXIT_GOOD : EXIT_FAILED;
+  ranks_end(good);
+  return good && !r.stopped ? EXIT_GOOD : EXIT_FAILED;
 }

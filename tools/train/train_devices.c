@@ -5,18 +5,26 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tools/train/ranks.h"
 #include "tools/training/labelled.h"
+
+/* Whether name i of n is this rank's. */
+static bool is_mine(int i, int n) {
+  const rank_numbers r = ranks_of_run();
+  return n < r.n_here ? i == r.rank_here % n : i % r.n_here == r.rank_here;
+}
 
 bool train_devices_open(train_devices *d, const md_choice *choice) {
   const char *names = choice->device ? choice->device : "";
   char *list = allocate(strlen(names) + 1, 1), *at = list;
   bool good = true;
   memcpy(list, names, strlen(names));
-  int n = 1;
+  int n = 1, i = 0;
   for (const char *c = names; *c; c++) n += *c == ',';
   d->y = allocate((size_t)n, sizeof *d->y);
   for (char *name; good && (name = strsep(&at, ","));) {
     md_choice one = *choice;
+    if (!is_mine(i++, n)) continue;
     one.device = choice->device ? name : NULL;
     good = md_system_open(&d->y[d->n++], &one);
   }
@@ -40,6 +48,22 @@ bool train_devices_use(const train_devices *d, const double *parameters) {
 }
 
 /* ---- a batch ---- */
+
+/* Neighbouring structures, and the atoms in and before them. */
+typedef struct {
+  int64_t first, n, n_atoms, before;
+} part;
+
+/* Moves on to part k of so many, each of about as many atoms of all; the first has one structure at
+   least. */
+static void next_part(part *p, const clb_model_atoms *atoms, const part *all, int k, int parts) {
+  *p = (part){.first = p->first + p->n, .before = p->before + p->n_atoms};
+  const int64_t end = (all->n_atoms * (k + 1) + parts - 1) / parts;
+  for (int64_t more; p->first + p->n < all->n; p->n++, p->n_atoms += more) {
+    more = atoms[p->first + p->n].n;
+    if (k < parts - 1 && p->before + p->n_atoms + more > end && (k || p->n)) return;
+  }
+}
 
 /* A device's structures, and what follows from them. */
 typedef struct {
@@ -94,17 +118,36 @@ static void add_up(const share *s, int n, int64_t parameters, const clb_gradient
   }
 }
 
+/* Of what ranks have computed, all of it everywhere; the rest was zero. */
+static void sum_over_ranks(const part *all, int64_t parameters, const clb_gradient_results *r) {
+  ranks_sum(1, r->loss);
+  ranks_sum(LABELS, r->terms);
+  ranks_sum(all->n, r->energies);
+  ranks_sum(3 * all->n_atoms, r->forces);
+  ranks_sum(9 * all->n, r->stresses);
+  if (r->gradient) ranks_sum(parameters, r->gradient);
+}
+
 clb_status train_devices_gradient(const train_devices *d, int64_t n, const clb_model_atoms *atoms,
                                   const clb_labels *labels, const clb_loss *loss,
                                   const clb_gradient_results *results, const md_system **refused) {
   const int64_t parameters = d->y[0].info.parameters;
-  int64_t n_atoms = 0, at = 0, before = 0;
+  const rank_numbers ranks = ranks_of_run();
+  part all = {.n = n}, mine = {0}, p = {0};
   share *s = allocate((size_t)d->n, sizeof *s);
   clb_status status = CLB_OK;
-  for (int64_t i = 0; i < n; i++) n_atoms += atoms[i].n;
+  for (int64_t i = 0; i < n; i++) all.n_atoms += atoms[i].n;
+  for (int k = 0; k <= ranks.rank; k++) next_part(&mine, atoms, &all, k, ranks.n);
   for (int k = 0; k < d->n; k++) {
     share *x = &s[k];
-    *x = (share){.y = &d->y[k], .atoms = atoms + at, .labels = labels + at, .loss = *loss};
+    next_part(&p, atoms + mine.first, &mine, k, d->n);
+    const int64_t at = mine.first + p.first, before = mine.before + p.before;
+    *x = (share){.y = &d->y[k],
+                 .n = p.n,
+                 .n_atoms = p.n_atoms,
+                 .atoms = atoms + at,
+                 .labels = labels + at,
+                 .loss = *loss};
     x->results = (clb_gradient_results){
         &x->sum,
         x->terms,
@@ -112,17 +155,13 @@ clb_status train_devices_gradient(const train_devices *d, int64_t n, const clb_m
         results->energies + at,
         results->forces + 3 * before,
         results->stresses + 9 * at};
-    const int64_t end = (n_atoms * (k + 1) + d->n - 1) / d->n;
-    for (; at < n && (k == d->n - 1 || before + x->n_atoms + atoms[at].n <= end || (!k && !x->n));
-         at++)
-      x->n++, x->n_atoms += atoms[at].n;
-    before += x->n_atoms;
-    weigh(x, n, n_atoms);
+    weigh(x, n, all.n_atoms);
   }
   run_all(s, d->n);
   for (int k = d->n - 1; k >= 0; k--)
     if (s[k].status) status = s[k].status, *refused = s[k].y;
   if (!status) add_up(s, d->n, parameters, results);
+  if (!status) sum_over_ranks(&all, parameters, results);
   for (int k = 1; k < d->n; k++)
     if (results->gradient) free(s[k].results.gradient);
   free(s);

@@ -7,6 +7,7 @@ enum {
   TRAIN = 256,
   VALID,
   REPLAY,
+  MPI,
   VALID_PART,
   LIKE,
   OPTIMIZER,
@@ -100,6 +101,10 @@ static const struct argp_option options[] = {
     {"stage-two-weights", STAGE_TWO_WEIGHTS, "E,F,S", 0,
      "Factors of energies, forces and stresses there (default: 1000,100,10)", 2},
     {"stage-two-lr", STAGE_TWO_LR, "X", 0, "Learning rate there (default: a tenth of --lr)", 2},
+    {"mpi", MPI, NULL, 0,
+     "Share batches among the processes of mpiexec, and the names of --device among those of a "
+     "host",
+     1},
     {"restart", RESTART, "FILE", 0, "After each epoch, write all that a later run needs to go on",
      3},
     {"continue", CONTINUE, "FILE", 0,
@@ -241,6 +246,7 @@ static error_t parse_rest(int key, char *arg, struct argp_state *state) {
     case 'c': a->csv = arg; return 0;
     case 'p': a->plot = arg; return 0;
     case 'j': a->json = true; return 0;
+    case MPI: a->mpi = true; return 0;
     case ARGP_KEY_INIT:
       state->child_inputs[0] = &a->choice;
       state->child_inputs[1] = &a->made;

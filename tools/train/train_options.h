@@ -69,7 +69,7 @@ typedef struct {
   int64_t steps;
   double valid_part; /* of --train, where there is no --valid */
   uint64_t seed;
-  bool json, seeded;
+  bool json, seeded, mpi;
 } train_arguments;
 
 extern const char default_out[]; /* what `out` is where it was not given */
