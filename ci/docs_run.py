@@ -37,7 +37,7 @@ LINES = [
     (r"LAMMPS_PLUGIN_PATH", LONG, "BUILD may be without LAMMPS"),
     (r"^python3 -m venv|^pip ", LONG, "fetches packages and compiles everything"),
     (r"ci/(python|lammps)\.sh", LONG, "fetches packages"),
-    (r"^clebsch (evaluate|gradient|train)", NEVER, "needs labels of the reader's; tests have some"),
+    (r"^(mpiexec -n 8 )?clebsch (evaluate|gradient|train)", NEVER, "needs labels of the reader's; tests have some"),
     (r"^clebsch (md|relax) .*(box\.gro|--continue run )", NEVER, "needs atoms of the reader's"),
     (r"^clebsch (md|relax) .*spc216", LONG, "minutes on a CPU"),
     (r"^clebsch rdf|^examples/train/water.sh", NEVER, "needs trajectories or a model of the reader's; tests: test_rdf, example_train"),

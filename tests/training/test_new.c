@@ -281,7 +281,7 @@ static void learns(void **state) {
     json_t *o = json_of(format("train --new %s --features %s" TINY "--train p.xyz --out new "
                                "--epochs 40 --schedule cosine --clip 10 --batch 4 --json",
                                kinds[kind].kind, kinds[kind].features));
-    const double first = number_of(json_array_get(json_object_get(o, "epochs"), 0), "loss"),
+    const double first = number_of(json_array_get(json_object_get(o, "epochs"), 0), "train_loss"),
                  best = number_of(o, "best_loss");
     if (!(best * 2 < first)) fail_msg("%s: from %g to %g", kinds[kind].kind, first, best);
     json_t *e = json_of("gradient --model new --structures p.xyz --device cpu --exact --json --out "
@@ -310,7 +310,7 @@ static void learns_on_devices(void **state) {
                        "--device %s",
                        devices[d]));
     for (size_t e = 0; e < 3; e++) {
-      const double x = number_of(json_array_get(json_object_get(o, "epochs"), e), "loss");
+      const double x = number_of(json_array_get(json_object_get(o, "epochs"), e), "train_loss");
       if (d) near_to(devices[d], x, loss[e], 1e-11 * loss[e]);
       else loss[e] = x;
     }

@@ -98,7 +98,7 @@ static void expect_curve(const char *name, const char *path, const char *options
   assert_int_equal(json_array_size(json_object_get(o, "epochs")), steps);
   for (size_t i = 0; i < steps; i++) {
     const json_t *w = json_array_get(wanted, i);
-    near_to(name, loss_of(o, i, "loss"), number_of(w, "loss"), most * number_of(w, "loss"));
+    near_to(name, loss_of(o, i, "train_loss"), number_of(w, "loss"), most * number_of(w, "loss"));
     near_to("norm", loss_of(o, i, "gradient_norm"), number_of(w, "gradient_norm"),
             10 * most * number_of(w, "gradient_norm"));
   }
@@ -160,7 +160,7 @@ static void losses_fall(void **state) {
   for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
     json_t *o =
         json_of(format(TRAIN "--out new --epochs 30 --optimizer %s --valid p.xyz", all[i].options));
-    const double first = loss_of(o, 0, "loss"), best = number_of(o, "best_loss");
+    const double first = loss_of(o, 0, "train_loss"), best = number_of(o, "best_loss");
     if (!(best * all[i].factor < first))
       fail_msg("%s: from %g to %g only", all[i].options, first, best);
     json_t *e =
@@ -293,7 +293,7 @@ static void seeds(void **state) {
   expect_same_file("new", "again");
   json_t *a = json_of(TRAIN "--out new --epochs 2 --lr 1e-3 --seed 2"),
          *b = json_of(TRAIN "--out new --epochs 2 --lr 1e-3 --seed 3");
-  assert_true(fabs(loss_of(a, 1, "loss") - loss_of(b, 1, "loss")) > 1e-12);
+  assert_true(fabs(loss_of(a, 1, "train_loss") - loss_of(b, 1, "train_loss")) > 1e-12);
   json_decref(a);
   json_decref(b);
 }
@@ -315,7 +315,7 @@ static void several_devices(void **state) {
     assert_int_equal(json_array_size(b), 3);
     for (size_t k = 0; k < 3; k++) {
       const json_t *x = json_array_get(a, k), *y = json_array_get(b, k);
-      static const char *const keys[] = {"loss", "valid_loss", "gradient_norm"};
+      static const char *const keys[] = {"train_loss", "valid_loss", "gradient_norm"};
       for (size_t key = 0; key < sizeof keys / sizeof *keys; key++)
         near_to(keys[key], number_of(x, keys[key]), number_of(y, keys[key]),
                 1e-9 * fabs(number_of(x, keys[key])));

@@ -102,7 +102,9 @@ static void splits(void **state) {
 
 /* Of what was validated last, errors are those that evaluate finds. */
 static void errors_of_epochs(void **state) {
-  static const char *const names[] = {"energy_per_atom", "forces", "stress"};
+  static const char *const names[] = {"energy_per_atom", "forces", "stress"}, *const keys[] = {
+                                                                                  "energy", "force",
+                                                                                  "stress"};
   (void)state;
   json_t *o = json_of("train --model other --train p.xyz --valid p.xyz --device cpu --exact --json "
                       "--out new --epochs 2 --lr 1e-3"),
@@ -112,10 +114,10 @@ static void errors_of_epochs(void **state) {
   for (size_t i = 0; i < 3; i++) {
     const json_t *wanted = json_object_get(json_object_get(e, "all"), names[i]);
     const double mae = number_of(wanted, "mae"), rmse = number_of(wanted, "rmse");
-    near_to(names[i], number_of(json_object_get(last, "valid_mae"), names[i]), mae, 1e-9 * mae);
-    near_to(names[i], number_of(json_object_get(last, "valid_rmse"), names[i]), rmse, 1e-9 * rmse);
-    assert_true(number_of(json_object_get(last, "rmse"), names[i]) >=
-                number_of(json_object_get(last, "mae"), names[i]));
+    near_to(names[i], number_of(last, format("valid_%s_mae", keys[i])), mae, 1e-9 * mae);
+    near_to(names[i], number_of(last, format("valid_%s_rmse", keys[i])), rmse, 1e-9 * rmse);
+    assert_true(number_of(last, format("train_%s_rmse", keys[i])) >=
+                number_of(last, format("train_%s_mae", keys[i])));
   }
   json_decref(o);
   json_decref(e);
@@ -250,7 +252,7 @@ static void replay_has_a_head(void **state) {
   json_decref(json_of(ONE_STEP "--lr 5e-4"));
   assert_int_equal(rename("new", "half"), 0);
   both = json_of(ONE_STEP "--lr 1e-3 --replay p.xyz");
-  near_to("loss", loss_of(both, 0, "loss"), loss_of(plain, 0, "loss"), 1e-12);
+  near_to("loss", loss_of(both, 0, "train_loss"), loss_of(plain, 0, "train_loss"), 1e-12);
   assert_true(apart("plain", "other", false) > 1e-6 && apart("plain", "half", true) > 1e-6);
   near_to("what is shared", apart("new", "plain", false), 0, 1e-12);
   near_to("readouts", apart("new", "half", true), 0, 1e-12);

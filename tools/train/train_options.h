@@ -4,7 +4,7 @@
 
 #include "tools/dynamics/md_system.h"
 #include "tools/new/new_network.h"
-#include "tools/train/learning_rate.h"
+#include "tools/training/learning_rate.h"
 #include "tools/training/loss_options.h"
 
 typedef struct {

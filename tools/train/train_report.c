@@ -9,7 +9,7 @@
 #include "tools/common/output.h"
 #include "tools/common/plot.h"
 
-static const char *const label_names[LABELS] = {"energy_per_atom", "forces", "stress"},
+static const char *const label_names[LABELS] = {"energy", "force", "stress"},
                          *const set_names[SETS] = {"train", "valid"};
 
 /* ---- text ---- */
@@ -106,20 +106,22 @@ void report_end(const train_story *s) {
 
 /* ---- for scripts ---- */
 
-static json_t *errors_json(const double errors[LABELS]) {
-  json_t *o = json_object();
-  for (int k = 0; k < LABELS; k++) json_add(o, label_names[k], json_number(errors[k]));
-  return o;
-}
-
+/* The columns of the csv: train_energy_mae, of energies per atom, and so on. */
 static json_t *epoch_json(const epoch_record *r, int64_t epoch) {
   json_t *o = json_object();
+  char key[64];
   JSON_ADD(o, {"epoch", json_count(epoch)}, {"lr", json_number(r->lr)},
-           {"gradient_norm", json_number(r->norm)}, {"loss", json_number(r->loss[TRAINED])},
-           {"mae", errors_json(r->mae[TRAINED])}, {"rmse", errors_json(r->rmse[TRAINED])},
-           {"valid_loss", json_number(r->loss[VALIDATED])},
-           {"valid_mae", errors_json(r->mae[VALIDATED])},
-           {"valid_rmse", errors_json(r->rmse[VALIDATED])}, {"best", json_boolean(r->best > 0)});
+           {"gradient_norm", json_number(r->norm)});
+  for (int k = 0; k < SETS; k++) {
+    snprintf(key, sizeof key, "%s_loss", set_names[k]);
+    json_add(o, key, json_number(r->loss[k]));
+    for (int i = 0; i < 2 * LABELS; i++) {
+      snprintf(key, sizeof key, "%s_%s_%s", set_names[k], label_names[i / 2],
+               i % 2 ? "rmse" : "mae");
+      json_add(o, key, json_number(i % 2 ? r->rmse[k][i / 2] : r->mae[k][i / 2]));
+    }
+  }
+  json_add(o, "best", json_boolean(r->best > 0));
   return o;
 }
 

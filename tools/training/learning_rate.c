@@ -1,5 +1,5 @@
-/* tools/train/learning_rate.c - the learning rate of each step. */
-#include "tools/train/learning_rate.h"
+/* tools/training/learning_rate.c - the learning rate of each step. */
+#include "tools/training/learning_rate.h"
 
 #include <math.h>
 

@@ -1,6 +1,6 @@
-/* tools/train/learning_rate.h - the learning rate of each step. */
-#ifndef CLB_TOOLS_TRAIN_LEARNING_RATE_H
-#define CLB_TOOLS_TRAIN_LEARNING_RATE_H
+/* tools/training/learning_rate.h - the learning rate of each step. */
+#ifndef CLB_TOOLS_TRAINING_LEARNING_RATE_H
+#define CLB_TOOLS_TRAINING_LEARNING_RATE_H
 
 #include <stdbool.h>
 #include <stdint.h>
