@@ -1,11 +1,11 @@
 /* kernels/layers/repulsion.c - repulsion of nuclei by Ziegler, Biersack and Littmark, its gradient
    by the vectors of edges, and its derivative along tangents of them, sum of dV/dr v . q / r.
 
-   V = 7.1998 Z_i Z_j phi((q_i + q_j) r) f(u) / r,  u = r / (R_i + R_j), f the polynomial cutoff;
+   V = 7.1998 Z_i Z_j phi((q_i + q_j) r) f(u) / r,  u = r / R_ij, f the polynomial cutoff;
      phi(x) = sum_n c_n exp(-e_n x),  dV/dr = 7.1998 Z_i Z_j (f (q phi' - phi / r) + phi f') / r.
    u is taken for at least SHORTEST; V is 0 from r_max on.  Forward and along: a sub-group does
-   an atom, lanes are the edges it receives; backward: a lane is an edge.  Tables [3][species]: Z,
-   q, R. */
+   an atom, lanes are the edges it receives; backward: a lane is an edge.  Tables: Z and q
+   [2][species], R [species][species] of receiver and sender. */
 #include "kernels/layers/functions.h"
 #include "kernels/layers/layer.h"
 
@@ -13,7 +13,6 @@
 
 enum { FORWARD, BACKWARD, ALONG, PASSES, TERMS = 4 };
 
-static const double exponents[TERMS] = {3.2, 0.9423, 0.4028, 0.2016};
 static const double half_coulomb = 7.1998; /* eV Angstrom: of a pair, half to each atom */
 
 static clb_status check(const clb_problem *p, const clb_limits *limits, clb_error_sink *error) {
@@ -40,8 +39,8 @@ typedef struct {
 
 static ir_val real(const pair *b, double x) { return ir_real(b->k, b->t, x); }
 
-/* Entry of table `which` (0: Z, 1: q, 2: R) for two species; lanes without an edge: those of
-   species 0. */
+/* Entry of table `which` (0: Z, 1: q) for two species; lanes without an edge: those of species 0.
+ */
 static void entries(const pair *b, int which, const ir_val species[2], ir_val mask, ir_val *e) {
   for (int i = 0; i < 2; i++) {
     ir_val at = ir_add(b->k, species[i], clb_i64(b->k, (int64_t)which * b->p->n_species));
@@ -49,15 +48,20 @@ static void entries(const pair *b, int which, const ir_val species[2], ir_val ma
   }
 }
 
+static ir_val reach_of(const pair *b, const ir_val species[2], ir_val mask) {
+  const int64_t n = b->p->n_species;
+  ir_val at = ir_add(b->k, ir_mul(b->k, species[0], clb_i64(b->k, n)), species[1]);
+  return ir_load(b->k, b->tables, ir_add(b->k, at, clb_i64(b->k, 2 * n)), mask);
+}
+
 /* V and (dV/dr) / r of an edge whose length has the square r2. */
 static void energy(const pair *b, ir_val r2, const ir_val species[2], ir_val mask, ir_val *value,
                    ir_val *pull) {
   ir_kernel *k = b->k;
-  ir_val zero = real(b, 0), one = real(b, 1), z[2], q[2], radius[2], f, f_slope;
+  ir_val zero = real(b, 0), one = real(b, 1), z[2], q[2], f, f_slope;
   entries(b, 0, species, mask, z);
   entries(b, 1, species, mask, q);
-  entries(b, 2, species, mask, radius);
-  ir_val reach = ir_select(k, mask, ir_add(k, radius[0], radius[1]), one),
+  ir_val reach = ir_select(k, mask, reach_of(b, species, mask), one),
          r = ir_2(k, IR_MAX, ir_1(k, IR_SQRT, r2), ir_mul(k, reach, real(b, SHORTEST))),
          u = ir_2(k, IR_DIV, r, reach), inverse = ir_2(k, IR_DIV, one, r),
          left = ir_2(k, IR_MAX, ir_sub(k, one, u), zero), screening = ir_add(k, q[0], q[1]),
@@ -68,9 +72,9 @@ static void energy(const pair *b, ir_val r2, const ir_val species[2], ir_val mas
   f_slope = ir_select(k, seen, f_slope, zero);
   for (int n = 0; n < TERMS; n++) {
     ir_val term = ir_mul(k, real(b, b->p->coefficient[n]),
-                         ir_1(k, IR_EXP, ir_mul(k, real(b, -exponents[n]), x)));
+                         ir_1(k, IR_EXP, ir_mul(k, real(b, -b->p->exponent[n]), x)));
     phi = ir_add(k, phi, term);
-    phi_slope = ir_fma(k, real(b, -exponents[n]), term, phi_slope);
+    phi_slope = ir_fma(k, real(b, -b->p->exponent[n]), term, phi_slope);
   }
   ir_val front = ir_mul(k, ir_mul(k, real(b, half_coulomb), ir_mul(k, z[0], z[1])), inverse);
   *value = ir_mul(k, ir_mul(k, front, phi), f);

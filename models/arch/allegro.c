@@ -51,7 +51,7 @@ static int plain_product(reader *r, const char *what, int x, int y, const clb_ir
 
 /* [1], [2] */
 static int read_pair_scalars(reader *r) {
-  const clb_layer *basis = clb_arch_basis(r);
+  const clb_layer *basis = clb_arch_basis(r, CLB_VECTORS);
   const int64_t width = 2 * (int64_t)clb_model_whole(r, "n_embedding", 1, MAX_CHANNELS);
   if (!basis) return CLB_VECTORS;
   const double unit = r->out->r_max * r->out->r_max / (2 * acos(-1));
@@ -95,7 +95,7 @@ void clb_arch_allegro(reader *r) {
   clb_allegro q = {.scalars = {.scale = 1}};
   clb_allegro_scalars pair = {.n = 1, .scale = 1};
   pair.array[0] = read_pair_scalars(r);
-  q.harmonics = clb_arch_harmonics(r, &q.sh);
+  q.harmonics = clb_arch_harmonics(r, CLB_VECTORS, &q.sh);
   q.n_scalars = clb_model_whole(r, "n_scalars", 1, MAX_CHANNELS);
   q.channels = clb_model_whole(r, "n_channels", 1, MAX_CHANNELS);
   q.neighbours = clb_model_number(r, "avg_num_neighbors");

@@ -41,7 +41,30 @@ clb_scaled_activation clb_arch_activation(reader *r, const char *key) {
 
 /* ---- edges ---- */
 
-int clb_arch_harmonics(reader *r, clb_irreps *sh) {
+int clb_arch_vectors(reader *r) {
+  const clb_irreps vector = clb_scalars(3);
+  const int64_t species = r->out->n_species, count = species * species;
+  if (r->status || !clb_safetensors_says(r->file, "cutoffs") ||
+      !clb_model_choice(r, "cutoffs", "one", "pairs"))
+    return CLB_VECTORS;
+  const int64_t at = clb_model_take(r, "pair_cutoffs", 2, (const int64_t[]){species, species}, 1),
+                factors = clb_model_reserve(r, count);
+  for (int64_t i = 0; i < count && !r->status; i++) {
+    const double cutoff = r->out->weights[at + i], r_max = r->out->r_max;
+    if (!(cutoff > 0 && cutoff <= r_max * (1 + 1e-9)))
+      clb_model_refuse(
+          r, "number %d of tensor 'pair_cutoffs' is %g; it must be above 0, at most r_max, %g",
+          (int)i, cutoff, r_max);
+    r->out->weights[factors + i] = r_max / cutoff;
+  }
+  const int longer = clb_model_array(r, CLB_PER_EDGE, true, &vector);
+  clb_layer *y = clb_model_layer(r, &clb_stretch_kind, sizeof(clb_stretch), -1, "stretch",
+                                 CLB_VECTORS, longer);
+  if (y) ((clb_stretch *)y->parameters)->factors = factors;
+  return longer;
+}
+
+int clb_arch_harmonics(reader *r, int vectors, clb_irreps *sh) {
   r->out->l_max = clb_model_whole(r, "l_max", 0, CLB_MAX_L);
   clb_model_irreps(r, "irreps_sh", sh);
   const bool even = sh->n > 1 && sh->term[1].parity > 0;
@@ -53,8 +76,8 @@ int clb_arch_harmonics(reader *r, clb_irreps *sh) {
     clb_model_refuse(r, "'irreps_sh' must be degrees 0 to l_max, once each, of parity (-1)^l, or "
                         "all even");
   const int harmonics = clb_model_array(r, CLB_PER_EDGE, false, sh);
-  clb_layer *y = clb_model_layer(r, &clb_edges_kind, sizeof(clb_edges), -1, "harmonics",
-                                 CLB_VECTORS, harmonics);
+  clb_layer *y =
+      clb_model_layer(r, &clb_edges_kind, sizeof(clb_edges), -1, "harmonics", vectors, harmonics);
   if (y && clb_safetensors_says(r->file, "harmonics_of"))
     ((clb_edges *)y->parameters)->solid =
         clb_model_choice(r, "harmonics_of", "directions", "vectors");
@@ -83,13 +106,13 @@ static void check_frequencies(reader *r, const clb_basis *p) {
   }
 }
 
-clb_layer *clb_arch_basis(reader *r) {
+clb_layer *clb_arch_basis(reader *r, int vectors) {
   clb_model_choice(r, "radial_basis", "bessel", NULL);
   const int n = clb_model_whole(r, "n_basis", 1, CLB_MAX_BASIS);
   const int64_t shape = n;
   const int functions = clb_arch_scalars(r, CLB_PER_EDGE, n);
   clb_layer *y =
-      clb_model_layer(r, &clb_basis_kind, sizeof(clb_basis), -1, "basis", CLB_VECTORS, functions);
+      clb_model_layer(r, &clb_basis_kind, sizeof(clb_basis), -1, "basis", vectors, functions);
   if (!y) return NULL;
   clb_basis *p = y->parameters;
   p->n = n;
@@ -186,16 +209,30 @@ int clb_arch_embedding(reader *r, const clb_irreps *features, bool one_hot) {
   return array;
 }
 
+/* A matrix for each species: features of the species are `embedding` / sqrt(species). */
+static int64_t mix_irrep(reader *r, int block, const char *what, const clb_term *t, int64_t rows) {
+  char key[CLB_MODEL_KEY];
+  const clb_tensor *table = r->status ? NULL : clb_safetensors_find(r->file, "embedding");
+  const int64_t inner = table && table->rank == 2 ? table->shape[1] : 0;
+  if (!inner) clb_model_refuse(r, "'self_connection' needs the tensor 'embedding'");
+  snprintf(key, sizeof key, "layers.%d.%s.%d%c", block, what, (int)t->l, t->parity > 0 ? 'e' : 'o');
+  return clb_model_mix(r, key, rows, inner, t->mul, "embedding",
+                       1 / sqrt((double)rows * (double)inner * r->out->n_species));
+}
+
 /* The blocks of one irrep, one below the other in its tensor. */
-static void add_irrep(reader *r, int block, const char *what, clb_layer *y, int first, int to) {
+static void add_irrep(reader *r, int block, const char *what, clb_layer *y, int first, int to,
+                      clb_arch_matrices matrices) {
   const clb_network *n = r->out;
   const clb_irreps *in = &n->array[y->in[0]]->irreps;
   const clb_term *t = &n->array[y->out[0]]->irreps.term[to];
-  const bool by_species = ((const clb_linear *)y->parameters)->by_species;
-  const int64_t species = by_species ? n->n_species : 1, rows = clb_channels(in, t),
+  const int64_t species = matrices ? n->n_species : 1, rows = clb_channels(in, t),
                 one[] = {rows, t->mul}, many[] = {rows, species, t->mul};
-  int64_t at = clb_arch_take(r, block, what, t, by_species ? 3 : 2, by_species ? many : one,
-                             1 / sqrt((double)(rows * species)));
+  int64_t at;
+  if (matrices == CLB_ARCH_EMBEDDING) at = mix_irrep(r, block, what, t, rows);
+  else
+    at = clb_arch_take(r, block, what, t, matrices ? 3 : 2, matrices ? many : one,
+                       1 / sqrt((double)(rows * species)));
   for (int i = first; i < in->n && !r->status; i++) {
     if (!clb_same_irrep(&in->term[i], t)) continue;
     r->status = clb_linear_add(r->out, y->parameters, i, to, at);
@@ -203,13 +240,64 @@ static void add_irrep(reader *r, int block, const char *what, clb_layer *y, int 
   }
 }
 
-void clb_arch_linear(reader *r, int block, const char *what, int from, int to, bool by_species) {
+void clb_arch_linear(reader *r, int block, const char *what, int from, int to,
+                     clb_arch_matrices matrices) {
   clb_layer *y = clb_model_layer(r, &clb_linear_kind, sizeof(clb_linear), block, what, from, to);
   if (!y) return;
   const clb_irreps *in = &r->out->array[from]->irreps, *out = &r->out->array[to]->irreps;
-  ((clb_linear *)y->parameters)->by_species = by_species;
+  ((clb_linear *)y->parameters)->by_species = matrices != CLB_ARCH_ONE;
   for (int i = 0; i < in->n && !r->status; i++) {
     const int term = clb_find_irrep(out, &in->term[i]);
-    if (term >= 0 && clb_find_irrep(in, &in->term[i]) == i) add_irrep(r, block, what, y, i, term);
+    if (term >= 0 && clb_find_irrep(in, &in->term[i]) == i)
+      add_irrep(r, block, what, y, i, term, matrices);
   }
+}
+
+/* ---- energies ---- */
+
+int64_t clb_arch_positive(reader *r, const char *name) {
+  const int64_t species = r->out->n_species, at = clb_model_take(r, name, 1, &species, 1);
+  for (int64_t s = 0; s < species && !r->status; s++)
+    if (!(r->out->weights[at + s] > 0))
+      clb_model_refuse(r, "number %d of tensor '%s' is %g; it must be positive", (int)s, name,
+                       r->out->weights[at + s]);
+  return at;
+}
+
+/* Where pairs cease to repel each other: R_i + R_j, or where the factors of their vectors say. */
+static int64_t read_reach(reader *r) {
+  const int64_t n = r->out->n_species, reach = clb_model_reserve(r, n * n);
+  const bool radii = !r->status && clb_safetensors_find(r->file, "zbl_radii");
+  int64_t at = radii ? clb_arch_positive(r, "zbl_radii") : -1;
+  for (int l = 0; l < r->out->n_layers && !radii; l++)
+    if (r->out->layer[l]->kind == &clb_stretch_kind)
+      at = ((const clb_stretch *)r->out->layer[l]->parameters)->factors;
+  for (int64_t i = 0; i < n * n && !r->status; i++) {
+    double *w = r->out->weights;
+    w[reach + i] = radii ? w[at + i / n] + w[at + i % n] : r->out->r_max / (at < 0 ? 1 : w[at + i]);
+  }
+  return reach;
+}
+
+static void take_four(reader *r, const char *name, double x[4]) {
+  const int64_t four = 4, at = clb_model_take(r, name, 1, &four, 1);
+  for (int i = 0; i < 4 && !r->status; i++) x[i] = r->out->weights[at + i];
+}
+
+void clb_arch_repulsion(reader *r, int energies) {
+  static const double exponents[] = {3.2, 0.9423, 0.4028, 0.2016}; /* MACE's */
+  clb_layer *y = clb_model_layer(r, &clb_repulsion_kind, sizeof(clb_repulsion), -1, "repulsion",
+                                 CLB_VECTORS, energies);
+  if (!y) return;
+  clb_repulsion *p = y->parameters;
+  p->p = clb_model_whole(r, "zbl_p", 1, 64);
+  p->charges = clb_model_reserve(r, r->out->n_species);
+  take_four(r, "zbl_coefficients", p->coefficients);
+  memcpy(p->exponents, exponents, sizeof exponents);
+  if (!r->status && clb_safetensors_find(r->file, "zbl_exponents"))
+    take_four(r, "zbl_exponents", p->exponents);
+  p->screening = clb_arch_positive(r, "zbl_screening");
+  p->reach = read_reach(r);
+  for (int s = 0; s < r->out->n_species && !r->status; s++)
+    r->out->weights[p->charges + s] = r->out->atomic_number[s];
 }

@@ -19,10 +19,13 @@ int clb_arch_scalars(clb_model_reader *r, clb_per per, int64_t n); /* an array o
 
 /* ---- edges ---- */
 
+/* Their vectors, or where pairs of species have `cutoffs` of their own, an array of vectors that
+   are as much longer. */
+int clb_arch_vectors(clb_model_reader *r);
 /* Degrees 0 to l_max of `irreps_sh`; returns their array. */
-int clb_arch_harmonics(clb_model_reader *r, clb_irreps *sh);
+int clb_arch_harmonics(clb_model_reader *r, int vectors, clb_irreps *sh);
 /* Bessel functions and their cutoff; NULL on failure. */
-clb_layer *clb_arch_basis(clb_model_reader *r);
+clb_layer *clb_arch_basis(clb_model_reader *r, int vectors);
 
 typedef struct {
   int n;                            /* matrices */
@@ -40,10 +43,17 @@ int clb_arch_radial(clb_model_reader *r, int block, const clb_arch_radial_desc *
 int clb_arch_embedding(clb_model_reader *r, const clb_irreps *features, bool one_hot);
 
 /* A map from array to array, whose irreps are different ones: for each irrep that both have the
-   tensor "layers.N.what.IRREP", [channels of it in `from`][channels], or by_species
-   [channels][species][channels], divided by the square root of rows. */
+   tensor "layers.N.what.IRREP", [channels of it in `from`][channels], or of each species
+   [channels][species][channels], or mixed from features of species (rows of tensor `embedding`)
+   [channels][features][channels]; divided by the square root of rows. */
+typedef enum { CLB_ARCH_ONE, CLB_ARCH_SPECIES, CLB_ARCH_EMBEDDING } clb_arch_matrices;
 void clb_arch_linear(clb_model_reader *r, int block, const char *what, int from, int to,
-                     bool by_species);
+                     clb_arch_matrices matrices);
+
+/* A tensor [species] of positive numbers. */
+int64_t clb_arch_positive(clb_model_reader *r, const char *name);
+/* Repulsion of nuclei, added to an array of energies. */
+void clb_arch_repulsion(clb_model_reader *r, int energies);
 
 /* ---- products ---- */
 

@@ -5,16 +5,6 @@
 
 typedef clb_model_reader reader;
 
-/* A tensor [species] of positive numbers. */
-static int64_t take_positive(reader *r, const char *name) {
-  const int64_t species = r->out->n_species, at = clb_model_take(r, name, 1, &species, 1);
-  for (int64_t s = 0; s < species && !r->status; s++)
-    if (!(r->out->weights[at + s] > 0))
-      clb_model_refuse(r, "number %d of tensor '%s' is %g; it must be positive", (int)s, name,
-                       r->out->weights[at + s]);
-  return at;
-}
-
 /* ---- [1] ---- */
 
 /* The exponents of the transform's powers. */
@@ -34,44 +24,24 @@ static void read_transform(reader *r, clb_basis *p) {
     clb_model_refuse(r, "'agnesi_a' is %g; it must be positive", p->agnesi.a);
   p->agnesi.p = exponent(r, "agnesi_p");
   p->agnesi.q = exponent(r, "agnesi_q");
-  p->radii = take_positive(r, "agnesi_radii");
+  p->radii = clb_arch_positive(r, "agnesi_radii");
 }
 
 static void read_edges(reader *r, clb_mace *q) {
-  clb_layer *basis = clb_arch_basis(r);
+  clb_layer *basis = clb_arch_basis(r, CLB_VECTORS);
   if (!basis) return;
   read_transform(r, basis->parameters);
   q->basis = basis->out[CLB_BASIS_FUNCTIONS];
   q->cutoff = -1;
   if (clb_model_choice(r, "cutoff_of", "basis", "weights"))
     q->cutoff = basis->out[CLB_BASIS_CUTOFF] = clb_arch_scalars(r, CLB_PER_EDGE, 1);
-  q->harmonics = clb_arch_harmonics(r, &q->sh);
+  q->harmonics = clb_arch_harmonics(r, CLB_VECTORS, &q->sh);
   if (!r->status && r->out->l_max > CLB_MAX_ELL)
     clb_model_refuse(r, "'l_max' is %d; of a product basis it is at most %d", r->out->l_max,
                      CLB_MAX_ELL);
   for (int l = 0; l < q->sh.n && !r->status; l++)
     if (q->sh.term[l].parity != (l % 2 ? -1 : 1))
       clb_model_refuse(r, "'irreps_sh' must have parity (-1)^l");
-}
-
-/* ---- [8] ---- */
-
-static void read_repulsion(reader *r, const clb_mace *q) {
-  const int64_t four = 4;
-  if (!clb_model_choice(r, "pair_repulsion", "none", "zbl")) return;
-  const int64_t charges = clb_model_reserve(r, r->out->n_species),
-                coefficients = clb_model_take(r, "zbl_coefficients", 1, &four, 1);
-  clb_layer *y = clb_model_layer(r, &clb_repulsion_kind, sizeof(clb_repulsion), -1, "repulsion",
-                                 CLB_VECTORS, q->energies);
-  if (!y) return;
-  clb_repulsion *p = y->parameters;
-  p->p = clb_model_whole(r, "zbl_p", 1, 64);
-  p->charges = charges;
-  p->screening = take_positive(r, "zbl_screening");
-  p->radii = take_positive(r, "zbl_radii");
-  for (int s = 0; s < r->out->n_species && !r->status; s++)
-    r->out->weights[charges + s] = r->out->atomic_number[s];
-  for (int i = 0; i < 4 && !r->status; i++) p->coefficients[i] = r->out->weights[coefficients + i];
 }
 
 /* ---- the network ---- */
@@ -110,7 +80,7 @@ void clb_arch_mace(reader *r) {
   clb_model_irreps(r, "layers.0.irreps_in", &in);
   q.features = clb_arch_embedding(r, &in, false);
   q.energies = clb_model_array(r, CLB_PER_LOCAL, true, &one);
-  read_repulsion(r, &q);
+  if (clb_model_choice(r, "pair_repulsion", "none", "zbl")) clb_arch_repulsion(r, q.energies);
   for (int n = 0; n < r->out->n_blocks && !r->status; n++) clb_mace_block(r, &q, n);
   read_energy(r, &q);
 }

@@ -87,7 +87,7 @@ static int scaled(const block *b, const char *what, int rows, int numbers, clb_p
 static int read_messages(const block *b) {
   const clb_mace *q = b->q;
   const int x = clb_model_array(b->r, CLB_PER_ATOM, false, &b->messages.in);
-  clb_arch_linear(b->r, b->n, "linear_1", q->features, x, false);
+  clb_arch_linear(b->r, b->n, "linear_1", q->features, x, CLB_ARCH_ONE);
   clb_model_layer(b->r, &clb_exchange_kind, sizeof(clb_exchange), b->n, "exchange", x, x);
   int weights = clb_arch_radial(b->r, b->n, &q->radial, q->basis, b->messages.n_weights);
   if (q->cutoff >= 0) weights = scaled(b, "cutoff", weights, q->cutoff, CLB_PER_EDGE, false);
@@ -171,17 +171,17 @@ static void read_layers(const block *b, clb_mace *q) {
   const bool residual =
       clb_model_choice(b->r, clb_arch_key(key, b->n, "self_connection"), "none", "species");
   const int out = array(b, &b->out);
-  if (residual) clb_arch_linear(b->r, b->n, "self_connection", q->features, out, true);
+  if (residual) clb_arch_linear(b->r, b->n, "self_connection", q->features, out, CLB_ARCH_SPECIES);
   const int messages = read_messages(b);
   int m = array(b, &b->linear);
-  clb_arch_linear(b->r, b->n, "linear_2", messages, m, false);
+  clb_arch_linear(b->r, b->n, "linear_2", messages, m, CLB_ARCH_ONE);
   m = read_density(b, m);
   if (!residual) { /* [4] */
     const int mixed = array(b, &b->linear);
-    clb_arch_linear(b->r, b->n, "linear_3", m, mixed, true);
+    clb_arch_linear(b->r, b->n, "linear_3", m, mixed, CLB_ARCH_SPECIES);
     m = mixed;
   }
-  clb_arch_linear(b->r, b->n, "linear_4", read_product(b, m), out, false); /* [6] */
+  clb_arch_linear(b->r, b->n, "linear_4", read_product(b, m), out, CLB_ARCH_ONE); /* [6] */
   q->features = out;
   read_readout(b, out);
 }

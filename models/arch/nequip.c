@@ -2,6 +2,7 @@
    metadata choose. */
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "models/arch/nequip.h"
 
@@ -72,6 +73,23 @@ static int add_activation(reader *r, clb_scaled_activation f, int from) {
   return to;
 }
 
+/* Repulsion is added to what has been scaled. */
+static int repelled(reader *r, clb_nequip *q, int scalar) {
+  const clb_irreps one = clb_scalars(1);
+  const int energies = clb_model_array(r, CLB_PER_LOCAL, true, &one);
+  clb_layer *y =
+      clb_model_layer(r, &clb_linear_kind, sizeof(clb_linear), -1, "scale", scalar, energies);
+  if (y) {
+    ((clb_linear *)y->parameters)->by_species = true;
+    r->status = clb_linear_add(r->out, y->parameters, 0, 0, q->energy.scale);
+  }
+  q->energy.scale = clb_model_reserve(r, r->out->n_species);
+  for (int s = 0; s < r->out->n_species && !r->status; s++)
+    r->out->weights[q->energy.scale + s] = 1;
+  clb_arch_repulsion(r, energies);
+  return energies;
+}
+
 /* Matrices with an activation between them; without, and where nothing learns, one matrix. */
 static void read_energy(reader *r, clb_nequip *q) {
   const clb_irreps one = clb_scalars(1);
@@ -92,8 +110,24 @@ static void read_energy(reader *r, clb_nequip *q) {
     if (!r->status) add_matrix(r, from, to, at[k]);
     from = bends && k < n - 1 && !r->status ? add_activation(r, f, to) : to;
   }
+  if (clb_safetensors_says(r->file, "pair_repulsion") &&
+      clb_model_choice(r, "pair_repulsion", "none", "zbl"))
+    from = repelled(r, q, from);
   clb_layer *sum = clb_model_layer(r, &clb_energy_kind, sizeof(clb_energy), -1, "energy", from, -1);
   if (sum) *(clb_energy *)sum->parameters = q->energy;
+}
+
+/* Of all atoms, or of those of each species. */
+static void read_neighbours(reader *r, clb_nequip *q) {
+  if (r->status) return;
+  if (!clb_safetensors_says(r->file, "avg_num_neighbors") &&
+      clb_safetensors_find(r->file, "avg_num_neighbors")) {
+    q->of_species = clb_arch_positive(r, "avg_num_neighbors");
+    return;
+  }
+  q->neighbours = clb_model_number(r, "avg_num_neighbors");
+  if (!r->status && !(q->neighbours > 0))
+    clb_model_refuse(r, "'avg_num_neighbors' is %g; it must be positive", q->neighbours);
 }
 
 /* Steps that depend on one another forward are in this order; backward, gradients are summed in the
@@ -104,15 +138,14 @@ void clb_arch_nequip(reader *r) {
   const int64_t species = r->out->n_species;
   q.energy.scale = clb_model_take(r, "species_scale", 1, &species, scale);
   q.energy.shift = clb_model_take(r, "species_shift", 1, &species, scale);
-  const clb_layer *basis = clb_arch_basis(r);
+  const int vectors = clb_arch_vectors(r);
+  const clb_layer *basis = clb_arch_basis(r, vectors);
   q.basis = basis ? basis->out[0] : -1;
-  q.harmonics = clb_arch_harmonics(r, &q.sh);
+  q.harmonics = clb_arch_harmonics(r, vectors, &q.sh);
   q.radial = clb_arch_radial_read(r);
-  q.neighbours = clb_model_number(r, "avg_num_neighbors");
+  read_neighbours(r, &q);
   q.rms = clb_model_choice(r, "norm", "none", "rms");
   q.norm_epsilon = q.rms ? clb_model_number(r, "norm_epsilon") : 0;
-  if (!r->status && !(q.neighbours > 0))
-    clb_model_refuse(r, "'avg_num_neighbors' is %g; it must be positive", q.neighbours);
   if (!r->status && q.rms && !(q.norm_epsilon > 0))
     clb_model_refuse(r, "'norm_epsilon' is %g; it must be positive", q.norm_epsilon);
   r->out->n_blocks = clb_model_whole(r, "n_layers", 1, CLB_ARCH_BLOCKS);

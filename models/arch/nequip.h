@@ -8,7 +8,8 @@ typedef struct {
   clb_irreps sh;
   clb_arch_radial_desc radial;
   bool rms;
-  double neighbours, norm_epsilon;
+  double neighbours, norm_epsilon; /* neighbours: 0, those of senders' species, */
+  int64_t of_species;              /* which are these weights */
   clb_energy energy;
   int harmonics, basis, features; /* arrays; features: of the last block that was read */
 } clb_nequip;

@@ -44,12 +44,38 @@ static void read_bias(const block *b, const char *what, int to, const clb_irreps
 
 /* ---- the block ---- */
 
+/* Copies weights times a factor. */
+static void copy_times(reader *r, int64_t to, int64_t from, int64_t n, double factor) {
+  clb_parameters *p = &r->out->parameter;
+  const int64_t first = p->n_pieces;
+  clb_model_copy(r, to, from, n);
+  for (int64_t i = 0; i < n && !r->status; i++) r->out->weights[to + i] *= factor;
+  for (int64_t i = first; i < p->n_pieces; i++) p->piece[i].factor *= factor;
+}
+
+/* A matrix for each species: that of the last map, divided as messages of the species are. */
+static void divide_by_species(const block *b) {
+  clb_network *n = b->r->out;
+  clb_linear *p = n->layer[n->n_layers - 1]->parameters;
+  const clb_irreps *in = &b->irreps.messages.in;
+  p->by_species = true;
+  for (int i = 0; i < p->n && !b->r->status; i++) {
+    const int64_t mul = in->term[p->block[i].from].mul, species = n->n_species,
+                  from = p->block[i].weights, to = clb_model_reserve(b->r, mul * species * mul);
+    p->block[i].weights = to;
+    for (int64_t row = 0; row < mul * species && !b->r->status; row++)
+      copy_times(b->r, to + row * mul, from + row / species * mul, mul,
+                 1 / sqrt(n->weights[b->q->of_species + row % species]));
+  }
+}
+
 /* [5] */
 static int read_sent(const block *b) {
   const clb_irreps *in = &b->irreps.messages.in;
   const int x = array(b, CLB_PER_ATOM, in);
   read_bias(b, "linear_1_bias", x, in);
-  clb_arch_linear(b->r, b->n, "linear_1", b->q->features, x, false);
+  clb_arch_linear(b->r, b->n, "linear_1", b->q->features, x, CLB_ARCH_ONE);
+  if (!b->r->status && !b->q->neighbours) divide_by_species(b);
   clb_model_layer(b->r, &clb_exchange_kind, sizeof(clb_exchange), b->n, "exchange", x, x);
   return x;
 }
@@ -92,23 +118,36 @@ static int read_gate(const block *b, int in) {
   return out;
 }
 
+/* [8] */
+static void read_self(const block *b, int from, int to) {
+  static const char *const words[] = {"linear", "species", "embedding", "none"};
+  char own[CLB_MODEL_KEY];
+  const char *of_all = "self_connection",
+             *key = clb_safetensors_says(b->r->file, of_all) ? of_all
+                                                             : clb_arch_key(own, b->n, of_all),
+             *text = clb_model_text(b->r, key);
+  int i = 0;
+  while (i < 4 && strcmp(text, words[i]) != 0) i++;
+  if (i == 4)
+    clb_model_refuse(b->r,
+                     "'%s' is \"%.60s\"; only \"linear\", \"species\", \"embedding\" and "
+                     "\"none\" are known",
+                     key, text);
+  if (i < 3) clb_arch_linear(b->r, b->n, of_all, from, to, (clb_arch_matrices)i);
+}
+
 /* The self connection comes before linear_1, so that backward the gradient by linear_1 is the first
    term of the sum. */
 static void read_layers(const block *b, clb_nequip *q) {
   const clb_arch_product *m = &b->irreps.messages;
-  char key[CLB_MODEL_KEY];
-  const char *of_all = "self_connection";
-  const bool each = !clb_safetensors_says(b->r->file, of_all),
-             by_species = clb_model_choice(b->r, each ? clb_arch_key(key, b->n, of_all) : of_all,
-                                           "linear", "species");
   int linear = array(b, CLB_PER_LOCAL, &b->irreps.linear);
   read_bias(b, "linear_2_bias", linear, &b->irreps.linear);
-  clb_arch_linear(b->r, b->n, "self_connection", q->features, linear, by_species); /* [8] */
+  read_self(b, q->features, linear);
   const int x = read_sent(b),
             weights = clb_arch_radial(b->r, b->n, &q->radial, q->basis, m->n_weights), /* [4] */
-      message = clb_arch_convolution(b->r, b->n, m, 1 / sqrt(q->neighbours), x, q->harmonics,
-                                     weights);                     /* [6, 7] */
-  clb_arch_linear(b->r, b->n, "linear_2", message, linear, false); /* [8] */
+      message = clb_arch_convolution(b->r, b->n, m, q->neighbours ? 1 / sqrt(q->neighbours) : 1, x,
+                                     q->harmonics, weights);              /* [6, 7] */
+  clb_arch_linear(b->r, b->n, "linear_2", message, linear, CLB_ARCH_ONE); /* [8] */
   if (q->rms) linear = read_norm(b, linear);
   q->features = read_gate(b, linear);
 }

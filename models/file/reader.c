@@ -123,3 +123,49 @@ int64_t clb_model_take(reader *r, const char *name, int rank, const int64_t *sha
   }
   return r->status ? 0 : at;
 }
+
+/* The place of a tensor in the file; it is there. */
+static const clb_parameter_tensor *parameter_of(const reader *r, const char *name) {
+  return &r->out->parameter
+              .tensor[clb_safetensors_find(r->file, name) - clb_safetensors_at(r->file, 0)];
+}
+
+int64_t clb_model_mix(reader *r, const char *name, int64_t rows, int64_t inner, int64_t columns,
+                      const char *table, double factor) {
+  const int64_t species = r->out->n_species, count = rows * species * columns,
+                first = r->out->n_weights,
+                matrices = clb_model_take(r, name, 3, (const int64_t[]){rows, inner, columns}, 1);
+  double *x = r->status ? NULL : malloc((size_t)(species * inner) * sizeof *x),
+         *made = r->status ? NULL : calloc((size_t)count + 1, sizeof *made);
+  if (!x || !made) clb_model_no_memory(r);
+  if (!r->status)
+    r->status =
+        clb_safetensors_read(r->error, r->file, table, 2, (const int64_t[]){species, inner}, x);
+  for (int64_t i = 0; i < rows * species && !r->status; i++)
+    for (int64_t v = 0; v < inner; v++) {
+      const double *from = r->out->weights + matrices + (i / species * inner + v) * columns,
+                   by = factor * x[i % species * inner + v];
+      for (int64_t c = 0; c < columns; c++) made[i * columns + c] += by * from[c];
+    }
+  if (!r->status) { /* what was taken is not needed any more */
+    memset(r->out->weights + first, 0, (size_t)(r->out->n_weights - first) * sizeof *made);
+    r->out->n_weights = first;
+  }
+  const int64_t at = clb_model_reserve(r, count);
+  if (!r->status) memcpy(r->out->weights + at, made, (size_t)count * sizeof *made);
+  free(x);
+  free(made);
+  if (r->status || !r->out->trains) return at;
+  clb_parameters *p = &r->out->parameter;
+  clb_parameter_mixture m = {.table = parameter_of(r, table)->at,
+                             .matrices = parameter_of(r, name)->at,
+                             .rows = rows,
+                             .species = species,
+                             .inner = inner,
+                             .columns = columns};
+  p->n_pieces--; /* of what was taken */
+  if (!clb_parameters_mix(p, &m) ||
+      !clb_parameters_use(p, (clb_parameter_piece){at, m.made, count, factor}))
+    clb_model_no_memory(r);
+  return at;
+}

@@ -42,6 +42,10 @@ int64_t clb_model_reserve(clb_model_reader *r, int64_t n);
 /* Appends a tensor times a factor. */
 int64_t clb_model_take(clb_model_reader *r, const char *name, int rank, const int64_t *shape,
                        double factor);
+/* A tensor [rows][inner][columns], each row times those of a `table` that was taken, [inner] for
+   each species: [rows][species][columns], times a factor. */
+int64_t clb_model_mix(clb_model_reader *r, const char *name, int64_t rows, int64_t inner,
+                      int64_t columns, const char *table, double factor);
 /* Copies n weights. */
 void clb_model_copy(clb_model_reader *r, int64_t to, int64_t from, int64_t n);
 

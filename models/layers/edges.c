@@ -1,4 +1,5 @@
-/* models/layers/edges.c - what depends on edges' vectors alone: harmonics and lengths; frames. */
+/* models/layers/edges.c - what edges' vectors give: harmonics and lengths; frames; longer vectors.
+ */
 #include "models/layers/kinds.h"
 
 /* Creates harmonics, forward and backward, or their backward pass that adds. */
@@ -125,3 +126,40 @@ static clb_status make_frames(clb_network *n, clb_layer *y, unsigned adds) {
 }
 
 const clb_layer_kind clb_frames_kind = {.build = build_frames, .forward = make_frames};
+
+/* ---- vectors times factors of pairs of species, so that each pair reaches its own cutoff where
+   others reach r_max ---- */
+
+static clb_status build_stretch(clb_network *n, clb_layer *y) {
+  clb_stretch *p = y->parameters;
+  return clb_stretch_create(n->ctx, n->type, n->n_species, n->weights + p->factors, &p->op);
+}
+
+static clb_status stretch(const clb_network *n, const clb_layer *y, clb_rows from, clb_rows to,
+                          bool add) {
+  const clb_stretch *p = y->parameters;
+  return clb_stretch_run(p->op, n->graph, n->graph_species, from, to, add);
+}
+
+static clb_status stretch_forward(clb_network *n, clb_layer *y, unsigned adds) {
+  (void)adds;
+  return stretch(n, y, clb_value(n, y->in[0]), clb_value(n, y->out[0]), false);
+}
+
+static clb_status stretch_backward(clb_network *n, clb_layer *y, unsigned adds) {
+  return stretch(n, y, clb_gradient(n, y->out[0]), clb_gradient(n, y->in[0]), adds & 1);
+}
+
+static clb_status stretch_along(clb_network *n, clb_layer *y, unsigned adds, bool bends) {
+  (void)adds, (void)bends;
+  return stretch(n, y, clb_tangent(n, y->in[0]), clb_tangent(n, y->out[0]), false);
+}
+
+static void free_stretch(void *parameters) { clb_op_destroy(&((clb_stretch *)parameters)->op); }
+
+const clb_layer_kind clb_stretch_kind = {.again = true,
+                                         .build = build_stretch,
+                                         .forward = stretch_forward,
+                                         .backward = stretch_backward,
+                                         .along = stretch_along,
+                                         .free_ops = free_stretch};

@@ -48,6 +48,14 @@ void clb_basis_at(const clb_network *n, const clb_basis *p, double r_0, double r
                   double *db);
 void clb_cutoff_at(const clb_basis *p, double r, double *cut, double *slope);
 
+/* ---- stretch: vectors times factors of the species of receiver and sender ---- */
+
+typedef struct {
+  int64_t factors; /* [species][species] */
+  clb_op *op;
+} clb_stretch;
+extern const clb_layer_kind clb_stretch_kind;
+
 /* ---- radial [4]: basis -> matrices with an activation between them -> weights of paths ---- */
 
 enum { CLB_RADIAL_WEIGHTS, CLB_RADIAL_HIDDEN /* before the activation, kept for backward */ };
@@ -247,8 +255,8 @@ int64_t clb_product_basis_paths(const clb_product_basis *p, const clb_irreps *in
 
 typedef struct {
   int p; /* of the cutoff */
-  double coefficients[4];
-  int64_t charges, screening, radii; /* [species] */
+  double coefficients[4], exponents[4];
+  int64_t charges, screening, reach; /* [species]; reach: [species][species] */
   clb_op *op;
 } clb_repulsion;
 extern const clb_layer_kind clb_repulsion_kind;

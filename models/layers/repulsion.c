@@ -8,10 +8,11 @@ static clb_status build(clb_network *n, clb_layer *y) {
   clb_repulsion_desc d = {.n_species = n->n_species,
                           .charges = n->weights + p->charges,
                           .screening = n->weights + p->screening,
-                          .radii = n->weights + p->radii,
+                          .reach = n->weights + p->reach,
                           .p = p->p,
                           .r_max = n->r_max};
   memcpy(d.coefficients, p->coefficients, sizeof d.coefficients);
+  memcpy(d.exponents, p->exponents, sizeof d.exponents);
   return clb_repulsion_create(n->ctx, n->type, &d, &p->op);
 }
 

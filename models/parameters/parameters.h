@@ -14,17 +14,27 @@ typedef struct {
   int64_t at, count; /* its numbers among all */
 } clb_parameter_tensor;
 
-/* Weights that are parameters times a factor. */
+/* Weights that are parameters, or numbers made of them, times a factor. */
 typedef struct {
   int64_t weight, parameter, count;
   double factor;
 } clb_parameter_piece;
 
+/* Numbers [rows][species][columns] made of two tensors: sum over v of table[species][v]
+   matrices[rows][v][columns], v < inner. The three are first parameters; those that are made follow
+   the file's own. */
+typedef struct {
+  int64_t made, table, matrices, rows, species, inner, columns;
+} clb_parameter_mixture;
+
 typedef struct {
   clb_parameter_tensor *tensor;
   clb_parameter_piece *piece;
-  double *value; /* [n] */
-  int64_t n_tensors, tensor_capacity, n_pieces, piece_capacity, value_capacity, n;
+  clb_parameter_mixture *mixture;
+  double *value;          /* [n] */
+  double *made, *by_made; /* [n_made], and a gradient by them */
+  int64_t n_tensors, tensor_capacity, n_pieces, piece_capacity, n_mixtures, mixture_capacity;
+  int64_t value_capacity, made_capacity, by_made_capacity, n, n_made;
 } clb_parameters;
 
 /* false: out of memory. */
@@ -32,6 +42,8 @@ bool clb_parameters_add(clb_parameters *p, const char *name, int rank, const int
 bool clb_parameters_use(clb_parameters *p, clb_parameter_piece piece);
 /* The same, and keeps the parameters, from weights without the factor. */
 bool clb_parameters_take(clb_parameters *p, clb_parameter_piece piece, const double *values);
+/* Makes numbers of two tensors, all of which are there; m->made is set. */
+bool clb_parameters_mix(clb_parameters *p, clb_parameter_mixture *m);
 /* Weights `to` are made of what weights `from` are. */
 bool clb_parameters_copy(clb_parameters *p, int64_t to, int64_t from, int64_t count);
 void clb_parameters_free(clb_parameters *p);

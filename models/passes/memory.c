@@ -4,6 +4,7 @@
    In blocks of atoms an array that is needed in one phase alone has rows for a block (of networks
    that train: if it is of edges). Others have
    all rows. */
+#include "models/layers/kinds.h"
 #include "models/passes/passes.h"
 
 #include <stdlib.h>
@@ -52,12 +53,18 @@ static void use_computing(clb_network *n, int step) {
   use_array(n, y->work, CLB_VALUE, step, step >= n->n_forward);
 }
 
+/* Whether an array is vectors of edges, as they are or longer. */
+static bool are_vectors(const clb_network *n, int array) {
+  const int writer = array > CLB_VECTORS ? clb_network_writer(n, array) : -1;
+  return array == CLB_VECTORS || (writer >= 0 && n->layer[writer]->kind == &clb_stretch_kind);
+}
+
 /* Layers of vectors use the adjoint of these, and tangents of outputs in reverse, as places that
    are free. */
 static void use_training(clb_network *n, int step) {
   const clb_step *k = &n->step[step];
   const clb_layer *y = n->layer[k->layer];
-  const bool along = k->sweep == CLB_SWEEP_ALONG, of_vectors = y->in[0] == CLB_VECTORS,
+  const bool along = k->sweep == CLB_SWEEP_ALONG, of_vectors = are_vectors(n, y->in[0]),
              both = along ? k->bends : y->kind->late || y->kind->ends;
   for (int i = 0; i < CLB_LAYER_INS; i++) {
     use_array(n, y->in[i], CLB_VALUE, step, false);
@@ -67,7 +74,7 @@ static void use_training(clb_network *n, int step) {
         clb_network_learns(n, y->in[i]))
       use_array(n, y->in[i], CLB_ADJOINT, step, false);
   }
-  if (along && of_vectors) use_array(n, CLB_VECTORS, CLB_ADJOINT, step, false);
+  if (along && of_vectors) use_array(n, y->in[0], CLB_ADJOINT, step, false);
   for (int i = 0; i < CLB_LAYER_OUTS; i++) {
     if (both) use_array(n, y->out[i], CLB_GRADIENT, step, false);
     if (along || of_vectors) use_array(n, y->out[i], CLB_TANGENT, step, false);

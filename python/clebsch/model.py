@@ -19,7 +19,7 @@ from ._library import Error
 from .training import Gradient, Labels, Loss, Tensors
 
 DTYPES = {"f64": s.F64, "f32": s.F32}
-FOREIGN = (".pth", ".model", ".nqx")  # what `clebsch convert` reads
+FOREIGN = (".pth", ".model", ".nqx", ".zip", ".ckpt", ".pt2")  # what `clebsch convert` reads
 Path = Union[str, "os.PathLike[str]"]
 
 

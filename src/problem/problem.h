@@ -183,8 +183,12 @@ typedef struct {
 
 typedef struct {
   int32_t p, n_species;
-  double r_max, coefficient[4];
+  double r_max, coefficient[4], exponent[4];
 } clb_repulsion_problem;
+
+typedef struct {
+  int32_t n_species, unused;
+} clb_stretch_problem;
 
 typedef struct {
   int64_t columns;

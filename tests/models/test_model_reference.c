@@ -330,6 +330,46 @@ static void allegro_opencl(void **state) {
   on_opencl(expect_small_allegro);
 }
 
+/* ---- NequIP ---- */
+
+/* Packages and checkpoints by nequip 0.19.1, of random weights (tests/data/nequip_models.py):
+   parity and a deep radial network; degree 4 and ZBL, an embedding narrower than the features;
+   cutoffs and neighbours of their own for pairs of types, moving averages, a hidden layer in the
+   readout. */
+static void expect_nequip(const char *device, const char *ending, size_t most, int knots) {
+  json_t *all = references("nequip_reference.json"), *structures;
+  const char *name;
+  assert_int_equal(json_object_size(all), 3);
+  json_object_foreach(all, name, structures) {
+    char from[600], path[80];
+    snprintf(from, sizeof from, "%s/nequip/%s.%s", getenv("CLB_TEST_DATA"), name, ending);
+    convert_model(from, NULL, "nequip", path);
+    expect_structures(device, path, structures, most, 1e-9,
+                      &(clb_model_options){.dtype = CLB_F64, .knots = knots});
+  }
+  json_decref(all);
+}
+
+static void nequip_packages(void **state) {
+  (void)state;
+  expect_nequip("cpu", "nequip.zip", MAX_ATOMS, CLB_NO_KNOTS);
+}
+
+static void nequip_checkpoints(void **state) {
+  (void)state;
+  expect_nequip("cpu", "ckpt", 3, CLB_NO_KNOTS);
+}
+
+static void nequip_tables(void **state) {
+  (void)state;
+  expect_nequip("cpu", "ckpt", MAX_ATOMS, 1000);
+}
+
+static void nequip_interpreter(void **state) {
+  (void)state;
+  expect_nequip("cpu:interpreter", "ckpt", 5, CLB_NO_KNOTS);
+}
+
 /* ---- NequIP's water ---- */
 
 static atom_set water_box(const clb_model *model, const char *path) {
@@ -402,6 +442,10 @@ static void chosen_knots(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(chosen_knots),
+      cmocka_unit_test(nequip_packages),
+      cmocka_unit_test(nequip_checkpoints),
+      cmocka_unit_test(nequip_tables),
+      cmocka_unit_test(nequip_interpreter),
       cmocka_unit_test(nequix_described),
       cmocka_unit_test(nequix_f64),
       cmocka_unit_test(nequix_f32),

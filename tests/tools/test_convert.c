@@ -194,7 +194,9 @@ static void refuses_wrong_models(void **state) {
   make_small_model(small_header, SMALL_ARRAYS, -1, "");
   for (size_t n = made.n - 2; n < made.n; n -= made.n / 40)
     refused_bytes(made.bytes, n, ""); /* ends when n wraps around */
-  refused_bytes("", 0, "neither a model of PyTorch (.pth, .model) nor a Nequix model (.nqx)");
+  refused_bytes(
+      "", 0,
+      "neither a model of PyTorch (.pth, .model, .nequip.zip, .ckpt) nor a Nequix model (.nqx)");
   refused_bytes("{", 1, "no line of JSON");
 }
 

@@ -399,7 +399,8 @@ static void takes_part_of_a_storage(void **state) {
                 "tensor 'weight' reaches beyond its entry 'data/72' of 64 bytes");
   change(network, n, "(M\0\xct(K", "(M\1\xbt(K",
          7); /* 2817 instead of 3072 weights, of two matrices */
-  refused_bytes(made.bytes, made.n, "'layers.0.linear_2.1o' has 2817 weights, which are too few");
+  refused_bytes(made.bytes, made.n,
+                "'layer0_convnet.conv.linear_2.weight' has 2817 numbers, not 3072");
   free(network);
 }
 

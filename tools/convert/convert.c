@@ -103,7 +103,9 @@ static model *read_model(const char *from, const model_choice *choice) {
   size_t i = 0;
   while (i < sizeof formats / sizeof *formats && !formats[i].is(&in)) i++;
   if (i == sizeof formats / sizeof *formats)
-    fail_model(from, "neither a model of PyTorch (.pth, .model) nor a Nequix model (.nqx)");
+    fail_model(
+        from,
+        "neither a model of PyTorch (.pth, .model, .nequip.zip, .ckpt) nor a Nequix model (.nqx)");
   formats[i].convert(&in, m);
   if (choice->modality && !m->has_modalities)
     fail_model(from, "it has no modalities, so '%s' cannot be chosen", choice->modality);
@@ -204,9 +206,9 @@ int convert_main(int argc, char **argv) {
       .args_doc = "IN OUT",
       .doc = "Converts a model to the safetensors file OUT, which holds everything needed to "
              "evaluate it.\v"
-             "IN is a deployed NequIP model (TorchScript: .pth), a SevenNet checkpoint (.pth), a "
-             "MACE model (.model, or TorchScript: .pth) or a Nequix model (.nqx). Nothing in it is "
-             "executed. "
+             "IN is a NequIP model (package: .nequip.zip, checkpoint: .ckpt, TorchScript: .pth), a "
+             "SevenNet checkpoint (.pth), a MACE model (.model, or TorchScript: .pth) or a Nequix "
+             "model (.nqx). Nothing in it is executed. "
              "Weights keep their precision. An existing OUT is replaced only on success."};
   convert_arguments a = {0};
   parse_arguments(&argp, argc, argv, 0, &a);

@@ -23,15 +23,19 @@ static const struct {
                {"torch float64", RECORD},
                {"_codecs encode", RECORD},
                {"__builtin__ set", RECORD},
-               {"builtins set", RECORD}};
+               {"builtins set", RECORD},
+               {"builtins slice", RECORD},
+               {"torch tanh", RECORD},
+               {"torch abs", RECORD}};
 
 /* Programs whose modules are pickled as objects. */
 static const struct {
   const char *start;
   global_use use;
-} modules[] = {{"__torch__ ", CLASS}, {"__torch__.", CLASS}, {"mace.", RECORD},
-               {"e3nn.", RECORD},     {"torch.nn.", RECORD}, {"torch.fx.", RECORD},
-               {"numpy ", RECORD},    {"numpy.", RECORD},    {"cuequivariance", RECORD}};
+} modules[] = {{"__torch__ ", CLASS},     {"__torch__.", CLASS}, {"mace.", RECORD},
+               {"nequip.", RECORD},       {"e3nn.", RECORD},     {"torch.nn.", RECORD},
+               {"torch.fx.", RECORD},     {"numpy ", RECORD},    {"numpy.", RECORD},
+               {"cuequivariance", RECORD}};
 
 bool find_global(const char *name, global_use *use) {
   for (size_t i = 0; i < sizeof modules / sizeof *modules; i++)

@@ -1,9 +1,9 @@
 /* tools/convert/pickle.c - reads a pickle that PyTorch wrote into values: a restricted
    interpreter that executes nothing.
 
-   The opcodes are those of protocol 2 that PyTorch writes.  A value costs a bounded number of
-   bytes, the numbers of values and memo entries are limited, and there is no recursion: a pickle of
-   n bytes takes O(n) time and memory. */
+   The opcodes are those of protocols 2 and 3 that PyTorch writes.  A value costs a bounded number
+   of bytes, the numbers of values and memo entries are limited, and there is no recursion: a pickle
+   of n bytes takes O(n) time and memory. */
 #include "tools/convert/pickle.h"
 
 #include <stdlib.h>
@@ -125,7 +125,8 @@ static pickle_value **since_mark(machine *m, size_t *n) {
 static void op_protocol(machine *m, int unused) {
   (void)unused;
   const uint32_t version = next_number(m, 1);
-  if (version != 2) WRONG(m, "pickle '%s' is of protocol %u, not 2", m->name, version);
+  if (version != 2 && version != 3)
+    WRONG(m, "pickle '%s' is of protocol %u, not 2 or 3", m->name, version);
 }
 
 static void op_mark(machine *m, int unused) {
@@ -164,6 +165,11 @@ static void op_text(machine *m, int unused) {
   const uint32_t n = next_number(m, 4);
   const unsigned char *bytes = next(m, n);
   push_text(m, memchr(bytes, 0, n) ? PICKLE_BYTES : PICKLE_TEXT, bytes, n);
+}
+
+static void op_bytes(machine *m, int bytes) {
+  const uint32_t n = next_number(m, bytes);
+  push_text(m, PICKLE_BYTES, next(m, n), n);
 }
 
 static void op_put(machine *m, int bytes) {
@@ -253,7 +259,8 @@ static void op_storage(machine *m, int unused) {
   (void)unused;
   pickle_value *id = popped(m, PICKLE_TUPLE, "tuple");
   bool good = id->n == 5 && is(id, 0, PICKLE_TEXT) && !strcmp(id->items[0]->text, "storage");
-  good = good && is(id, 1, PICKLE_GLOBAL) && is(id, 2, PICKLE_TEXT) && is(id, 4, PICKLE_WHOLE);
+  good = good && is(id, 1, PICKLE_GLOBAL) && is(id, 4, PICKLE_WHOLE) &&
+         (is(id, 2, PICKLE_TEXT) || is(id, 2, PICKLE_WHOLE));
   if (!good || use_of(m, id->items[1]) != STORAGE_TYPE)
     WRONG(m, "pickle '%s' has a storage that is not supported", m->name);
   pickle_value *storage = push_new(m, PICKLE_STORAGE);
@@ -328,6 +335,8 @@ static const struct {
                {'J', op_whole, 4},
                {'G', op_real, 0},
                {'X', op_text, 0},
+               {'B', op_bytes, 4},
+               {'C', op_bytes, 1},
                {'q', op_put, 1},
                {'r', op_put, 4},
                {'h', op_get, 1},

@@ -11,7 +11,7 @@ typedef enum {
   PICKLE_WHOLE,
   PICKLE_REAL,
   PICKLE_TEXT,
-  PICKLE_BYTES,  /* a text with 0 bytes in it */
+  PICKLE_BYTES,  /* bytes, or a text with 0 bytes in it */
   PICKLE_GLOBAL, /* text: "module name" */
   PICKLE_TUPLE,
   PICKLE_LIST,

@@ -76,9 +76,11 @@ void expect_class(const torch *t, value object, const char *name) {
     fail_model(t->path, "'%s' stands where %s was expected", class_of(object), name);
 }
 
-/* The tuple that an object of a subclass of tuple was made of; else the value itself. */
+/* The tuple that an object of a subclass of tuple was made of, or a named tuple's items; else the
+   value itself. */
 static value untyped(value v) {
-  return v->kind == PICKLE_OBJECT && v->items[1]->n == 1 ? v->items[1]->items[0] : v;
+  if (v->kind != PICKLE_OBJECT) return v;
+  return v->items[1]->n == 1 ? v->items[1]->items[0] : v->items[1];
 }
 
 value item(const torch *t, value v, size_t i, pickle_kind kind) {
@@ -158,8 +160,8 @@ static unsigned char *gathered(torch *t, const weights *w, const int64_t *steps)
 }
 
 static weights weights_of(torch *t, value tensor, const char *folder, const char *name) {
-  value storage = tensor->items[0], shape = tensor->items[2], stride = tensor->items[3];
-  const char *key = storage->items[2]->text;
+  value storage = tensor->items[0], shape = tensor->items[2], stride = tensor->items[3],
+        key = storage->items[2];
   weights w = typed_weights(t, tensor, name);
   char entry[NAME_BYTES];
   size_t bytes;
@@ -182,9 +184,12 @@ static weights weights_of(torch *t, value tensor, const char *folder, const char
     w.shape[i] = extent;
     w.count *= extent;
   }
-  if (snprintf(entry, sizeof entry, "%s/%s", folder, key) >= (int)sizeof entry ||
-      !(w.data = zip_find(&t->archive, entry, &bytes)))
-    fail_model(t->path, "there is no entry '%s/%s' for tensor '%s'", folder, key, name);
+  const int length =
+      key->kind == PICKLE_WHOLE /* in a package */
+          ? snprintf(entry, sizeof entry, ".data/%lld.storage", (long long)key->whole)
+          : snprintf(entry, sizeof entry, "%s/%s", folder, key->text);
+  if (length >= (int)sizeof entry || !(w.data = zip_find(&t->archive, entry, &bytes)))
+    fail_model(t->path, "there is no entry '%s' for tensor '%s'", entry, name);
   const int64_t size = w.f64 ? 8 : 4, available = (int64_t)bytes / size,
                 offset = tensor->items[1]->whole;
   if (offset < 0 || offset > available || (w.count && reach > available - offset))
@@ -260,9 +265,16 @@ static value pickle_at(torch *t, const char *name) {
 }
 
 static void torch_open(torch *t, const source_file *in) {
+  static const char package[] = "model/eager_model.pkl";
+  size_t n;
   *t = (torch){.path = in->path};
   zip_open(&t->archive, in);
-  t->root = pickle_at(t, "data.pkl");
+  if (zip_find(&t->archive, "archive_format", &n))
+    fail_model(t->path, "compiled code (AOTInductor: .pt2), which holds no description of the "
+                        "model: convert the package (.nequip.zip) or the checkpoint (.ckpt) that "
+                        "it was compiled from");
+  t->package = zip_find(&t->archive, package, &n) != NULL;
+  t->root = pickle_at(t, t->package ? package : "data.pkl");
 }
 
 void torch_open_constants(torch *t) { t->constants = pickle_at(t, "constants.pkl"); }
@@ -325,9 +337,11 @@ void convert_torch(const source_file *in, model *out) {
   torch t;
   torch_open(&t, in);
   value inner = maybe(t.root, "model"); /* of programs that wrap MACE's module */
-  if (t.root->kind == PICKLE_DICT) convert_sevennet(&t, in->choice.modality, out);
+  if (t.package || !strcmp(class_name(t.root), "GraphModel")) nequip_read_modules(&t, out);
+  else if (pickle_entry(t.root, "hyper_parameters")) nequip_read_checkpoint(&t, out);
+  else if (t.root->kind == PICKLE_DICT) convert_sevennet(&t, in->choice.modality, out);
   else if (is_from(inner, "mace.")) convert_mace(&t, inner, in->choice.head, out);
   else if (is_from(t.root, "mace.")) convert_mace(&t, t.root, in->choice.head, out);
-  else convert_nequip(&t, out);
+  else nequip_read_deployed(&t, out);
   torch_close(&t);
 }

@@ -1,6 +1,7 @@
 /* tools/convert/torch.h - PyTorch's archives as values: data.pkl is the tree of modules, or a
    checkpoint's dict, with weights (data/N); of TorchScript, constants.pkl has the numbers that
-   code refers to. If something is missing or of the wrong kind, the file is refused. */
+   code refers to; of a package, model/eager_model.pkl is the tree, with weights .data/N.storage. If
+   something is missing or of the wrong kind, the file is refused. */
 #ifndef CLB_TOOLS_CONVERT_TORCH_H
 #define CLB_TOOLS_CONVERT_TORCH_H
 
@@ -16,6 +17,7 @@ typedef struct {
   zip archive;
   pickle_arena arena;
   value root, constants; /* constants: NULL until torch_open_constants */
+  bool package;          /* of torch.package */
 } torch;
 
 void torch_open_constants(torch *t);
@@ -71,7 +73,10 @@ const char *entry_at(torch *t, const char *name, size_t *bytes);
 
 /* ---- models ---- */
 
-void convert_nequip(torch *t, model *out);
+/* NequIP's: TorchScript of 0.5 and 0.6; a package or TorchScript of later ones; a checkpoint. */
+void nequip_read_deployed(torch *t, model *out);
+void nequip_read_modules(torch *t, model *out);
+void nequip_read_checkpoint(torch *t, model *out);
 void convert_sevennet(torch *t, const char *modality, model *out);
 void convert_mace(torch *t, value network, const char *head, model *out);
 

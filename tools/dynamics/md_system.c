@@ -61,7 +61,9 @@ static error_t parse_model(int key, char *arg, struct argp_state *state) {
 
 static const struct argp_option model_options[] = {
     {"model", 'm', "FILE", 0,
-     "Output of `clebsch convert`, or a .pth, .model or .nqx file that it can read", 0},
+     "Output of `clebsch convert`, or a file that it can read: .pth, .model, .nequip.zip, .ckpt, "
+     ".nqx",
+     0},
     {"modality", 'M', "NAME", 0,
      "Of a .pth file of a model trained on several kinds of data (SevenNet-MF-0: PBE or R2SCAN)",
      0},

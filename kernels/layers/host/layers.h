@@ -219,16 +219,16 @@ void clb_pair_table_pack(const clb_op *op, const double *coefficients, void *tab
 
 /* ---- repulsion of nuclei ---- */
 
-/* V_i = sum over the edges that i receives of 7.1998 Z_i Z_j phi((q_i + q_j) r) f(r / (R_i + R_j))
-   / r (eV, Angstrom): phi(x) = c_0 exp(-3.2 x) + c_1 exp(-0.9423 x) + c_2 exp(-0.4028 x) + c_3
-   exp(-0.2016 x), f the polynomial cutoff; from r_max on it is 0, too, by a step if R_i + R_j is
-   more. Below 1e-6 (R_i + R_j) r is that; at v = 0 gradients are 0. */
+/* V_i = sum over the edges that i receives of 7.1998 Z_i Z_j phi((q_i + q_j) r) f(r / R_ij) / r
+   (eV, Angstrom): phi(x) = sum over n of c_n exp(-e_n x), f the polynomial cutoff; from r_max on it
+   is 0, too, by a step if R_ij is more. Below 1e-6 R_ij r is that; at v = 0 gradients are 0. */
 typedef struct {
   int64_t n_species;
-  const double *charges, *screening, *radii; /* [n_species]: Z, q, R; R above 0; copied */
-  double coefficients[4];                    /* c */
-  int p;                                     /* of the cutoff: 1 ... 64 */
-  double r_max;                              /* above 0 */
+  const double *charges, *screening; /* [n_species]: Z, q; copied */
+  const double *reach;               /* [n_species][n_species]: R of receiver and sender, above 0 */
+  double coefficients[4], exponents[4]; /* c, e */
+  int p;                                /* of the cutoff: 1 ... 64 */
+  double r_max;                         /* above 0 */
 } clb_repulsion_desc;
 
 /* forward: out[i][1] (= or +=) V_i of the graph's receivers, from v[n][3] of its edges as they were
@@ -243,6 +243,15 @@ clb_status clb_repulsion_backward(clb_op *op, const clb_graph *graph, clb_rows s
 /* Of training: out[i][1] (= or +=) the derivative of V_i along q[n][3]. */
 clb_status clb_repulsion_along(clb_op *op, const clb_graph *graph, clb_rows species, clb_rows v,
                                clb_rows q, clb_rows out, bool add);
+
+/* ---- vectors times factors ---- */
+
+/* to[n][3] (= or +=) factors[n_species][n_species] of the species of receiver and sender (copied)
+   times from[n][3], for the edges of a graph as they were given. */
+clb_status clb_stretch_create(clb_context *ctx, clb_dtype type, int64_t n_species,
+                              const double *factors, clb_op **op);
+clb_status clb_stretch_run(clb_op *op, const clb_graph *graph, clb_rows species, clb_rows from,
+                           clb_rows to, bool add);
 
 /* ---- energies, forces, virial ---- */
 

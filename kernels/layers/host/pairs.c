@@ -186,15 +186,15 @@ clb_status clb_row_scale_reverse(clb_op *op, int64_t n, clb_rows x, clb_rows t, 
 
 static clb_status check_species(clb_context *ctx, const clb_repulsion_desc *desc) {
   if (desc->n_species < 1 || desc->n_species > INT32_MAX || !desc->charges || !desc->screening ||
-      !desc->radii)
+      !desc->reach)
     return clb_fail(&ctx->error, CLB_ERROR_ARGUMENT,
-                    "repulsion: n_species is %lld, not the number of charges, screening and radii",
+                    "repulsion: n_species is %lld, not the number of charges, screening and reach",
                     (long long)desc->n_species);
-  for (int64_t i = 0; i < desc->n_species; i++)
-    if (!(desc->radii[i] > 0))
+  for (int64_t i = 0; i < desc->n_species * desc->n_species; i++)
+    if (!(desc->reach[i] > 0))
       return clb_fail(&ctx->error, CLB_ERROR_ARGUMENT,
-                      "repulsion: radius %lld is %g; it must be above 0", (long long)i,
-                      desc->radii[i]);
+                      "repulsion: reach %lld is %g; it must be above 0", (long long)i,
+                      desc->reach[i]);
   return CLB_OK;
 }
 
@@ -204,18 +204,20 @@ clb_status clb_repulsion_create(clb_context *ctx, clb_dtype type, const clb_repu
   clb_status s = check_species(ctx, desc);
   if (s) return s;
   const size_t n = (size_t)desc->n_species;
-  double *tables = malloc(3 * n * sizeof *tables);
+  double *tables = malloc((2 + n) * n * sizeof *tables);
   clb_problem *p = clb_layer_problem(ctx, CLB_REPULSION, type, type);
   if (!tables && p) s = clb_fail(&ctx->error, CLB_ERROR_MEMORY, "repulsion: no memory");
   if (s || !p) free(p);
   else {
-    const double *const each[] = {desc->charges, desc->screening, desc->radii};
-    for (size_t i = 0; i < 3; i++) memcpy(tables + i * n, each[i], n * sizeof *tables);
+    memcpy(tables, desc->charges, n * sizeof *tables);
+    memcpy(tables + n, desc->screening, n * sizeof *tables);
+    memcpy(tables + 2 * n, desc->reach, n * n * sizeof *tables);
     p->repulsion =
         (clb_repulsion_problem){.p = desc->p, .n_species = (int32_t)n, .r_max = desc->r_max};
     memcpy(p->repulsion.coefficient, desc->coefficients, sizeof p->repulsion.coefficient);
+    memcpy(p->repulsion.exponent, desc->exponents, sizeof p->repulsion.exponent);
     s = clb_layer_create(ctx, p, 3, op);
-    if (!s) s = clb_layer_upload(op, type, tables, (int64_t)(3 * n), &(*op)->reals);
+    if (!s) s = clb_layer_upload(op, type, tables, (int64_t)((2 + n) * n), &(*op)->reals);
   }
   free(tables);
   return s ? s : *op ? CLB_OK : CLB_ERROR_MEMORY;
@@ -260,4 +262,32 @@ clb_status clb_repulsion_backward(clb_op *op, const clb_graph *graph, clb_rows s
   clb_call_rows(&c, "g_v", type, 3, g_v, CLB_OUT);
   clb_call_i32(&c, add);
   return clb_call_run(&c, BACKWARD);
+}
+
+/* ---- vectors times factors ---- */
+
+clb_status clb_stretch_create(clb_context *ctx, clb_dtype type, int64_t n_species,
+                              const double *factors, clb_op **op) {
+  *op = NULL;
+  if (n_species < 1 || n_species > INT32_MAX || !factors)
+    return clb_fail(&ctx->error, CLB_ERROR_ARGUMENT,
+                    "stretch: n_species is %lld, not the number of rows of factors",
+                    (long long)n_species);
+  clb_problem *p = clb_layer_problem(ctx, CLB_STRETCH, type, type);
+  if (p) p->stretch = (clb_stretch_problem){.n_species = (int32_t)n_species};
+  clb_status s = clb_layer_create(ctx, p, 1, op);
+  return s ? s : clb_layer_upload(op, type, factors, n_species * n_species, &(*op)->reals);
+}
+
+clb_status clb_stretch_run(clb_op *op, const clb_graph *graph, clb_rows species, clb_rows from,
+                           clb_rows to, bool add) {
+  if (!op || !graph) return CLB_ERROR_ARGUMENT;
+  clb_call c = clb_call_begin(op, CLB_STRETCH, graph->n_edges, graph->n_edges);
+  if (c.status) return c.status;
+  clb_call_rows(&c, "from", (clb_dtype)op->problem.storage, 3, from, CLB_IN);
+  clb_call_rows(&c, "to", (clb_dtype)op->problem.storage, 3, to, CLB_OUT);
+  clb_call_ends(&c, graph, species);
+  clb_call_memory(&c, &op->reals);
+  clb_call_i32(&c, add);
+  return clb_call_run(&c, 0);
 }

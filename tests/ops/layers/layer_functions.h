@@ -91,22 +91,28 @@ static inline void scale_row(const void *user, const double *x, double *out) {
 /* ---- repulsion ---- */
 
 static const double charges[SPECIES] = {1, 8, 14}, screening[SPECIES] = {4.16, 7.76, 9.2},
-                    radii[SPECIES] = {0.31, 0.66, 1.11};
-static const clb_repulsion_desc zbl = {
-    SPECIES, charges, screening, radii, {0.1818, 0.5099, 0.2802, 0.02817}, 5, 1.7};
+                    radii[SPECIES] = {0.31, 0.66, 1.11},
+                    reach[SPECIES * SPECIES] = {0.62, 0.97, 1.42, 1.0, 1.32, 1.77, 1.4, 1.8, 2.22};
+static const clb_repulsion_desc zbl = {SPECIES,
+                                       charges,
+                                       screening,
+                                       reach,
+                                       {0.1818, 0.5099, 0.2802, 0.02817},
+                                       {3.2, 0.9423, 0.4028, 0.2016},
+                                       5,
+                                       1.7};
 
 typedef struct {
   int32_t species[2];
 } pair_case;
 
 static inline void repulsion_row(const void *user, const double *v, double *out) {
-  static const double exponents[] = {3.2, 0.9423, 0.4028, 0.2016};
   const int32_t *s = ((const pair_case *)user)->species;
   const double r = length_of(v), x = (screening[s[0]] + screening[s[1]]) * r;
   double phi = 0;
-  for (int k = 0; k < 4; k++) phi += zbl.coefficients[k] * exp(-exponents[k] * x);
+  for (int k = 0; k < 4; k++) phi += zbl.coefficients[k] * exp(-zbl.exponents[k] * x);
   *out = 0.5 * 14.3996 * charges[s[0]] * charges[s[1]] / r * phi *
-         polynomial(zbl.p, r / (radii[s[0]] + radii[s[1]])) * (r < zbl.r_max);
+         polynomial(zbl.p, r / reach[s[0] * SPECIES + s[1]]) * (r < zbl.r_max);
 }
 
 #endif

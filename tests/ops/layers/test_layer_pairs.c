@@ -1,6 +1,6 @@
 /* tests/ops/layers/test_layer_pairs.c - what depends on pairs of atoms, the radial basis with a
-   transform of distances and repulsion, against plain loops and central differences, on every
-   device that runs here, and on the interpreter with a GPU's limits. */
+   transform of distances, repulsion and vectors times factors, against plain loops and central
+   differences, on every device that runs here, and on the interpreter with a GPU's limits. */
 #include "tests/ops/layers/layer_functions.h"
 
 /* ---- radial basis ---- */
@@ -163,11 +163,44 @@ static void repulsions(void **state) {
 
 /* ---- mistakes, and targets ---- */
 
+/* ---- vectors times factors ---- */
+
+static void stretches_once(clb_context *ctx, clb_dtype type, clb_op *op, int i) {
+  uint64_t seed = 43;
+  const bool dense = i % 2, add = i % 3 == 1;
+  pairs p = pairs_of(ctx, i);
+  table v = vectors(ctx, type, p.n, dense, 0.3, 2.5, &seed), out[2];
+  double *x = plain(&v);
+  for (int64_t k = 0; k < 3 * p.n; k++)
+    x[k] *= reach[p.species[p.end[0][k / 3]] * SPECIES + p.species[p.end[1][k / 3]]];
+  for (int k = 0; k < 2; k++) {
+    seed = 47;
+    out[k] = result_table(ctx, type, p.n, 3, !dense, add, &seed);
+    OK(ctx, clb_stretch_run(op, p.graph, p.numbers, rows_of(&v), rows_of(&out[k]), add));
+  }
+  expect_rows(ctx, "stretch", &out[0], add, x, error_of(type));
+  expect_same(ctx, &out[0], &out[1]);
+  drop(&out[0].a);
+  drop(&v.a);
+  free(x);
+  drop_pairs(&p);
+}
+
+static void stretches(void **state) {
+  clb_context *ctx = context(state);
+  EACH_TYPE((struct device *)*state, type) {
+    clb_op *op;
+    OK(ctx, clb_stretch_create(ctx, type, SPECIES, reach, &op));
+    for (int i = 0; i < SIZES; i++) stretches_once(ctx, type, op, i);
+    clb_op_destroy(&op);
+  }
+}
+
 static void refuses(void **state) {
   clb_context *ctx = context(state);
   clb_op *op;
   uint64_t seed = 1;
-  double w[4] = {1, 2, 3, 4}, bad[SPECIES] = {1, -1, 1};
+  double w[4] = {1, 2, 3, 4}, bad[SPECIES * SPECIES] = {1, -1, 1};
   const clb_radial_desc desc = {5, 5, 4, w, 0};
   clb_agnesi t = {1, 4, 1, SPECIES, bad};
   clb_repulsion_desc r = zbl;
@@ -197,10 +230,12 @@ static void refuses(void **state) {
   r = zbl, r.p = 0;
   NOT_OK(ctx, CLB_ERROR_ARGUMENT, "p is 0", clb_repulsion_create(ctx, CLB_F32, &r, &op));
   assert_null(op);
-  r = zbl, r.radii = bad;
-  NOT_OK(ctx, CLB_ERROR_ARGUMENT, "radius 1 is -1", clb_repulsion_create(ctx, CLB_F32, &r, &op));
+  r = zbl, r.reach = bad;
+  NOT_OK(ctx, CLB_ERROR_ARGUMENT, "reach 1 is -1", clb_repulsion_create(ctx, CLB_F32, &r, &op));
   r.n_species = 0;
   NOT_OK(ctx, CLB_ERROR_ARGUMENT, "n_species is 0", clb_repulsion_create(ctx, CLB_F32, &r, &op));
+  NOT_OK(ctx, CLB_ERROR_ARGUMENT, "n_species is 0",
+         clb_stretch_create(ctx, CLB_F32, 0, reach, &op));
   drop(&x.a);
   drop_pairs(&p);
 }
@@ -224,6 +259,7 @@ int main(void) {
   static const named_test tests[] = {{"radials", radials, false},
                                      {"radials_at_the_ends", radials_at_the_ends, false},
                                      {"repulsions", repulsions, false},
+                                     {"stretches", stretches, false},
                                      {"refuses", refuses, false}};
   return run_on_all("layer_pairs", tests, sizeof tests / sizeof *tests, compiles);
 }

@@ -1,0 +1,324 @@
+/* tools/convert/nequip/nequip_checkpoint.c - NequIP's checkpoints (Lightning: .ckpt): tensors by
+   name, and the arguments that the network was built with. */
+#include <ctype.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/cli/tool.h"
+#include "tools/convert/nequip/nequip_reader.h"
+
+typedef struct {
+  nequip *q;
+  value config; /* arguments of the builder */
+  nequip_settings *s;
+} checkpoint;
+
+/* ---- arguments ---- */
+
+/* NULL: not given, or None. */
+static value given(const checkpoint *c, const char *key) {
+  value v = pickle_entry(c->config, key);
+  return v && v->kind != PICKLE_NONE ? v : NULL;
+}
+
+static double number_or(const checkpoint *c, const char *key, double otherwise) {
+  value v = given(c, key);
+  double x = otherwise;
+  if (v && !plain_number(v, &x))
+    fail_model(c->q->t->path, "its model's argument '%s' is not a number", key);
+  return x;
+}
+
+static int whole_or(const checkpoint *c, const char *key, int otherwise, int low, int high) {
+  const double x = number_or(c, key, otherwise);
+  if (!(x >= low && x <= high && x == floor(x)))
+    fail_model(c->q->t->path, "its model has %s = %g; it must be a whole number from %d to %d", key,
+               x, low, high);
+  return (int)x;
+}
+
+static bool flag_or(const checkpoint *c, const char *key, bool otherwise) {
+  value v = given(c, key);
+  return v ? v->kind == PICKLE_BOOL && v->whole : otherwise;
+}
+
+/* "4x0e+2x1o", with blanks or not; multiplicities of 1 may be left out. */
+static irreps irreps_of(const checkpoint *c, value v, const char *key) {
+  const char *text = v && v->kind == PICKLE_TEXT ? v->text : "", *at = text;
+  irreps out = {.n = 0};
+  bool good = *text;
+  while (good) {
+    int mul = 1, l, used = 0;
+    char parity = 0;
+    if (sscanf(at, " %6d x %2d %c %n", &mul, &l, &parity, &used) != 3) mul = 1, used = 0;
+    if (!used && sscanf(at, " %2d %c %n", &l, &parity, &used) != 2) used = 0;
+    good = used && (parity == 'e' || parity == 'o') && mul >= 0 && mul <= MAX_CHANNELS && l >= 0 &&
+           l <= MAX_DEGREE && out.n < MAX_TERMS && (!at[used] || at[used] == '+');
+    if (!good) break;
+    out.term[out.n++] = (irrep){mul, l, parity == 'e' ? 1 : -1};
+    at += used;
+    if (!*at++) return out;
+  }
+  fail_model(c->q->t->path, "its model's argument '%s' is \"%.60s\", which are no irreps", key,
+             text);
+}
+
+static irreps harmonics(int l_max) {
+  irreps out = {.n = l_max + 1};
+  for (int l = 0; l <= l_max; l++) out.term[l] = (irrep){1, l, l % 2 ? -1 : 1};
+  return out;
+}
+
+/* ---- builders ---- */
+
+/* NequIP's own sizes of networks. */
+static const struct {
+  const char *name;
+  int layers, l_max, features[MAX_DEGREE + 1];
+} presets[] = {{"S", 2, 1, {128, 64}},
+               {"M", 4, 2, {128, 64, 32}},
+               {"L", 6, 3, {128, 64, 32, 32}},
+               {"XL", 6, 4, {320, 96, 64, 32, 32}}};
+
+static size_t preset_of(const checkpoint *c) {
+  value name = given(c, "preset");
+  size_t i = 0;
+  while (i < 4 && !(name && name->kind == PICKLE_TEXT && !strcasecmp(name->text, presets[i].name)))
+    i++;
+  if (i == 4) fail_model(c->q->t->path, "its model's 'preset' is not S, M, L or XL");
+  return i;
+}
+
+/* Features of each layer: of all but the last one by degree, and then scalars. */
+static void by_degree(checkpoint *c, bool preset) {
+  nequip_settings *s = c->s;
+  const size_t size = preset ? preset_of(c) : 0;
+  const int l_max = whole_or(c, "l_max", preset ? presets[size].l_max : 1, 0, MAX_DEGREE);
+  const bool parity = flag_or(c, "parity", !preset);
+  value features = given(c, "num_features");
+  irreps hidden = {.n = 0};
+  int mul[MAX_DEGREE + 1];
+  s->n_layers = whole_or(c, "num_layers", preset ? presets[size].layers : 4, 1, NEQUIP_LAYERS);
+  s->hidden = allocate((size_t)s->n_layers, sizeof *s->hidden);
+  c->q->sh = harmonics(l_max);
+  if (features && features->kind == PICKLE_LIST && features->n != (size_t)l_max + 1)
+    fail_model(c->q->t->path, "its model's 'num_features' are not one for each degree");
+  for (int l = 0; l <= l_max; l++)
+    mul[l] = features && features->kind == PICKLE_LIST
+                 ? (int)whole_item(c->q->t, features, (size_t)l, MAX_CHANNELS + 1)
+             : features || !preset ? whole_or(c, "num_features", 32, 1, MAX_CHANNELS)
+                                   : presets[size].features[l];
+  for (int l = 0; l <= l_max; l++)
+    for (int p = 1; p >= -1; p -= 2)
+      if (parity || p == (l % 2 ? -1 : 1)) hidden.term[hidden.n++] = (irrep){mul[l], l, p};
+  for (int n = 0; n < s->n_layers; n++) s->hidden[n] = hidden;
+  s->hidden[s->n_layers - 1] = (irreps){1, {{mul[0], 0, 1}}};
+}
+
+static void in_full(checkpoint *c) {
+  value list = given(c, "feature_irreps_hidden"), sh = given(c, "irreps_edge_sh");
+  if (!list || list->kind != PICKLE_LIST || !list->n || list->n > NEQUIP_LAYERS)
+    fail_model(c->q->t->path, "its model's 'feature_irreps_hidden' are not those of 1 to %d layers",
+               NEQUIP_LAYERS);
+  c->s->n_layers = (int)list->n;
+  c->s->hidden = allocate(list->n, sizeof *c->s->hidden);
+  for (size_t n = 0; n < list->n; n++)
+    c->s->hidden[n] = irreps_of(c, list->items[n], "feature_irreps_hidden");
+  c->q->sh = sh && sh->kind == PICKLE_WHOLE
+                 ? harmonics(whole_or(c, "irreps_edge_sh", 0, 0, MAX_DEGREE))
+                 : irreps_of(c, sh, "irreps_edge_sh");
+}
+
+/* Modifiers that change no result. */
+static void check_modifiers(const checkpoint *c, value list) {
+  static const char *const harmless[] = {"enable_OpenEquivariance", "enable_CuEquivariance"};
+  for (size_t i = 0; list && i < list->n; i++) {
+    value name = list->kind == PICKLE_LIST ? pickle_entry(list->items[i], "modifier") : NULL;
+    bool good = false;
+    for (size_t k = 0; k < 2 && name && name->kind == PICKLE_TEXT; k++)
+      good |= !strcmp(name->text, harmless[k]);
+    if (!good)
+      fail_model(c->q->t->path,
+                 "its model is modified by '%s', which is not supported in a checkpoint: package "
+                 "it with `nequip-package build` and convert the .nequip.zip",
+                 name && name->kind == PICKLE_TEXT ? name->text : "what has no name");
+  }
+}
+
+static void find_builder(checkpoint *c) {
+  static const char *const names[] = {"NequIPGNNModel",           "PresetNequIPGNNModel",
+                                      "NequIPGNNEnergyModel",     "FullNequIPGNNModel",
+                                      "FullNequIPGNNEnergyModel", "modify"};
+  for (int depth = 0; depth < 4; depth++) {
+    value target = given(c, "_target_");
+    const char *text = target && target->kind == PICKLE_TEXT ? target->text : "nothing",
+               *dot = strrchr(text, '.');
+    size_t i = 0;
+    while (i < 6 && strcmp(dot ? dot + 1 : text, names[i]) != 0) i++;
+    if (i == 6)
+      fail_model(c->q->t->path,
+                 "its model is built by '%s', which does not say what it is: package it with "
+                 "`nequip-package build` and convert the .nequip.zip",
+                 text);
+    if (i < 3) by_degree(c, i == 1);
+    else if (i < 5) in_full(c);
+    else {
+      check_modifiers(c, given(c, "modifiers"));
+      c->config = given(c, "model");
+      if (!c->config) break;
+      continue;
+    }
+    return;
+  }
+  fail_model(c->q->t->path, "it does not say how its model is built");
+}
+
+/* ---- what builders have in common ---- */
+
+static void refuse_options(const checkpoint *c) {
+  value type = given(c, "convnet_nonlinearity_type");
+  if (flag_or(c, "convnet_resnet", false))
+    fail_model(c->q->t->path, "its model has convnet_resnet = True, which is not supported");
+  if (given(c, "categorical_graph_field_embed"))
+    fail_model(c->q->t->path, "'categorical_graph_field_embed' is not supported");
+  if (type && (type->kind != PICKLE_TEXT || strcmp(type->text, "gate") != 0))
+    fail_model(c->q->t->path, "its model has a convnet_nonlinearity_type other than 'gate', which "
+                              "is not supported");
+}
+
+/* e3nn's factors, which make the second moments 1. */
+static const struct {
+  const char *name;
+  double scale;
+} activations[] = {{"silu", 1.6791767923989418},
+                   {"tanh", 1.5937334472592695},
+                   {"abs", 1.001110600838467},
+                   {"ssp", 1.878204668541552}};
+
+static void put_activation(const checkpoint *c, const char *argument, const char *parity,
+                           const char *otherwise, const char *key) {
+  value dict = given(c, argument), name = dict ? pickle_entry(dict, parity) : NULL;
+  const char *text = name && name->kind == PICKLE_TEXT ? name->text : otherwise;
+  size_t i = 0;
+  while (i < 4 && strcmp(text, activations[i].name) != 0) i++;
+  if (i == 4)
+    fail_model(c->q->t->path, "its model's '%s' has '%s', which is not supported", argument, text);
+  if (*parity == 'o' && strcmp(text, "tanh") != 0)
+    fail_model(c->q->t->path, "its model's '%s' has '%s' for odd scalars; only tanh is supported",
+               argument, text);
+  put_string(c->q->out, activations[i].name, "%s", key);
+  put_number(c->q->out, activations[i].scale, "%s_scale", key);
+}
+
+static void put_activations(const checkpoint *c) {
+  put_activation(c, "convnet_nonlinearity_scalars", "e", "silu", "activation_even");
+  if (c->q->odd) put_activation(c, "convnet_nonlinearity_scalars", "o", "tanh", "activation_odd");
+  if (c->q->gated) put_activation(c, "convnet_nonlinearity_gates", "e", "silu", "activation_gate");
+}
+
+static void read_neighbours(checkpoint *c, value names) {
+  value v = given(c, "avg_num_neighbors");
+  nequip_settings *s = c->s;
+  s->n_neighbours = v && v->kind == PICKLE_DICT ? (int)c->q->n_species : 1;
+  s->neighbours[0] = 1;
+  if (v && v->kind != PICKLE_DICT) s->neighbours[0] = number_or(c, "avg_num_neighbors", 1);
+  for (int i = 0; v && v->kind == PICKLE_DICT && i < s->n_neighbours; i++) {
+    value each = pickle_entry(v, names->items[i]->text);
+    if (!each || !plain_number(each, &s->neighbours[i]))
+      fail_model(c->q->t->path, "its model's 'avg_num_neighbors' has none for type '%s'",
+                 names->items[i]->text);
+  }
+}
+
+static void read_readout(checkpoint *c) {
+  static const char *const kinds[][2] = {{"silu", "silu"},     {"tanh", "tanh"},
+                                         {"ssp", "ssp"},       {"sigmoid", "sigmoid"},
+                                         {"None", "identity"}, {"null", "identity"}};
+  value v = pickle_entry(c->config, "readout_mlp_nonlinearity");
+  const char *name = !v ? "silu" : v->kind == PICKLE_TEXT ? v->text : "";
+  if (!number_or(c, "readout_mlp_hidden_layers_depth", 0)) return;
+  for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+    if (!strcmp(name, kinds[i][0]))
+      snprintf(c->s->readout, sizeof c->s->readout, "%s", kinds[i][1]);
+  if (*name && !*c->s->readout)
+    fail_model(c->q->t->path, "a readout with the activation %s is not supported", name);
+}
+
+/* Whether pair potentials have a cutoff of their own, from 0.17 on. */
+static bool own_cutoff(const checkpoint *c) {
+  value info = pickle_entry(pickle_entry(c->q->t->root, "hyper_parameters"), "info_dict"),
+        versions = info ? pickle_entry(info, "versions") : NULL,
+        version = versions ? pickle_entry(versions, "nequip") : NULL;
+  int major, minor;
+  return !version || version->kind != PICKLE_TEXT ||
+         sscanf(version->text, "%4d.%4d", &major, &minor) != 2 || major || minor >= 17;
+}
+
+static void read_repulsion(checkpoint *c) {
+  value v = given(c, "pair_potential"), target = v ? pickle_entry(v, "_target_") : NULL,
+        p = v ? pickle_entry(v, "polynomial_cutoff_p") : NULL;
+  const char *name = target && target->kind == PICKLE_TEXT ? target->text : "", *dot;
+  if (!v) return;
+  dot = strrchr(name, '.');
+  if (!dot || strcmp(dot + 1, "ZBL") != 0)
+    fail_model(c->q->t->path, "its pair potential '%s' is not supported; ZBL is", name);
+  c->s->repels = true;
+  c->s->repulsion_p = own_cutoff(c) ? 6 : c->s->p;
+  if (p && !plain_number(p, &c->s->repulsion_p))
+    fail_model(c->q->t->path, "its pair potential's 'polynomial_cutoff_p' is not a number");
+}
+
+static void find_learned(checkpoint *c) {
+  static const char *const flags[][2] = {
+      {"bessel_trainable", "bessel_encode.bessel_weights"},
+      {"per_type_energy_scales_trainable", "per_type_energy_scale_shift.scales"},
+      {"per_type_energy_shifts_trainable", "per_type_energy_scale_shift.shifts"}};
+  for (int i = 0; i < 3; i++)
+    if (flag_or(c, flags[i][0], false)) c->q->learned[i] = flags[i][1];
+}
+
+/* ---- the file ---- */
+
+static value dict_in(const torch *t, value dict, const char *key) {
+  value v = pickle_entry(dict, key);
+  if (!v || v->kind != PICKLE_DICT)
+    fail_model(t->path, "a checkpoint, but not one of NequIP's: it has no '%s'", key);
+  return v;
+}
+
+/* The network's tensors are all below the same modules. */
+static void find_prefix(nequip *q) {
+  static const char *const prefixes[] = {"model.sole_model.model.func.", "model.sole_model.model."};
+  for (int i = 0; i < 2 && !q->prefix; i++)
+    if (pickle_entry(q->state, named("%stype_embed.embed_module.weight", prefixes[i]).text))
+      q->prefix = prefixes[i];
+  if (!q->prefix)
+    fail_model(q->t->path, "a checkpoint, but not of one NequIP model: it has no tensor "
+                           "'model.sole_model.model.func.type_embed.embed_module.weight'");
+  q->averaged = pickle_entry(q->state, "ema.ema_weight_0") != NULL;
+}
+
+void nequip_read_checkpoint(torch *t, model *out) {
+  nequip *q = &(nequip){.t = t, .out = out};
+  checkpoint *c = &(checkpoint){.q = q, .s = allocate(1, sizeof *c->s)};
+  t->program = "NequIP";
+  q->state = dict_in(t, t->root, "state_dict");
+  c->config = dict_in(t, dict_in(t, t->root, "hyper_parameters"), "model");
+  find_builder(c);
+  find_prefix(q);
+  value names = given(c, "type_names");
+  nequip_put_types(q, names, c->s->atomic_number);
+  refuse_options(c);
+  c->s->r_max = number_or(c, "r_max", 0);
+  c->s->p = number_or(c, "polynomial_cutoff_p", 6);
+  find_learned(c);
+  read_neighbours(c, names);
+  read_readout(c);
+  read_repulsion(c);
+  nequip_put_network(q, c->s);
+  put_activations(c);
+  free(c->s->hidden);
+  free(c->s);
+}
