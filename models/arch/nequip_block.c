@@ -136,6 +136,26 @@ static void read_self(const block *b, int from, int to) {
   if (i < 3) clb_arch_linear(b->r, b->n, of_all, from, to, (clb_arch_matrices)i);
 }
 
+/* [10] x + feed_forward_2(gate(feed_forward_1(x))); x itself by a map of unit matrices. */
+static int read_feed_forward(const block *b, int x) {
+  char key[CLB_MODEL_KEY];
+  const clb_irreps *irreps = &b->irreps.out;
+  if (b->r->status || !clb_safetensors_says(b->r->file, clb_arch_key(key, b->n, "feed_forward")))
+    return x;
+  clb_model_choice(b->r, key, "gate", NULL);
+  const int linear = array(b, CLB_PER_LOCAL, &b->irreps.linear);
+  clb_arch_linear(b->r, b->n, "feed_forward_1", x, linear, CLB_ARCH_ONE);
+  const int gated = read_gate(b, linear), out = array(b, CLB_PER_LOCAL, irreps);
+  clb_layer *unit = LAYER(b, linear, "residual", x, out);
+  for (int t = 0; t < irreps->n && unit && !b->r->status; t++) {
+    const int64_t mul = irreps->term[t].mul, at = clb_model_reserve(b->r, mul * mul);
+    for (int64_t i = 0; i < mul && !b->r->status; i++) b->r->out->weights[at + i * (mul + 1)] = 1;
+    if (!b->r->status) b->r->status = clb_linear_add(b->r->out, unit->parameters, t, t, at);
+  }
+  clb_arch_linear(b->r, b->n, "feed_forward_2", gated, out, CLB_ARCH_ONE);
+  return out;
+}
+
 /* The self connection comes before linear_1, so that backward the gradient by linear_1 is the first
    term of the sum. */
 static void read_layers(const block *b, clb_nequip *q) {
@@ -149,7 +169,7 @@ static void read_layers(const block *b, clb_nequip *q) {
                                      q->harmonics, weights);              /* [6, 7] */
   clb_arch_linear(b->r, b->n, "linear_2", message, linear, CLB_ARCH_ONE); /* [8] */
   if (q->rms) linear = read_norm(b, linear);
-  q->features = read_gate(b, linear);
+  q->features = read_feed_forward(b, read_gate(b, linear));
 }
 
 void clb_nequip_block(reader *r, clb_nequip *q, int n) {

@@ -176,7 +176,8 @@ static void sevennet_interpreter(void **state) {
                    &(clb_model_options){.dtype = CLB_F64, .knots = CLB_NO_KNOTS});
 }
 
-/* Checkpoints of random weights, which sevennet_kinds.py made and describes. */
+/* Checkpoints of random weights, which sevennet_kinds.py and equflash_kinds.py made and describe.
+ */
 static void expect_sevennet_kinds(const char *device, const char *only, size_t most, int knots) {
   json_t *all = references("sevennet_kinds_reference.json"), *structures;
   const char *name;
@@ -198,6 +199,7 @@ static void checkpoint_kinds(void **state) {
   (void)state;
   expect_sevennet_kinds("cpu", NULL, MAX_ATOMS, CLB_NO_KNOTS);
   expect_sevennet_kinds("cpu", "inferred", MAX_ATOMS, 1000);
+  expect_sevennet_kinds("cpu:interpreter", "equflash_feed_forward", 3, CLB_NO_KNOTS);
   expect_sevennet_kinds("cpu:interpreter", "parity:mpa", 3, CLB_NO_KNOTS);
 }
 

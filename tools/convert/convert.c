@@ -122,7 +122,7 @@ bool convert_knows(const char *path) {
   const size_t n = f ? fread(head, 1, sizeof head, f) : 0;
   if (f) fclose(f);
   const bool own = n == sizeof head && head[8] == '{'; /* a length of 8 bytes, then JSON */
-  return n >= 4 && (!memcmp(head, "PK\3\4", 4) || (*head == '{' && !own));
+  return n >= 4 && (starts_as_torch(head) || (*head == '{' && !own));
 }
 
 /* What was written, in a line. */

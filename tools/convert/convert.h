@@ -137,6 +137,7 @@ void put_silu(model *m, double scale, const char *const *keys, int n);
 /* ---- formats ---- */
 
 bool is_torch(const source_file *in);
+bool starts_as_torch(const void *bytes); /* the first four */
 void convert_torch(const source_file *in, model *out);
 bool is_nequix(const source_file *in);
 void convert_nequix(const source_file *in, model *out);

@@ -22,6 +22,7 @@ static const struct {
                {"torch float32", RECORD},
                {"torch float64", RECORD},
                {"_codecs encode", RECORD},
+               {"collections Counter", RECORD},
                {"__builtin__ set", RECORD},
                {"builtins set", RECORD},
                {"builtins slice", RECORD},

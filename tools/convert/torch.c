@@ -325,7 +325,13 @@ void activation_of(torch *t, value act, char name[ACTIVATION_BYTES], double *sca
 
 /* ---- the format ---- */
 
-bool is_torch(const source_file *in) { return in->n >= 4 && !memcmp(in->bytes, "PK\3\4", 4); }
+static const char zip_start[] = "PK\3\4", old_start[] = "\x80\2\x8a\n"; /* before PyTorch 1.6 */
+
+bool starts_as_torch(const void *bytes) {
+  return !memcmp(bytes, zip_start, 4) || !memcmp(bytes, old_start, 4);
+}
+
+bool is_torch(const source_file *in) { return in->n >= 4 && starts_as_torch(in->bytes); }
 
 static bool is_from(value object, const char *program) {
   const char *name = class_of(object);
@@ -335,13 +341,19 @@ static bool is_from(value object, const char *program) {
 
 void convert_torch(const source_file *in, model *out) {
   torch t;
+  if (!memcmp(in->bytes, old_start, 4))
+    fail_model(in->path, "saved in PyTorch's format of before 1.6: load it with PyTorch, and "
+                         "torch.save it again");
   torch_open(&t, in);
   value inner = maybe(t.root, "model"); /* of programs that wrap MACE's module */
   if (t.package || !strcmp(class_name(t.root), "GraphModel")) nequip_read_modules(&t, out);
   else if (pickle_entry(t.root, "hyper_parameters")) nequip_read_checkpoint(&t, out);
+  else if (is_equflash(&t)) convert_equflash(&t, out);
   else if (t.root->kind == PICKLE_DICT) convert_sevennet(&t, in->choice.modality, out);
   else if (is_from(inner, "mace.")) convert_mace(&t, inner, in->choice.head, out);
   else if (is_from(t.root, "mace.")) convert_mace(&t, t.root, in->choice.head, out);
+  else if (is_from(t.root, "sevenn."))
+    fail_model(t.path, "a SevenNet model that was deployed for LAMMPS: convert its checkpoint");
   else nequip_read_deployed(&t, out);
   torch_close(&t);
 }

@@ -40,10 +40,11 @@ irreps listed_irreps(const sevennet *q, int i) {
   value list = pickle_entry(q->config, "irreps_manual");
   if (list && list->kind == PICKLE_LIST)
     return read_irreps(q, item(q->t, list, (size_t)i, PICKLE_TEXT)->text);
+  if (q->equflash) return equflash_irreps(q, i);
   return (irreps){1, {{whole_in(q, "channel", NAN, 1, MAX_CHANNELS), 0, 1}}};
 }
 
-static int parity_of(const sevennet *q, int l) { return q->parity && l % 2 ? -1 : 1; }
+int harmonic_parity(const sevennet *q, int l) { return q->parity && l % 2 ? -1 : 1; }
 
 /* Without a list: all that features and harmonics make, to a degree, with as many channels each. */
 static irreps made_irreps(const sevennet *q, int most, bool even) {
@@ -55,7 +56,7 @@ static irreps made_irreps(const sevennet *q, int most, bool even) {
         const irrep x = q->features.term[i], made = {channels, l, parity};
         bool some = false;
         for (int l2 = abs(x.l - l); l2 <= x.l + l && l2 <= q->l_max; l2++)
-          some |= x.parity * parity_of(q, l2) == parity;
+          some |= x.parity * harmonic_parity(q, l2) == parity;
         if (some && !channels_of(&out, made)) out.term[out.n++] = made;
       }
   return out;
@@ -66,7 +67,7 @@ static irreps output_irreps(const sevennet *q, int layer) {
   const bool last = layer == q->n_layers - 1;
   const int node = whole_in(q, "lmax_node", -1, -1, MAX_DEGREE),
             most = node > 0 ? node : whole_in(q, "lmax", NAN, 0, MAX_DEGREE);
-  if (list && list->kind == PICKLE_LIST) return listed_irreps(q, layer + 1);
+  if ((list && list->kind == PICKLE_LIST) || q->equflash) return listed_irreps(q, layer + 1);
   return made_irreps(q, last ? 0 : most, last);
 }
 
@@ -94,7 +95,7 @@ static int by_message(const void *one, const void *other) {
 }
 
 /* All that the file has weights for: messages to the highest degree of `out`, and of the last layer
-   only even ones. */
+   only even ones; of EquFlash those whose irreps `out` has. */
 static void file_paths(const sevennet *q, const irreps *out, bool last, paths *p) {
   int most = 0;
   for (int i = 0; i < out->n; i++) most = out->term[i].l > most ? out->term[i].l : most;
@@ -102,8 +103,9 @@ static void file_paths(const sevennet *q, const irreps *out, bool last, paths *p
     for (int l2 = 0; l2 <= q->l_max; l2++)
       for (int l3 = 0; l3 <= most; l3++) {
         const irrep x = q->features.term[in];
-        const int parity = x.parity * parity_of(q, l2);
-        if (l3 < abs(x.l - l2) || l3 > x.l + l2 || (last && parity < 0)) continue;
+        const int parity = x.parity * harmonic_parity(q, l2);
+        if (l3 < abs(x.l - l2) || l3 > x.l + l2) continue;
+        if (q->equflash ? !channels_of(out, (irrep){0, l3, parity}) : last && parity < 0) continue;
         if (p->n == MAX_TERMS) fail_model(q->t->path, "a layer has more than %d paths", MAX_TERMS);
         p->of[p->n++] = (path){in, l2, {x.mul, l3, parity}, 0, 0};
       }
@@ -261,6 +263,17 @@ static void put_gate_activations(const sevennet *q, const irreps *out) {
     put_activation(q, text_in(q, gates, keys[even], names[even]), "activation_gate");
 }
 
+static void put_feed_forward(const sevennet *q, int layer, const irreps *out,
+                             const irreps *linear) {
+  const irreps *const to[] = {linear, out};
+  put_string(q->out, "gate", "layers.%d.feed_forward", layer);
+  for (int i = 0; i < 2; i++) {
+    const weights w = layer_tensor(q, layer, named("feed_forward.linear_%d.weight", i + 1).text,
+                                   map_numbers(out, to[i], 0));
+    put_map(q->out, &w, out, to[i], 0, NULL, named("layers.%d.feed_forward_%d", layer, i + 1).text);
+  }
+}
+
 void convert_block(sevennet *q, int layer) {
   const irreps out = output_irreps(q, layer), linear = put_gate(q->out, layer, &out);
   path_terms terms[MAX_TERMS];
@@ -282,5 +295,6 @@ void convert_block(sevennet *q, int layer) {
   put_linear(q, layer, "self_interaction_2", &p.messages, &linear,
              is_modal(q, "use_modal_self_inter_outro"), q->denominator / element(&w, 0),
              "linear_2");
+  if (q->equflash && is_true(q, "feed_forward", false)) put_feed_forward(q, layer, &out, &linear);
   q->features = out;
 }

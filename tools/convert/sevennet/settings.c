@@ -73,6 +73,7 @@ void put_activation(const sevennet *q, const char *name, const char *prefix) {
 
 const char *self_connection(const sevennet *q, int layer) {
   value v = pickle_entry(q->config, "self_connection_type");
+  if (q->equflash) return "linear";
   const bool listed = v && v->kind == PICKLE_LIST;
   const char *type = listed ? item(q->t, v, (size_t)layer, PICKLE_TEXT)->text
                             : text_in(q, q->config, "self_connection_type", "nequip");
@@ -116,7 +117,7 @@ void read_settings(sevennet *q) {
 
 /* config["_type_map"], atomic number: species. Number 0 is no element: a row that no atom has. */
 void read_species(sevennet *q) {
-  value map = setting(q, "_type_map", PICKLE_DICT);
+  value map = setting(q, q->equflash ? "type_map" : "_type_map", PICKLE_DICT);
   int species[CLB_ELEMENTS], numbers[CLB_ELEMENTS];
   bool taken[CLB_ELEMENTS + 1] = {false};
   q->n_all = (int)(map->n / 2);
@@ -126,7 +127,7 @@ void read_species(sevennet *q) {
                       at->kind == PICKLE_WHOLE && z->whole >= 0 && z->whole <= CLB_ELEMENTS &&
                       at->whole >= 0 && at->whole < q->n_all && !taken[at->whole];
     if (!good)
-      fail_model(q->t->path, "its '_type_map' is not a species 0, 1, ... for each element");
+      fail_model(q->t->path, "its map of types is not a species 0, 1, ... for each element");
     taken[at->whole] = true;
     if (!z->whole) continue;
     int k = q->n_species++; /* in the order of species */
@@ -134,7 +135,7 @@ void read_species(sevennet *q) {
       species[k] = species[k - 1], numbers[k] = numbers[k - 1];
     species[k] = (int)at->whole, numbers[k] = (int)z->whole;
   }
-  if (!q->n_species) fail_model(q->t->path, "its '_type_map' has no elements");
+  if (!q->n_species) fail_model(q->t->path, "its map of types has no elements");
   memcpy(q->species, species, (size_t)q->n_species * sizeof *species);
   put_species(q->out, numbers, q->n_species);
 }

@@ -54,7 +54,9 @@ static void read_edges(sevennet *q) {
   put_frequencies(q, r_max, &n);
   put_edges(q->out, r_max, &sh, n);
   const bool newer = q->version[0] > 0 || q->version[1] > 9;
-  put_string(q->out, is_true(q, "_normalize_sph", newer) ? "directions" : "vectors",
+  put_string(q->out,
+             is_true(q, q->equflash ? "normalize_sph" : "_normalize_sph", newer) ? "directions"
+                                                                                 : "vectors",
              "harmonics_of");
   put_cutoff(q);
   put_activation(q, text_in(q, q->config, "act_radial", "silu"), "radial_activation");
@@ -152,6 +154,17 @@ static void put_output(sevennet *q) {
   put_string(q->out, "1", "energy_scale");
 }
 
+void convert_network(sevennet *q) {
+  put_string(q->out, "sevennet", "architecture");
+  read_species(q);
+  read_edges(q);
+  read_embedding(q);
+  for (int n = 0; n < q->n_layers; n++) convert_block(q, n);
+  put_number(q->out, q->n_layers, "n_layers");
+  put_string(q->out, "none", "norm");
+  put_output(q);
+}
+
 void convert_sevennet(torch *t, const char *modality, model *out) {
   sevennet *q = &(sevennet){.t = t, .out = out};
   t->program = "SevenNet";
@@ -161,12 +174,5 @@ void convert_sevennet(torch *t, const char *modality, model *out) {
     fail_model(t->path, "a checkpoint without SevenNet's 'config' and 'model_state_dict'");
   read_settings(q);
   choose_modality(q, modality);
-  put_string(out, "sevennet", "architecture");
-  read_species(q);
-  read_edges(q);
-  read_embedding(q);
-  for (int n = 0; n < q->n_layers; n++) convert_block(q, n);
-  put_number(out, q->n_layers, "n_layers");
-  put_string(out, "none", "norm");
-  put_output(q);
+  convert_network(q);
 }

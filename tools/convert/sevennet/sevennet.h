@@ -5,7 +5,7 @@
 #include "models/atoms/elements.h"
 #include "tools/convert/maps.h"
 
-enum { MAX_LAYERS = 64, MAX_BASIS = 64, MAX_MODALITIES = 64 };
+enum { MAX_LAYERS = 64, MAX_BASIS = 64, MAX_MODALITIES = 64, FILE_NAME_BYTES = 200 };
 
 typedef struct {
   torch *t;
@@ -17,6 +17,7 @@ typedef struct {
   int species[CLB_ELEMENTS];  /* of the file, for each of ours */
   int n_modalities, modality; /* modality: -1, none */
   int n_layers, l_max;        /* l_max: of harmonics */
+  bool equflash;              /* what EquFlash has in another way */
   bool parity, one_self;      /* one_self: self-connections of all layers are of one kind */
   double denominator;         /* of layer 0 */
   irreps features;            /* of the atoms, after the current layer */
@@ -61,7 +62,21 @@ bool added(const sevennet *q, const char *module, const weights *w, int64_t firs
 /* ---- block.c ---- */
 
 void convert_block(sevennet *q, int layer);
-/* Item i of irreps_manual; without it, those of features before any layer. */
+/* Item i of irreps_manual; without it, those of features before any layer, and of EquFlash after
+   layer i. */
 irreps listed_irreps(const sevennet *q, int i);
+int harmonic_parity(const sevennet *q, int l);
+
+/* ---- sevennet.c ---- */
+
+/* Once settings are read. */
+void convert_network(sevennet *q);
+
+/* ---- equflash.c ---- */
+
+/* SevenNet's name of a tensor as EquFlash's, after a prefix. */
+void equflash_name(const char *key, const char *prefix, char name[FILE_NAME_BYTES]);
+/* Before layer `layer`, or after the last. */
+irreps equflash_irreps(const sevennet *q, int layer);
 
 #endif

@@ -8,8 +8,19 @@
 
 #include "tools/cli/tool.h"
 
+static bool find_equflash(const sevennet *q, const char *key, weights *w) {
+  static const char *const prefixes[] = {"", "module.", "model.", "module.model."};
+  char name[FILE_NAME_BYTES];
+  for (int i = 0; i < 4; i++) {
+    equflash_name(key, prefixes[i], name);
+    if (pickle_entry(q->state, name)) return *w = tensor_of(q->t, q->state, name), true;
+  }
+  return false;
+}
+
 bool find_tensor(const sevennet *q, const char *key, weights *w) {
   char blank[NAME_BYTES];
+  if (q->equflash) return find_equflash(q, key, w);
   if (pickle_entry(q->state, key)) return *w = tensor_of(q->t, q->state, key), true;
   snprintf(blank, sizeof blank, "%s", key);
   for (char *s = blank; *s && *s != '.'; s++)

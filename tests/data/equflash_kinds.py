@@ -1,0 +1,92 @@
+"""equflash_kinds.py - small EquFlash models of random weights, and their results:  equflash_kinds.py EQUFLASH FOLDER
+
+EQUFLASH: a folder with the unpacked wheel of equflash. Writes FOLDER/equflash_NAME.pth, in the layout
+of its trainer, and prints energies, forces and stress in float64 as JSON, by its own modules; what
+they take of fairchem (a register of names) stands in here. Was run with equflash 0.0.2, e3nn 0.6.0,
+cuequivariance 0.6.0, torch 2.8.0 and numpy 2.4.6."""
+import copy
+import json
+import sys
+import types
+
+import numpy as np
+import torch
+from ase.neighborlist import primitive_neighbor_list
+
+from sevennet_kinds import STRUCTURES
+
+COMMON = {"name": "equflash", "cutoff": 3.5, "radial_basis": {"radial_basis_name": "bessel", "bessel_basis_num": 4}, "type_map": {1: 0, 8: 1, 14: 2},
+          "act_scalar": {"e": "silu", "o": "tanh"}, "act_gate": {"e": "silu", "o": "tanh"}, "act_radial": "silu", "weight_nn_hidden_neurons": [8],
+          "conv_denominator": 4.5, "scale": 1.5, "shift": -2.25, "normalize_sph": True, "self_connection": "linear"}
+KINDS = {
+    "even": {"channel": 4, "lmax": 2, "num_convolution_layer": 2, "is_parity": False, "conv_kwargs": {"conv_type": "e3nn"},
+             "cutoff_function": {"cutoff_function_name": "XPLOR", "cutoff_on": 3.0}},
+    "feed_forward": {"channel": 3, "lmax": 1, "num_convolution_layer": 4, "is_parity": True, "feed_forward": True, "use_bias_in_linear": True,
+                     "conv_kwargs": {"conv_type": "e3nn"}, "cutoff_function": {"cutoff_function_name": "poly_cut", "poly_cut_p_value": 6}},
+}
+
+
+def stand_ins(folder):
+    """Modules of the wheel without its trainer, and without fairchem."""
+    for name in ("fairchem", "fairchem.core", "fairchem.core.common"):
+        sys.modules[name] = types.ModuleType(name)
+    registry, utils = types.ModuleType("registry"), types.ModuleType("utils")
+    registry.registry = types.SimpleNamespace(register_model=lambda name: lambda cls: cls)
+    utils.conditional_grad = lambda decorator: lambda function: function
+    sys.modules.update({"fairchem.core.common.registry": registry, "fairchem.core.common.utils": utils})
+    for name in ("GGNN", "GGNN.model", "GGNN.model.EquFlash"):
+        module = sys.modules[name] = types.ModuleType(name)
+        module.__path__ = [f"{folder}/{name.replace('.', '/')}"]
+
+
+def one_hot(self, batch):
+    """OneHotNodeEmbedding.forward, but for float()."""
+    mapper = self.type_map[batch["atomic_numbers"].long()]
+    batch["x"] = self.input_linear(torch.nn.functional.one_hot(mapper, self.num_species).double())
+    batch["atom_mapper"] = mapper
+    return batch
+
+
+def evaluate(model, config, structure):
+    z, pos = structure["Z"], np.array(structure["pos"], dtype=float)
+    periodic = "cell" in structure
+    cell = np.array(structure["cell"] if periodic else 100 * np.eye(3), dtype=float)
+    i, j, shift = primitive_neighbor_list("ijS", [periodic] * 3, cell, pos, config["cutoff"], self_interaction=False)
+    vectors = (pos[j] - pos[i] + shift @ cell).reshape(-1, 3)
+    out = model({"atomic_numbers": torch.tensor(z), "natoms": torch.tensor([len(z)]), "batch": torch.zeros(len(z), dtype=torch.long),
+                 "edge_vec": torch.tensor(vectors), "edge_index": torch.tensor(np.array([i, j])), "cell": torch.tensor(cell[None])})
+    result = dict(structure, pbc=[periodic] * 3, n_edges=len(i), E=out["energy"].item(), E_atom=out["atomic_energy"].flatten().tolist(),
+                  F=out["forces"].tolist())
+    if periodic:
+        result["stress"] = out["stress"].reshape(3, 3).tolist()
+    return result
+
+
+def main():
+    stand_ins(sys.argv[1])
+    from GGNN.model.EquFlash.equflash import EquFlash
+    from GGNN.model.EquFlash.nn.node_embedding import OneHotNodeEmbedding
+    results = {}
+    for seed, (name, kind) in enumerate(KINDS.items()):
+        config = {**COMMON, **kind}
+        torch.set_default_dtype(torch.float32)
+        torch.manual_seed(seed)
+        state = EquFlash(copy.deepcopy(config)).state_dict()
+        for key, value in state.items():
+            if key.endswith("bias"):
+                value.copy_(torch.randn_like(value))
+            if key.endswith("coeffs"):
+                value.mul_(1 + 0.05 * torch.randn_like(value))
+        torch.save({"state_dict": {f"module.{key}": value for key, value in state.items()}, "normalizers": {}, "elementrefs": {},
+                    "config": {"trainer": "default", "model": config}, "val_metrics": None, "amp": None}, f"{sys.argv[2]}/equflash_{name}.pth")
+        torch.set_default_dtype(torch.float64)
+        model = EquFlash(copy.deepcopy(config)).double()
+        missing, unused = model.load_state_dict({key: value for key, value in state.items() if "_w3j_" not in key}, strict=False)
+        assert not unused and all("_w3j_" in key for key in missing), (missing, unused)
+        OneHotNodeEmbedding.forward = one_hot
+        results[f"equflash_{name}"] = {key: evaluate(model.eval(), config, s) for key, s in STRUCTURES.items()}
+    print(json.dumps(results, separators=(",", ":")))
+
+
+if __name__ == "__main__":
+    main()
