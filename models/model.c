@@ -15,8 +15,7 @@
 
 clb_status clb_model_load(clb_model *m, const char *path, int knots) {
   clb_context *ctx = m->ctx;
-  clb_status s = clb_model_read(&ctx->error, path, m->options.trains != 0, &m->net);
-  m->net.knots = knots;
+  clb_status s = clb_model_read(&ctx->error, path, knots, m->options.trains != 0, &m->net);
   m->edges.between.cutoff = m->net.r_max;
   m->edges.auto_skin = m->options.skin == CLB_AUTO_SKIN;
   m->edges.between.skin = fmax(m->options.skin, 0);

@@ -108,9 +108,10 @@ static void read_all(reader *r) {
   if (!r->status) clb_pass_merge(r->out);
 }
 
-clb_status clb_model_read(clb_error_sink *error, const char *path, bool trains, clb_network *out) {
+clb_status clb_model_read(clb_error_sink *error, const char *path, int knots, bool trains,
+                          clb_network *out) {
   reader r = {.error = error, .path = path, .out = out};
-  *out = (clb_network){.error = error, .trains = trains};
+  *out = (clb_network){.error = error, .trains = trains, .knots = knots};
   r.status = clb_safetensors_open(error, path, &r.file);
   if (!r.status && !(r.used = calloc((size_t)clb_safetensors_size(r.file) + 1, sizeof *r.used)))
     clb_model_no_memory(&r);

@@ -5,7 +5,8 @@
 
 #include "models/layers/network.h"
 
-/* `out` must be freed (clb_network_free) even on failure. */
-clb_status clb_model_read(clb_error_sink *error, const char *path, bool trains, clb_network *out);
+/* knots: of tables that it will have. `out` must be freed (clb_network_free) even on failure. */
+clb_status clb_model_read(clb_error_sink *error, const char *path, int knots, bool trains,
+                          clb_network *out);
 
 #endif

@@ -74,7 +74,8 @@ static void sums(const clb_problem *p, const clb_schedule *s, ir_kernel *k) {
 /* ---- gradients: a lane is an edge ---- */
 
 typedef struct {
-  clb_row_block rows, adding; /* adding: its lanes read what is added to */
+  clb_row_block rows, adding;  /* adding: its lanes read what is added to, */
+  clb_row_block adding_factor; /* or, of a factor, these */
   ir_kernel *k;
   ir_type t;
   int n_basis;
@@ -94,9 +95,10 @@ static int piece(const builder *b, int at) {
 }
 
 /* to (+)= value[n columns from `at` on] */
-static void put(builder *b, const clb_row_array *to, int at, int n, ir_val *value) {
+static void put(builder *b, clb_row_block *adding, const clb_row_array *to, int at, int n,
+                ir_val *value) {
   ir_val there[GPU_WIDTH];
-  clb_rows_load(&b->adding, to, at, n, there);
+  clb_rows_load(adding, to, at, n, there);
   for (int i = 0; i < n; i++) value[i] = ir_add(b->k, value[i], there[i]);
   clb_rows_store(&b->rows, to, at, n, value, false);
 }
@@ -126,7 +128,7 @@ static ir_val weigh(builder *b, const clb_row_array *row) {
 static void put_basis(builder *b, const clb_row_array *to, int at, int n, ir_val pull) {
   ir_val number[GPU_WIDTH];
   for (int i = 0; i < n; i++) number[i] = ir_mul(b->k, pull, weight(b->k, b->weights, at + i));
-  put(b, to, at, n, number);
+  put(b, &b->adding, to, at, n, number);
 }
 
 static void backward(const clb_problem *p, const clb_schedule *s, ir_kernel *k) {
@@ -142,10 +144,12 @@ static void backward(const clb_problem *p, const clb_schedule *s, ir_kernel *k) 
                       g_basis = clb_rows_array(&b.rows, type, true);
   clb_row_array g_factor = g_basis;
   if (p->density.weighted) g_factor = clb_rows_array(&b.rows, type, true);
-  ir_val add = ir_scalar(k, IR_I32);
+  ir_val add = ir_scalar(k, IR_I32), add_factor = add;
+  if (p->density.weighted) add_factor = ir_scalar(k, IR_I32);
   clb_rows_start(&b.rows, type, s->rows.columns_per_piece);
-  b.adding = b.rows;
+  b.adding = b.adding_factor = b.rows;
   b.adding.mask = clb_wanted_lanes(k, add, b.rows.left);
+  b.adding_factor.mask = clb_wanted_lanes(k, add_factor, b.rows.left);
   ir_val g = of_atom(&b, &g_rho, receiver(&b)), q = weigh(&b, &basis);
   saturate(k, b.t, p, q, &value, &slope, NULL);
   ir_val pull = ir_mul(k, ir_mul(k, g, slope), twice(k, b.t, q));
@@ -153,7 +157,7 @@ static void backward(const clb_problem *p, const clb_schedule *s, ir_kernel *k) 
     clb_rows_load(&b.rows, &factor, 0, 1, &f);
     pull = ir_mul(k, pull, f);
     value = ir_mul(k, g, value);
-    put(&b, &g_factor, 0, 1, &value);
+    put(&b, &b.adding_factor, &g_factor, 0, 1, &value);
   }
   for (int at = 0, n; at < b.n_basis; at += n) {
     n = piece(&b, at);
@@ -209,7 +213,7 @@ static void reverse(const clb_problem *p, const clb_schedule *s, ir_kernel *k) {
     clb_rows_load(&b.rows, &x.factor, 0, 1, &f);
     clb_rows_load(&b.rows, &a.factor, 0, 1, &a_f);
     ir_val by_f = ir_fma(k, g, value, ir_mul(k, h, ir_mul(k, slope, turn)));
-    put(&b, &d.factor, 0, 1, &by_f);
+    put(&b, &b.adding, &d.factor, 0, 1, &by_f);
     g = ir_fma(k, g, f, ir_mul(k, h, a_f));
     h = ir_mul(k, h, f);
   }

@@ -20,7 +20,7 @@ static void schedule(const clb_problem *p, const clb_limits *limits, clb_schedul
 static ir_val function(builder *b, int pass, const ir_val *x) {
   ir_kernel *k = b->l.k;
   ir_val value, slope, scale = ir_real(k, b->l.t, b->p->scale);
-  if (b->p->function == CLB_POINTWISE_GATHER) return x[0];
+  if (b->p->function == CLB_POINTWISE_GATHER) return pass ? ir_add(k, x[0], x[1]) : x[0];
   if (b->p->function == CLB_POINTWISE_ZERO) return ir_real(k, b->l.t, 0);
   clb_activate(k, b->l.t, b->p->activation, ir_mul(k, scale, x[0]), &value, &slope, NULL);
   return pass ? ir_mul(k, x[1], ir_mul(k, ir_real(k, b->l.t, b->p->factor * b->p->scale), slope))
@@ -29,17 +29,16 @@ static ir_val function(builder *b, int pass, const ir_val *x) {
 
 static void lower(const clb_problem *p, const clb_schedule *s, ir_kernel *k) {
   static const char *const names[][2] = {
-      {"gathered", ""}, {"activation", "activation_backward"}, {"zeros", ""}};
+      {"gathered", "gathered_more"}, {"activation", "activation_backward"}, {"zeros", ""}};
   builder b = {.p = &p->pointwise};
-  const int n_in = b.p->function == CLB_POINTWISE_ZERO ? 0 : p->pass + 1;
+  const bool gathers = b.p->function == CLB_POINTWISE_GATHER;
+  const int n_in = b.p->function == CLB_POINTWISE_ZERO ? 0 : gathers ? 1 : p->pass + 1;
   clb_layer_begin(&b.l, k, names[b.p->function][p->pass], s, p->arithmetic);
   ir_val columns = ir_scalar(k, IR_I64), blocks = ir_scalar(k, IR_I64); /* of columns */
   for (int i = 0; i < n_in; i++)
-    b.in[i] = clb_layer_array(&b.l, p->storage,
-                              b.p->function != CLB_POINTWISE_GATHER); /* out may be one of the
-                                                                         inputs */
+    b.in[i] = clb_layer_array(&b.l, p->storage, !gathers); /* out may be one of the inputs */
   b.out = clb_layer_array(&b.l, p->storage, true);
-  ir_val index = b.p->function == CLB_POINTWISE_GATHER ? ir_buffer(k, IR_I32, false) : IR_NONE;
+  ir_val index = gathers ? ir_buffer(k, IR_I32, false) : IR_NONE;
   clb_layer_start(&b.l);
   ir_val row = ir_2(k, IR_DIV, b.l.unit, blocks),
          first = ir_mul(k, ir_2(k, IR_MOD, b.l.unit, blocks),
@@ -57,6 +56,7 @@ static void lower(const clb_problem *p, const clb_schedule *s, ir_kernel *k) {
     at[j] = ir_add(k, column, clb_i64(k, (int64_t)j * s->lanes));
     for (int i = 0; i < n_in; i++)
       x[j][i] = clb_layer_load(&b.l, &b.in[i], b.start[i], at[j], mask[j]);
+    if (gathers && p->pass) x[j][1] = clb_layer_load(&b.l, &b.out, b.start[2], at[j], mask[j]);
   }
   for (int j = 0; j < LOTS; j++)
     clb_layer_store(&b.l, &b.out, b.start[2], at[j], mask[j], function(&b, p->pass, x[j]));

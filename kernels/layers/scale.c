@@ -1,6 +1,6 @@
 /* kernels/layers/scale.c - rows times a number each; lanes are columns, a sub-group does a row.
 
-   y = s x, s = t, or 1 / (1 + t).  g_x = s g_y, g_t (+)= ds/dt sum g_y x, ds/dt = 1 or -s^2.
+   y = s x, s = t, 1 / t or 1 / (1 + t).  g_x = s g_y, g_t (+)= ds/dt sum g_y x, ds/dt = 1 or -s^2.
    Along a_x, a_t: y' = s a_x + ds/dt a_t x; of sum g y + h y' the gradients are
      d_x += s g + ds/dt a_t h,  d_t += ds/dt sum (g x + h a_x) + d2s/dt2 a_t sum h x,
    d2s/dt2 = 0 or 2 s^3. */
@@ -19,6 +19,19 @@ static void schedule(const clb_problem *p, const clb_limits *limits, clb_schedul
   clb_layer_schedule(limits, p->arithmetic, p->pass == BACKWARD || p->pass == REVERSE, s);
 }
 
+static bool divides(const clb_problem *p) { return p->row_scale.factor != CLB_ROW_TIMES; }
+
+/* s */
+static ir_val factor(ir_kernel *k, const clb_problem *p, ir_val one, ir_val t) {
+  if (!divides(p)) return t;
+  return ir_2(k, IR_DIV, one, p->row_scale.factor == CLB_ROW_OVER_MORE ? ir_add(k, one, t) : t);
+}
+
+/* ds/dt */
+static ir_val slope_of(ir_kernel *k, const clb_problem *p, ir_val one, ir_val scale) {
+  return divides(p) ? ir_1(k, IR_NEG, ir_mul(k, scale, scale)) : one;
+}
+
 /* ---- forward and backward ---- */
 
 static void scale(void *user, ir_val column, ir_val mask) {
@@ -34,7 +47,6 @@ static void scale(void *user, ir_val column, ir_val mask) {
 }
 
 static void values(const clb_problem *p, const clb_schedule *s, ir_kernel *k) {
-  const bool reciprocal = p->row_scale.reciprocal;
   builder b = {.backward = p->pass == BACKWARD};
   clb_row_array g_t;
   ir_val add = IR_NONE;
@@ -50,7 +62,7 @@ static void values(const clb_problem *p, const clb_schedule *s, ir_kernel *k) {
   clb_layer_start(&b.l);
   ir_val zero = clb_i64(k, 0), one = ir_real(k, b.l.t, 1),
          t = clb_layer_load(&b.l, &b.t, clb_layer_row(&b.l, &b.t, b.l.unit), zero, IR_NONE);
-  b.scale = reciprocal ? ir_2(k, IR_DIV, one, ir_add(k, one, t)) : t;
+  b.scale = factor(k, p, one, t);
   b.x_row = clb_layer_row(&b.l, &b.x, b.l.unit);
   b.out_row = clb_layer_row(&b.l, &b.out, b.l.unit);
   if (b.backward) {
@@ -61,7 +73,7 @@ static void values(const clb_problem *p, const clb_schedule *s, ir_kernel *k) {
   if (b.backward) {
     ir_val row = clb_layer_row(&b.l, &g_t, b.l.unit),
            before = clb_layer_load(&b.l, &g_t, row, zero, clb_wanted_lanes(k, add, clb_i32(k, 1))),
-           slope = reciprocal ? ir_1(k, IR_NEG, ir_mul(k, b.scale, b.scale)) : one;
+           slope = slope_of(k, p, one, b.scale);
     clb_layer_store(&b.l, &g_t, row, zero, clb_first_lane(k),
                     ir_reduce_add(k, ir_fma(k, slope, ir_get(k, b.products), before)));
   }
@@ -106,11 +118,11 @@ static void reverse(void *user, ir_val column, ir_val mask) {
                   ir_fma(k, b->scale, g, ir_fma(k, b->turn, h, there)));
 }
 
-static void scales(tangents *b, bool reciprocal) {
+static void scales(tangents *b, const clb_problem *p) {
   ir_kernel *k = b->l.k;
   ir_val zero = clb_i64(k, 0), one = ir_real(k, b->l.t, 1), t = load(b, &b->t, zero, IR_NONE);
-  b->scale = reciprocal ? ir_2(k, IR_DIV, one, ir_add(k, one, t)) : t;
-  b->slope = reciprocal ? ir_1(k, IR_NEG, ir_mul(k, b->scale, b->scale)) : one;
+  b->scale = factor(k, p, one, t);
+  b->slope = slope_of(k, p, one, b->scale);
   b->turn = ir_mul(k, b->slope, load(b, &b->a_t, zero, IR_NONE));
 }
 
@@ -139,10 +151,10 @@ static void derivatives(const clb_problem *p, const clb_schedule *s, ir_kernel *
   for (int i = 0; i < ARRAYS; i++)
     if (back || i < FIRST_BACK || i == OUT)
       list[i]->row = clb_layer_row(&b.l, &list[i]->a, b.l.unit);
-  scales(&b, p->row_scale.reciprocal);
+  scales(&b, p);
   b.products = b.bends = IR_NONE;
   if (back) b.products = ir_var(k, ir_real(k, b.l.t, 0), false);
-  if (back && p->row_scale.reciprocal) b.bends = ir_var(k, ir_real(k, b.l.t, 0), false);
+  if (back && divides(p)) b.bends = ir_var(k, ir_real(k, b.l.t, 0), false);
   clb_layer_channels(&b.l, p->row_scale.columns, back ? reverse : along, &b);
   if (back) reverse_number(&b);
   clb_layer_finish(&b.l);
@@ -154,7 +166,7 @@ static void lower(const clb_problem *p, const clb_schedule *s, ir_kernel *k) {
 
 static void print(const clb_problem *p, clb_text *out) {
   clb_text_add(out, "%lld columns, %s", (long long)p->row_scale.columns,
-               p->row_scale.reciprocal ? "by 1 + t" : "times t");
+               (const char *[]){"times t", "by t", "by 1 + t"}[p->row_scale.factor]);
 }
 
 const clb_kernel_kind clb_kind_row_scale = {.name = "row_scale",

@@ -21,16 +21,8 @@ static int read_types(reader *r, int64_t width) {
     for (int i = 0; i < 2; i++)
       clb_model_copy(r, table + pair * width + i * half,
                      ends[i] + (i ? pair % species : pair / species) * half, half);
-  const clb_irreps one = clb_scalars(1);
-  const int pairs = clb_model_array(r, CLB_PER_EDGE, true, &one),
-            types = clb_arch_scalars(r, CLB_PER_EDGE, width);
-  clb_layer *y =
-      clb_model_layer(r, &clb_pairs_kind, sizeof(clb_pairs), -1, "pairs", CLB_VECTORS, pairs);
-  if (y) y->gradients = 0;
-  y = clb_model_layer(r, &clb_embedding_kind, sizeof(clb_embedding), -1, "embedding", pairs, types);
-  if (!y) return types;
-  y->gradients = 0;
-  *(clb_embedding *)y->parameters = (clb_embedding){table};
+  const int types = clb_arch_scalars(r, CLB_PER_EDGE, width);
+  clb_arch_pair_rows(r, -1, "embedding", clb_arch_pairs(r), table, types);
   return types;
 }
 

@@ -123,73 +123,6 @@ clb_layer *clb_arch_basis(reader *r, int vectors) {
   return y;
 }
 
-clb_arch_radial_desc clb_arch_radial_read(reader *r) {
-  clb_arch_radial_desc d = {.n = clb_model_whole(r, "radial_layers", 1, CLB_RADIAL_MATRICES)};
-  d.activation = clb_arch_activation(r, "radial_activation");
-  d.fan_in = clb_model_choice(r, "radial_normalization", "none", "fan_in");
-  return d;
-}
-
-/* A matrix k of a radial network, whose factor includes the activation's before it; its columns:
-   n_weights of the last one. */
-static int64_t take_radial(reader *r, int block, const clb_arch_radial_desc *d, int k, int64_t rows,
-                           int64_t n_weights, int64_t *columns) {
-  char key[CLB_MODEL_KEY];
-  snprintf(key, sizeof key, "layers.%d.radial.%d", block, k);
-  const clb_tensor *t = r->status ? NULL : clb_safetensors_find(r->file, key);
-  *columns = k == d->n - 1 ? n_weights : t && t->rank == 2 ? t->shape[1] : 0;
-  if (t && (*columns < 1 || *columns > CLB_MODEL_WIDTH))
-    clb_model_refuse(r, "'%s' must have 1 to %d columns", key, CLB_MODEL_WIDTH);
-  return clb_model_take(r, key, 2, (const int64_t[]){rows, *columns},
-                        (k ? d->activation.scale : 1) / (d->fan_in ? sqrt((double)rows) : 1));
-}
-
-/* Layers of their own, which have derivatives by their weights. */
-static int radial_layers(reader *r, int block, const clb_arch_radial_desc *d, int basis,
-                         int64_t n_weights) {
-  int from = basis;
-  for (int k = 0; k < d->n && !r->status; k++) {
-    const int64_t rows = r->out->array[from]->irreps.dim;
-    int64_t columns;
-    const int64_t at = take_radial(r, block, d, k, rows, n_weights, &columns);
-    const int to = clb_arch_scalars(r, CLB_PER_EDGE, columns);
-    clb_layer *y =
-        clb_model_layer(r, &clb_linear_kind, sizeof(clb_linear), block, "radial", from, to);
-    if (y) r->status = clb_linear_add(r->out, y->parameters, 0, 0, at);
-    from = to;
-    if (k == d->n - 1 || r->status) continue;
-    const int after = clb_arch_scalars(r, CLB_PER_EDGE, columns);
-    y = clb_model_layer(r, &clb_gate_kind, sizeof(clb_gate), block, "radial", to, after);
-    if (y)
-      *(clb_gate *)y->parameters =
-          (clb_gate){.scalars = clb_scalars(columns), .even = {d->activation.function, 1}};
-    from = after;
-  }
-  return from;
-}
-
-int clb_arch_radial(reader *r, int block, const clb_arch_radial_desc *d, int basis,
-                    int64_t n_weights) {
-  if (r->out->trains) return radial_layers(r, block, d, basis, n_weights);
-  const int last = d->n - 1, weights = clb_arch_scalars(r, CLB_PER_EDGE, n_weights);
-  int64_t hidden = 0;
-  clb_layer *y =
-      clb_model_layer(r, &clb_radial_kind, sizeof(clb_radial), block, "radial", basis, weights);
-  clb_radial *p = y ? y->parameters : NULL;
-  if (!y) return weights;
-  p->n = d->n;
-  p->activation = d->activation.function;
-  p->width[0] = r->out->array[basis]->irreps.dim;
-  for (int k = 0; k <= last && !r->status; k++) {
-    p->matrix[k] = take_radial(r, block, d, k, p->width[k], n_weights, &p->width[k + 1]);
-    hidden += k == last ? 0 : (p->width[k + 1] + 3) / 4 * 4;
-  }
-  if (!hidden) return weights;
-  y->out[CLB_RADIAL_HIDDEN] = clb_arch_scalars(r, CLB_PER_EDGE, hidden);
-  y->work = clb_arch_scalars(r, CLB_PER_EDGE, hidden);
-  return weights;
-}
-
 /* ---- atoms ---- */
 
 int clb_arch_embedding(reader *r, const clb_irreps *features, bool one_hot) {
@@ -205,7 +138,7 @@ int clb_arch_embedding(reader *r, const clb_irreps *features, bool one_hot) {
   const int array = clb_model_array(r, CLB_PER_LOCAL, false, features);
   clb_layer *y =
       clb_model_layer(r, &clb_embedding_kind, sizeof(clb_embedding), -1, "embedding", -1, array);
-  if (y) *(clb_embedding *)y->parameters = (clb_embedding){table};
+  if (y) *(clb_embedding *)y->parameters = (clb_embedding){.table = table};
   return array;
 }
 
@@ -238,6 +171,24 @@ static void add_irrep(reader *r, int block, const char *what, clb_layer *y, int 
     r->status = clb_linear_add(r->out, y->parameters, i, to, at);
     at += in->term[i].mul * species * t->mul;
   }
+}
+
+void clb_arch_bias(reader *r, int block, const char *what, int to, bool optional) {
+  const clb_term even_scalar = {.l = 0, .parity = 1};
+  char key[CLB_MODEL_KEY];
+  if (r->status) return;
+  clb_network *f = r->out;
+  const clb_irreps irreps = f->array[to]->irreps;
+  const int at = clb_find_irrep(&irreps, &even_scalar);
+  if (at < 0) return;
+  if (!clb_safetensors_find(r->file, clb_arch_key(key, block, what)) && optional) return;
+  const int64_t mul = irreps.term[at].mul, from = clb_model_take(r, key, 1, &mul, 1),
+                table = clb_model_reserve(r, f->n_species * (int64_t)irreps.dim);
+  for (int s = 0; s < f->n_species && !r->status; s++)
+    clb_model_copy(r, table + s * (int64_t)irreps.dim + irreps.term[at].at, from, mul);
+  clb_layer *y =
+      clb_model_layer(r, &clb_embedding_kind, sizeof(clb_embedding), block, what, -1, to);
+  if (y) *(clb_embedding *)y->parameters = (clb_embedding){.table = table};
 }
 
 void clb_arch_linear(reader *r, int block, const char *what, int from, int to,

@@ -27,21 +27,34 @@ int clb_arch_harmonics(clb_model_reader *r, int vectors, clb_irreps *sh);
 /* Bessel functions and their cutoff; NULL on failure. */
 clb_layer *clb_arch_basis(clb_model_reader *r, int vectors);
 
+/* The species of edges: an array. */
+int clb_arch_pairs(clb_model_reader *r);
+/* Rows of a table by these, at an offset of the weights, to another array. */
+void clb_arch_pair_rows(clb_model_reader *r, int block, const char *what, int pairs, int64_t table,
+                        int to);
+
 typedef struct {
   int n;                            /* matrices */
   clb_scaled_activation activation; /* between them */
   bool fan_in;                      /* each is divided by the square root of its rows */
+  bool normalized;                  /* by PyTorch's LayerNorm, with biases; it also reads species */
+  double epsilon;                   /* of that */
+  int pairs, ones;                  /* arrays, then: species of edges, and the number 1 of each */
 } clb_arch_radial_desc;
 clb_arch_radial_desc clb_arch_radial_read(clb_model_reader *r);
-/* The radial network of a block, from the basis; returns the array of its n_weights outputs. */
-int clb_arch_radial(clb_model_reader *r, int block, const clb_arch_radial_desc *d, int basis,
-                    int64_t n_weights);
+/* The radial network "layers.N.WHAT" of a block, from the basis; returns the array of its n_weights
+   outputs. */
+int clb_arch_radial(clb_model_reader *r, int block, const char *what, const clb_arch_radial_desc *d,
+                    int basis, int64_t n_weights);
 
 /* ---- atoms ---- */
 
 /* Rows of tensor `embedding`, or of the unit matrix; returns the features. */
 int clb_arch_embedding(clb_model_reader *r, const clb_irreps *features, bool one_hot);
 
+/* Tensor "layers.N.what", one number per channel of an array's even scalars, becomes the first term
+   of its sum; optional: if the file has it. */
+void clb_arch_bias(clb_model_reader *r, int block, const char *what, int to, bool optional);
 /* A map from array to array, whose irreps are different ones: for each irrep that both have the
    tensor "layers.N.what.IRREP", [channels of it in `from`][channels], or of each species
    [channels][species][channels], or mixed from features of species (rows of tensor `embedding`)

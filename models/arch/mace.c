@@ -66,6 +66,17 @@ static void read_neighbours(reader *r, clb_mace *q) {
     clb_model_refuse(r, "'avg_num_neighbors' is %g; it must be positive", q->neighbours);
 }
 
+/* Files without the key have none. */
+static void read_interactions(reader *r, clb_mace *q) {
+  if (r->status || !clb_safetensors_says(r->file, "interaction")) return;
+  clb_model_choice(r, "interaction", "gate", NULL);
+  q->gated = true;
+  if (!r->status && !q->radial.normalized)
+    clb_model_refuse(r, "'interaction' is \"gate\", but 'radial_normalization' not \"layer\"");
+  q->scalar = clb_arch_activation(r, "scalar_activation");
+  q->gate = clb_arch_activation(r, "gate_activation");
+}
+
 void clb_arch_mace(reader *r) {
   clb_mace q = {.energies = -1};
   clb_irreps in = {0};
@@ -75,6 +86,7 @@ void clb_arch_mace(reader *r) {
   q.radial = clb_arch_radial_read(r);
   clb_model_choice(r, "readout_activation", "silu", NULL);
   q.readout = (clb_scaled_activation){CLB_SILU, clb_model_number(r, "readout_activation_scale")};
+  read_interactions(r, &q);
   r->out->n_blocks = clb_model_whole(r, "n_layers", 1, CLB_ARCH_BLOCKS);
   clb_model_choice(r, "embedding", "linear", NULL);
   clb_model_irreps(r, "layers.0.irreps_in", &in);

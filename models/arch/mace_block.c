@@ -8,14 +8,14 @@
 #include <string.h>
 
 typedef clb_model_reader reader;
-enum { MAX_CHANNELS = 1 << 16 };
+enum { MAX_CHANNELS = 1 << 16, MAX_READOUT = 3 /* matrices */ };
 
 typedef struct {
   reader *r;
   const clb_mace *q;
   int n; /* its number */
   clb_arch_product messages;
-  clb_irreps linear, out;
+  clb_irreps in, linear, out;
 } block;
 
 #define LAYER(b, kind, what, in, out)                                                              \
@@ -47,8 +47,11 @@ static void read_uniform(const block *b, const char *what, clb_irreps *irreps) {
 
 static void read_irreps(block *b) {
   char key[CLB_MODEL_KEY];
-  clb_irreps *in = &b->messages.in;
-  read_uniform(b, "irreps_in", in);
+  const clb_irreps *in = &b->in;
+  read_uniform(b, "irreps_in", &b->in);
+  b->messages.in = b->in;
+  if (clb_safetensors_says(b->r->file, clb_arch_key(key, b->n, "irreps_edge")))
+    read_uniform(b, "irreps_edge", &b->messages.in);
   read_uniform(b, "irreps_linear", &b->linear);
   read_uniform(b, "irreps_out", &b->out);
   clb_model_irreps(b->r, clb_arch_key(key, b->n, "irreps_message"), &b->messages.out);
@@ -70,14 +73,14 @@ static void read_irreps(block *b) {
 
 /* ---- the interaction ---- */
 
-static int scaled(const block *b, const char *what, int rows, int numbers, clb_per per,
-                  bool reciprocal) {
+static int scaled(const block *b, const char *what, int rows, int numbers, clb_row_factor factor) {
   if (b->r->status) return rows;
-  const clb_irreps irreps = b->r->out->array[rows]->irreps;
-  const int out = clb_model_array(b->r, per, false, &irreps);
+  const clb_array *a = b->r->out->array[rows];
+  const clb_irreps irreps = a->irreps;
+  const int out = clb_model_array(b->r, a->per, false, &irreps);
   clb_layer *y = LAYER(b, scale, what, rows, out);
   if (!y) return rows;
-  ((clb_scale *)y->parameters)->reciprocal = reciprocal;
+  ((clb_scale *)y->parameters)->factor = factor;
   y->in[CLB_SCALE_NUMBERS] = numbers;
   y->gradients = 1U << CLB_SCALE_ROWS | 1U << CLB_SCALE_NUMBERS;
   return out;
@@ -89,10 +92,83 @@ static int read_messages(const block *b) {
   const int x = clb_model_array(b->r, CLB_PER_ATOM, false, &b->messages.in);
   clb_arch_linear(b->r, b->n, "linear_1", q->features, x, CLB_ARCH_ONE);
   clb_model_layer(b->r, &clb_exchange_kind, sizeof(clb_exchange), b->n, "exchange", x, x);
-  int weights = clb_arch_radial(b->r, b->n, &q->radial, q->basis, b->messages.n_weights);
-  if (q->cutoff >= 0) weights = scaled(b, "cutoff", weights, q->cutoff, CLB_PER_EDGE, false);
+  int weights = clb_arch_radial(b->r, b->n, "radial", &q->radial, q->basis, b->messages.n_weights);
+  if (q->cutoff >= 0) weights = scaled(b, "cutoff", weights, q->cutoff, CLB_ROW_TIMES);
   return clb_arch_convolution(b->r, b->n, &b->messages, 1 / q->neighbours, x, q->harmonics,
                               weights);
+}
+
+/* Of edges, with weights at an offset; returns its array. */
+static int density_of(const block *b, int edges, int64_t weights) {
+  const int density = clb_arch_scalars(b->r, CLB_PER_LOCAL, 1);
+  clb_layer *y = LAYER(b, density, "density", edges, density);
+  if (!y) return density;
+  ((clb_density *)y->parameters)->weights = weights;
+  y->in[CLB_DENSITY_CUTOFF] = b->q->cutoff;
+  y->gradients = 1U << CLB_DENSITY_FUNCTIONS | 1U << CLB_DENSITY_CUTOFF;
+  return density;
+}
+
+/* A matrix of one number, [1][1]. */
+static void read_number(const block *b, const char *what, int from, int to) {
+  char key[CLB_MODEL_KEY];
+  const int64_t one = 1;
+  clb_layer *y = LAYER(b, linear, what, from, to);
+  const int64_t at = clb_model_take(b->r, clb_arch_key(key, b->n, what), 1, &one, 1);
+  if (y && !b->r->status) b->r->status = clb_linear_add(b->r->out, y->parameters, 0, 0, at);
+}
+
+/* alpha + beta rho, rho the density of what a network of edges gives. */
+static int read_divisor(const block *b) {
+  char key[CLB_MODEL_KEY];
+  clb_arch_radial_desc d = b->q->radial;
+  d.n = clb_model_whole(b->r, clb_arch_key(key, b->n, "density_layers"), 1, CLB_RADIAL_MATRICES);
+  const int64_t one = clb_model_reserve(b->r, 1);
+  if (!b->r->status) b->r->out->weights[one] = 1;
+  const int edges = clb_arch_radial(b->r, b->n, "density", &d, b->q->basis, 1),
+            density = density_of(b, edges, one), to = clb_arch_scalars(b->r, CLB_PER_LOCAL, 1);
+  clb_arch_bias(b->r, b->n, "density_alpha", to, false);
+  read_number(b, "density_beta", density, to);
+  return to;
+}
+
+/* Scalars, as many gates, and what is gated: the input of a gate to b->linear. */
+static clb_irreps gate_input(const block *b) {
+  clb_irreps in = b->linear;
+  int64_t mul[CLB_MAX_TERMS];
+  for (int l = 0; l < in.n; l++) mul[l] = in.term[l].mul * (l ? 1 : in.n);
+  clb_irreps_shrink(&in, mul);
+  return in;
+}
+
+static int read_gate(const block *b, int from) {
+  const int out = array(b, &b->linear);
+  const int64_t mul = b->linear.term[0].mul;
+  clb_layer *y = LAYER(b, gate, "gate", from, out);
+  if (!y) return out;
+  clb_gate *p = y->parameters;
+  int64_t gated[CLB_MAX_TERMS] = {0};
+  for (int l = 1; l < b->linear.n; l++) gated[l] = mul;
+  *p = (clb_gate){.scalars = clb_scalars(mul),
+                  .gates = clb_scalars(mul * (b->linear.n - 1)),
+                  .gated = b->linear,
+                  .even = b->q->scalar,
+                  .gate = b->q->gate};
+  if (b->linear.n == 1) p->gates = (clb_irreps){0};
+  clb_irreps_shrink(&p->gated, gated);
+  return out;
+}
+
+/* [3] of an interaction with a gate: messages over a density, and a residual. */
+static int read_gated(const block *b, int messages) {
+  const clb_irreps in = gate_input(b);
+  const int x = array(b, &b->messages.in), m = array(b, &in), mixed = array(b, &b->linear);
+  clb_arch_linear(b->r, b->n, "linear_1", b->q->features, x, CLB_ARCH_ONE);
+  clb_arch_linear(b->r, b->n, "linear_2", messages, m, CLB_ARCH_ONE);
+  const int sum = scaled(b, "normalization", m, read_divisor(b), CLB_ROW_OVER);
+  clb_arch_linear(b->r, b->n, "linear_residual", x, sum, CLB_ARCH_ONE);
+  clb_arch_linear(b->r, b->n, "linear_3", read_gate(b, sum), mixed, CLB_ARCH_ONE);
+  return mixed;
 }
 
 /* [3] */
@@ -100,15 +176,21 @@ static int read_density(const block *b, int m) {
   char key[CLB_MODEL_KEY];
   if (!clb_model_choice(b->r, clb_arch_key(key, b->n, "normalization"), "none", "density"))
     return m;
-  const int density = clb_arch_scalars(b->r, CLB_PER_LOCAL, 1);
-  clb_layer *y = LAYER(b, density, "density", b->q->basis, density);
-  if (!y) return m;
-  const int64_t n = b->r->out->array[b->q->basis]->irreps.dim;
-  ((clb_density *)y->parameters)->weights =
-      clb_model_take(b->r, clb_arch_key(key, b->n, "density"), 1, &n, 1 / sqrt((double)n));
-  y->in[CLB_DENSITY_CUTOFF] = b->q->cutoff;
-  y->gradients = 1U << CLB_DENSITY_FUNCTIONS | 1U << CLB_DENSITY_CUTOFF;
-  return scaled(b, "normalization", m, density, CLB_PER_LOCAL, true);
+  const int64_t n = b->r->out->array[b->q->basis]->irreps.dim,
+                weights = clb_model_take(b->r, clb_arch_key(key, b->n, "density"), 1, &n,
+                                         1 / sqrt((double)n));
+  return scaled(b, "normalization", m, density_of(b, b->q->basis, weights), CLB_ROW_OVER_MORE);
+}
+
+/* by_species: [4] */
+static int read_mixed(const block *b, int messages, bool by_species) {
+  const int linear = array(b, &b->linear);
+  clb_arch_linear(b->r, b->n, "linear_2", messages, linear, CLB_ARCH_ONE);
+  const int m = read_density(b, linear);
+  if (!by_species) return m;
+  const int mixed = array(b, &b->linear);
+  clb_arch_linear(b->r, b->n, "linear_3", m, mixed, CLB_ARCH_SPECIES);
+  return mixed;
 }
 
 /* ---- the product basis, and the readout ---- */
@@ -129,9 +211,12 @@ static int read_product(const block *b, int m) {
   return out;
 }
 
-/* A matrix of the readout: from the scalars of an array to another array. */
+/* A matrix of the readout, with a bias if there is one: from the scalars of an array to another
+   array. */
 static void read_matrix(const block *b, int k, int64_t rows, int64_t columns, int from, int to) {
   char what[16], key[CLB_MODEL_KEY];
+  snprintf(what, sizeof what, "readout.%d.bias", k);
+  if (k) clb_arch_bias(b->r, b->n, what, to, true);
   snprintf(what, sizeof what, "readout.%d", k);
   clb_layer *y = LAYER(b, linear, what, from, to);
   const int64_t shape[] = {rows, columns};
@@ -141,46 +226,50 @@ static void read_matrix(const block *b, int k, int64_t rows, int64_t columns, in
   if (!b->r->status) b->r->status = clb_linear_add(b->r->out, y->parameters, 0, 0, at);
 }
 
-/* [7] */
-static void read_readout(const block *b, int features) {
-  char key[CLB_MODEL_KEY];
-  const int64_t channels = b->out.term[0].mul;
-  const int matrices = clb_model_whole(b->r, clb_arch_key(key, b->n, "readout_layers"), 1, 2);
-  if (matrices == 1) {
-    read_matrix(b, 0, channels, 1, features, b->q->energies);
-    return;
-  }
-  const clb_tensor *t = clb_safetensors_find(b->r->file, clb_arch_key(key, b->n, "readout.0"));
+/* Columns of a matrix that is not the last. */
+static int64_t width_of(const block *b, int k) {
+  char what[16], key[CLB_MODEL_KEY];
+  snprintf(what, sizeof what, "readout.%d", k);
+  const clb_tensor *t = clb_safetensors_find(b->r->file, clb_arch_key(key, b->n, what));
   const int64_t width = t && t->rank == 2 ? t->shape[1] : 1;
   if (width < 1 || width > CLB_MODEL_WIDTH)
     clb_model_refuse(b->r, "'%s' must have 1 to %d columns", key, CLB_MODEL_WIDTH);
-  if (b->r->status) return;
-  const clb_irreps hidden = clb_scalars(width);
-  const int before = array(b, &hidden), after = array(b, &hidden);
-  read_matrix(b, 0, channels, width, features, before);
-  clb_layer *y = LAYER(b, gate, "readout_activation", before, after);
-  if (!y) return;
-  *(clb_gate *)y->parameters = (clb_gate){.scalars = hidden, .even = b->q->readout};
-  read_matrix(b, 1, width, 1, after, b->q->energies);
+  return width;
+}
+
+/* [7] */
+static void read_readout(const block *b, int features) {
+  char key[CLB_MODEL_KEY];
+  const bool last = b->n == b->r->out->n_blocks - 1;
+  int64_t rows = b->out.term[0].mul;
+  const int matrices =
+      clb_model_whole(b->r, clb_arch_key(key, b->n, "readout_layers"), last, MAX_READOUT);
+  for (int k = 0, from = features; k < matrices && !b->r->status; k++) {
+    const int64_t columns = k == matrices - 1 ? 1 : width_of(b, k);
+    if (b->r->status) return;
+    const clb_irreps hidden = clb_scalars(columns);
+    const int to = k == matrices - 1 ? b->q->energies : array(b, &hidden);
+    read_matrix(b, k, rows, columns, from, to);
+    if (k == matrices - 1) return;
+    clb_layer *y = LAYER(b, gate, "readout_activation", to, from = array(b, &hidden));
+    if (y) *(clb_gate *)y->parameters = (clb_gate){.scalars = hidden, .even = b->q->readout};
+    rows = columns;
+  }
 }
 
 /* ---- the block ---- */
 
 static void read_layers(const block *b, clb_mace *q) {
   char key[CLB_MODEL_KEY];
-  const bool residual =
-      clb_model_choice(b->r, clb_arch_key(key, b->n, "self_connection"), "none", "species");
-  const int out = array(b, &b->out);
-  if (residual) clb_arch_linear(b->r, b->n, "self_connection", q->features, out, CLB_ARCH_SPECIES);
-  const int messages = read_messages(b);
-  int m = array(b, &b->linear);
-  clb_arch_linear(b->r, b->n, "linear_2", messages, m, CLB_ARCH_ONE);
-  m = read_density(b, m);
-  if (!residual) { /* [4] */
-    const int mixed = array(b, &b->linear);
-    clb_arch_linear(b->r, b->n, "linear_3", m, mixed, CLB_ARCH_SPECIES);
-    m = mixed;
-  }
+  static const char *const connections[] = {"none", "species", "linear"};
+  const int connection =
+                clb_model_word(b->r, clb_arch_key(key, b->n, "self_connection"), connections, 3),
+            out = array(b, &b->out);
+  if (connection)
+    clb_arch_linear(b->r, b->n, "self_connection", q->features, out,
+                    connection == 1 ? CLB_ARCH_SPECIES : CLB_ARCH_ONE);
+  const int messages = read_messages(b),
+            m = q->gated ? read_gated(b, messages) : read_mixed(b, messages, !connection);
   clb_arch_linear(b->r, b->n, "linear_4", read_product(b, m), out, CLB_ARCH_ONE); /* [6] */
   q->features = out;
   read_readout(b, out);

@@ -7,8 +7,9 @@
 typedef struct {
   clb_irreps sh;
   clb_arch_radial_desc radial;
-  clb_scaled_activation readout;
-  double neighbours; /* that messages are divided by */
+  bool gated;                                  /* interactions have a gate */
+  clb_scaled_activation readout, scalar, gate; /* the last two: of that */
+  double neighbours;                           /* that messages are divided by */
   /* Arrays: of edges (cutoff: apart from the basis, or -1); features of the last block that was
      read; one number for each atom, to which blocks add. */
   int harmonics, basis, cutoff, features, energies;

@@ -8,7 +8,6 @@
 #include "models/arch/nequip.h"
 
 typedef clb_model_reader reader;
-static const clb_term even_scalar = {.l = 0, .parity = 1};
 
 typedef struct {
   reader *r;
@@ -24,22 +23,6 @@ typedef struct {
 
 static int array(const block *b, clb_per per, const clb_irreps *irreps) {
   return clb_model_array(b->r, per, false, irreps);
-}
-
-/* "layers.N.WHAT", where the file has it, becomes the first term of a sum: one number per channel
-   of the even scalars. */
-static void read_bias(const block *b, const char *what, int to, const clb_irreps *irreps) {
-  const int at = clb_find_irrep(irreps, &even_scalar);
-  clb_network *f = b->r->out;
-  char key[CLB_MODEL_KEY];
-  if (b->r->status || at < 0) return;
-  if (!clb_safetensors_find(b->r->file, clb_arch_key(key, b->n, what))) return;
-  const int64_t mul = irreps->term[at].mul, from = clb_model_take(b->r, key, 1, &mul, 1),
-                table = clb_model_reserve(b->r, f->n_species * (int64_t)irreps->dim);
-  for (int s = 0; s < f->n_species && !b->r->status; s++)
-    clb_model_copy(b->r, table + s * (int64_t)irreps->dim + irreps->term[at].at, from, mul);
-  clb_layer *y = LAYER(b, embedding, what, -1, to);
-  if (y) *(clb_embedding *)y->parameters = (clb_embedding){table};
 }
 
 /* ---- the block ---- */
@@ -73,7 +56,7 @@ static void divide_by_species(const block *b) {
 static int read_sent(const block *b) {
   const clb_irreps *in = &b->irreps.messages.in;
   const int x = array(b, CLB_PER_ATOM, in);
-  read_bias(b, "linear_1_bias", x, in);
+  clb_arch_bias(b->r, b->n, "linear_1_bias", x, true);
   clb_arch_linear(b->r, b->n, "linear_1", b->q->features, x, CLB_ARCH_ONE);
   if (!b->r->status && !b->q->neighbours) divide_by_species(b);
   clb_model_layer(b->r, &clb_exchange_kind, sizeof(clb_exchange), b->n, "exchange", x, x);
@@ -91,7 +74,7 @@ static int read_norm(const block *b, int linear) {
   }
   int64_t at = clb_model_reserve(b->r, clb_channels(irreps, NULL));
   clb_layer *y = LAYER(b, norm, "norm", linear, out);
-  if (y) *(clb_norm *)y->parameters = (clb_norm){b->q->norm_epsilon, at, NULL};
+  if (y) *(clb_norm *)y->parameters = (clb_norm){.epsilon = b->q->norm_epsilon, .weights = at};
   for (int t = 0; t < irreps->n && y; t++) {
     const int64_t mul = irreps->term[t].mul;
     clb_model_copy(b->r, at, from[t], mul);
@@ -161,10 +144,11 @@ static int read_feed_forward(const block *b, int x) {
 static void read_layers(const block *b, clb_nequip *q) {
   const clb_arch_product *m = &b->irreps.messages;
   int linear = array(b, CLB_PER_LOCAL, &b->irreps.linear);
-  read_bias(b, "linear_2_bias", linear, &b->irreps.linear);
+  clb_arch_bias(b->r, b->n, "linear_2_bias", linear, true);
   read_self(b, q->features, linear);
   const int x = read_sent(b),
-            weights = clb_arch_radial(b->r, b->n, &q->radial, q->basis, m->n_weights), /* [4] */
+            weights =
+                clb_arch_radial(b->r, b->n, "radial", &q->radial, q->basis, m->n_weights), /* [4] */
       message = clb_arch_convolution(b->r, b->n, m, q->neighbours ? 1 / sqrt(q->neighbours) : 1, x,
                                      q->harmonics, weights);              /* [6, 7] */
   clb_arch_linear(b->r, b->n, "linear_2", message, linear, CLB_ARCH_ONE); /* [8] */

@@ -55,6 +55,22 @@ int clb_model_choice(reader *r, const char *key, const char *first, const char *
   return !r->status && strcmp(text, first) != 0;
 }
 
+int clb_model_word(reader *r, const char *key, const char *const *words, int n) {
+  const char *text = clb_model_text(r, key);
+  clb_text known = {0};
+  for (int i = 0; i < n; i++) {
+    if (!r->status && !strcmp(text, words[i])) {
+      clb_text_free(&known);
+      return i;
+    }
+    clb_text_add(&known, "%s\"%s\"", !i ? "" : i == n - 1 ? " and " : ", ", words[i]);
+  }
+  if (known.failed) clb_model_no_memory(r);
+  if (!r->status) clb_model_refuse(r, "'%s' is \"%.60s\"; only %s are known", key, text, known.s);
+  clb_text_free(&known);
+  return 0;
+}
+
 void clb_model_irreps(reader *r, const char *key, clb_irreps *irreps) {
   const char *text = clb_model_text(r, key);
   if (r->status) return;

@@ -32,6 +32,8 @@ double clb_model_number(clb_model_reader *r, const char *key);
 int clb_model_whole(clb_model_reader *r, const char *key, int low, int high);
 /* Whether the value is the second of two words; NULL: there is only the first. */
 int clb_model_choice(clb_model_reader *r, const char *key, const char *first, const char *second);
+/* The number of the value among n words. */
+int clb_model_word(clb_model_reader *r, const char *key, const char *const *words, int n);
 /* Terms must be written in full, with multiplicity > 0. */
 void clb_model_irreps(clb_model_reader *r, const char *key, clb_irreps *irreps);
 

@@ -63,7 +63,7 @@ static clb_status set_table(clb_network *n, const clb_convolution_layer *p) {
                all = values + (size_t)(clb_convolution_table_rows(&t) * p->n_weights);
   double *x = malloc((all ? all : 1) * sizeof *x);
   clb_status s = x ? CLB_OK : clb_network_no_memory(n);
-  if (!s) s = clb_radial_table(n, &p->function, &t, 0, x, x + values);
+  if (!s) s = clb_radial_table(n, &p->function, &t, &(clb_edge_species){0}, x, x + values);
   if (!s) s = clb_convolution_set_table(p->op, x);
   free(x);
   return s;

@@ -17,14 +17,13 @@ static clb_status forward(clb_network *n, clb_layer *y, unsigned adds) {
                              clb_value(n, y->in[CLB_DENSITY_CUTOFF]), clb_value(n, y->out[0]));
 }
 
-/* Its two gradients are both added to, or both overwritten: whoever reads a cutoff reads basis
-   functions, too. */
 static clb_status backward(clb_network *n, clb_layer *y, unsigned adds) {
   const clb_density *p = y->parameters;
   const int functions = y->in[CLB_DENSITY_FUNCTIONS], cutoff = y->in[CLB_DENSITY_CUTOFF];
   return clb_density_backward(p->op, n->graph, clb_value(n, functions), clb_value(n, cutoff),
                               clb_gradient(n, y->out[0]), clb_gradient(n, functions),
-                              clb_gradient(n, cutoff), adds & 1);
+                              clb_gradient(n, cutoff), adds >> CLB_DENSITY_FUNCTIONS & 1,
+                              adds >> CLB_DENSITY_CUTOFF & 1);
 }
 
 /* ---- training ---- */

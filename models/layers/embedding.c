@@ -6,16 +6,16 @@
 #include "models/layers/kinds.h"
 
 static clb_status build(clb_network *n, clb_layer *y) {
-  (void)y;
-  return clb_network_gather(n);
+  clb_embedding *p = y->parameters;
+  bool adds = false;
+  for (int i = 0; i < n->n_forward; i++) adds |= n->layer[n->step[i].layer] == y && n->step[i].adds;
+  return adds ? clb_gather_create(n->ctx, n->type, true, &p->adding) : clb_network_gather(n);
 }
 
-/* Adding is not needed: as the first layer that writes an array it comes before the others. */
 static clb_status forward(clb_network *n, clb_layer *y, unsigned adds) {
   const clb_embedding *p = y->parameters;
   const int64_t columns = n->array[y->out[0]]->irreps.dim;
-  (void)adds;
-  return clb_gather_run(n->gather, clb_row_count(n, y->out[0]), columns,
+  return clb_gather_run(adds ? p->adding : n->gather, clb_row_count(n, y->out[0]), columns,
                         (clb_rows){n->device_weights, p->table, columns,
                                    clb_row_species(n, y->in[CLB_EMBEDDING_PAIRS])},
                         clb_value(n, y->out[0]));
@@ -51,9 +51,13 @@ static void keep(clb_network *n, clb_layer *y, clb_needed needed) {
                    clb_species_count(n, y->in[CLB_EMBEDDING_PAIRS]));
 }
 
-const clb_layer_kind clb_embedding_kind = {.build = build,
+static void free_ops(void *parameters) { clb_op_destroy(&((clb_embedding *)parameters)->adding); }
+
+const clb_layer_kind clb_embedding_kind = {.sums = true,
+                                           .build = build,
                                            .forward = forward,
                                            .need = need,
                                            .keep = keep,
                                            .derive = derive,
-                                           .reverse = reverse};
+                                           .reverse = reverse,
+                                           .free_ops = free_ops};

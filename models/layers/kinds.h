@@ -64,26 +64,37 @@ typedef struct {
   int64_t width[CLB_RADIAL_MATRICES + 1]; /* basis, ..., weights */
   int64_t matrix[CLB_RADIAL_MATRICES];    /* [width][next width] */
   clb_activation activation;
+  bool normalized; /* of tables alone: by what follows */
+  double epsilon;
+  int64_t ends[2];                   /* [species][width[1]], of receivers and senders */
+  int64_t bias[CLB_RADIAL_MATRICES]; /* of all matrices but the first */
+  int64_t norm[CLB_RADIAL_MATRICES]; /* [2][next width]: factors and biases, but of the last */
 } clb_radial;
+/* An edge, as far as radial networks know it. */
+typedef struct {
+  double r_0; /* mean radius of its atoms, for a transform */
+  int end[2]; /* species of its receiver and sender */
+} clb_edge_species;
 extern const clb_layer_kind clb_radial_kind;
 /* y[width[n]] and dy by r, on the host, of the basis x[width[0]] and dx. */
-clb_status clb_radial_at(const clb_network *n, const clb_radial *p, const double *x,
-                         const double *dx, double *y, double *dy);
+clb_status clb_radial_at(const clb_network *n, const clb_radial *p, const clb_edge_species *e,
+                         const double *x, const double *dx, double *y, double *dy);
 
 /* ---- tables in place of a radial network ---- */
 
 typedef struct {
   bool cut; /* this network, times the cutoff, */
   clb_radial radial;
-  clb_basis basis; /* of these functions */
+  clb_basis basis; /* of these functions, */
+  bool apart;      /* which come without the cutoff */
 } clb_radial_function;
 /* Its table without contents, with the network's knots. */
 clb_convolution_table clb_radial_grid(const clb_network *n, const clb_radial_function *f);
 /* values[knots][W] at the table's knots, coefficients[rows][W] of the splines through them, and the
-   network's errors; r_0: as of clb_basis_at. */
+   network's errors. */
 clb_status clb_radial_table(clb_network *n, const clb_radial_function *f,
-                            const clb_convolution_table *t, double r_0, double *values,
-                            double *coefficients);
+                            const clb_convolution_table *t, const clb_edge_species *e,
+                            double *values, double *coefficients);
 
 /* ---- pair table: vectors -> weights of paths, where they depend on the species of both atoms. A
    pair's table is made when its species first occur together. ---- */
@@ -101,7 +112,7 @@ extern const clb_layer_kind clb_pair_table_kind;
 
 enum { CLB_SCALE_ROWS, CLB_SCALE_NUMBERS };
 typedef struct {
-  bool reciprocal; /* 1 / (1 + number) */
+  clb_row_factor factor;
   clb_op *op;
 } clb_scale;
 extern const clb_layer_kind clb_scale_kind;
@@ -121,7 +132,8 @@ extern const clb_layer_kind clb_density_kind;
 
 enum { CLB_EMBEDDING_PAIRS /* of edges */ };
 typedef struct {
-  int64_t table; /* [species][columns] */
+  int64_t table;  /* [species][columns] */
+  clb_op *adding; /* where another layer writes its array, too */
 } clb_embedding;
 extern const clb_layer_kind clb_embedding_kind;
 
@@ -221,12 +233,13 @@ typedef struct {
 } clb_frames;
 extern const clb_layer_kind clb_frames_kind;
 
-/* ---- norm [9] ---- */
+/* ---- norm [9], or of the layers of a radial network ---- */
 
 typedef struct {
+  bool layer; /* from scalars their mean is subtracted first, and biases are added last */
   double epsilon;
-  int64_t weights; /* one per channel */
-  clb_op *op;
+  int64_t weights;    /* one per channel, then the biases */
+  clb_op *op, *along; /* along: tangents alone */
 } clb_norm;
 extern const clb_layer_kind clb_norm_kind;
 

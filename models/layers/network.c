@@ -222,7 +222,7 @@ clb_status clb_network_product(clb_network *n) {
   return n->product ? CLB_OK : clb_gemm_create(n->ctx, n->type, &n->product);
 }
 clb_status clb_network_gather(clb_network *n) {
-  return n->gather ? CLB_OK : clb_gather_create(n->ctx, n->type, &n->gather);
+  return n->gather ? CLB_OK : clb_gather_create(n->ctx, n->type, false, &n->gather);
 }
 clb_status clb_network_activation(clb_network *n, clb_activation f) {
   return n->activation[f] ? CLB_OK

@@ -1,10 +1,12 @@
-/* models/layers/norm.c - Nequix's norm: rows divided by the root of their mean square. */
+/* models/layers/norm.c - rows divided by the root of their mean square: Nequix's norm, and
+   PyTorch's LayerNorm. */
 #include <stdlib.h>
 
 #include "models/layers/kinds.h"
 #include "kernels/norm/host/rms_norm.h"
 
-static clb_status create(clb_network *n, clb_layer *y, bool trains, unsigned passes, clb_op **op) {
+static clb_status create(clb_network *n, clb_layer *y, int gradients, unsigned passes,
+                         clb_op **op) {
   const clb_norm *p = y->parameters;
   clb_problem *problem = calloc(1, sizeof *problem);
   if (!problem) return clb_network_no_memory(n);
@@ -12,21 +14,20 @@ static clb_status create(clb_network *n, clb_layer *y, bool trains, unsigned pas
   problem->storage = problem->arithmetic = (int32_t)n->type;
   problem->rms_norm = (clb_rms_norm_problem){.irreps = n->array[y->in[0]]->irreps,
                                              .layout = CLB_IR_MUL,
-                                             .variant = CLB_RMS_NEQUIX,
-                                             .gradients = CLB_OPERAND_X,
+                                             .variant = p->layer ? CLB_RMS_PLAIN : CLB_RMS_NEQUIX,
+                                             .centre = p->layer,
+                                             .bias = p->layer,
+                                             .gradients = gradients,
                                              .incoming = CLB_OPERAND_X,
                                              .epsilon = p->epsilon};
-  if (trains) {
-    problem->accumulate = 1;
-    problem->rms_norm.gradients = CLB_OPERAND_X | CLB_OPERAND_W | CLB_OPERAND_Z;
-  }
+  problem->accumulate = (gradients & CLB_OPERAND_W) != 0;
   clb_status s = clb_rms_norm_make(n->ctx, problem, passes, NULL, op);
   free(problem);
   return s;
 }
 
 static clb_status build(clb_network *n, clb_layer *y) {
-  return create(n, y, false, CLB_PASS_BIT(CLB_FORWARD) | CLB_PASS_BIT(CLB_BACKWARD),
+  return create(n, y, CLB_OPERAND_X, CLB_PASS_BIT(CLB_FORWARD) | CLB_PASS_BIT(CLB_BACKWARD),
                 &((clb_norm *)y->parameters)->op);
 }
 
@@ -57,15 +58,26 @@ static clb_status backward(clb_network *n, clb_layer *y, unsigned adds) {
 /* ---- training ---- */
 
 static clb_status derive(clb_network *n, clb_layer *y) {
-  return create(n, y, true, CLB_PASS_BIT(CLB_BACKWARD) | CLB_PASS_BIT(CLB_DOUBLE_BACKWARD),
-                &y->derivatives);
+  const clb_status s =
+      create(n, y, CLB_OPERAND_X | CLB_OPERAND_W | CLB_OPERAND_Z,
+             CLB_PASS_BIT(CLB_BACKWARD) | CLB_PASS_BIT(CLB_DOUBLE_BACKWARD), &y->derivatives);
+  return s ? s
+           : create(n, y, CLB_OPERAND_Z, CLB_PASS_BIT(CLB_DOUBLE_BACKWARD),
+                    &((clb_norm *)y->parameters)->along);
 }
 
+/* Tangents do not depend on the gradient; where nothing bends there is none. */
 static clb_status along(clb_network *n, clb_layer *y, unsigned adds, bool bends) {
-  const clb_rows w = weights(n, y->parameters);
-  (void)adds, (void)bends;
+  const clb_norm *p = y->parameters;
+  const clb_rows w = weights(n, p), x = clb_value(n, y->in[0]);
+  (void)adds;
+  if (!bends)
+    return clb_rms_norm_run(
+        p->along, CLB_DOUBLE_BACKWARD, clb_row_count(n, y->in[0]),
+        (const clb_rows[]){
+            x, w, x, clb_tangent(n, y->in[0]), {0}, {0}, {0}, clb_tangent(n, y->out[0])});
   return clb_rms_norm_run(y->derivatives, CLB_DOUBLE_BACKWARD, clb_row_count(n, y->in[0]),
-                          (const clb_rows[]){clb_value(n, y->in[0]),
+                          (const clb_rows[]){x,
                                              w,
                                              clb_gradient(n, y->out[0]),
                                              clb_tangent(n, y->in[0]),
@@ -83,7 +95,10 @@ static clb_status reverse(clb_network *n, clb_layer *y, unsigned adds) {
                                              clb_adjoint(n, y->in[0]), clb_weight_gradient(n, w)});
 }
 
-static void free_ops(void *parameters) { clb_op_destroy(&((clb_norm *)parameters)->op); }
+static void free_ops(void *parameters) {
+  clb_op_destroy(&((clb_norm *)parameters)->op);
+  clb_op_destroy(&((clb_norm *)parameters)->along);
+}
 
 const clb_layer_kind clb_norm_kind = {.reads_in = 1,
                                       .overwrites = 1,

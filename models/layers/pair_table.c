@@ -22,10 +22,14 @@ static clb_status build(clb_network *n, clb_layer *y) {
 
 /* ---- species ---- */
 
-/* The next pair, a <= b, of species that occur and have no table; false: there is none. */
+/* Whether an edge and the one back have one table. */
+static bool symmetric(const clb_pair_table *p) { return !p->function.radial.normalized; }
+
+/* The next pair of a receiver and a sender whose species occur and that have no table, a <= b where
+   they are symmetric; false: there is none. */
 static bool next(const clb_network *n, const clb_pair_table *p, const bool *occurs, int *a,
                  int *b) {
-  for (; *a < n->n_species; *b = ++*a)
+  for (; *a < n->n_species; ++*a, *b = symmetric(p) ? *a : 0)
     for (; *b < n->n_species && occurs[*a]; ++*b)
       if (occurs[*b] && p->table_of[*a * n->n_species + *b] < 0) return true;
   return false;
@@ -37,9 +41,11 @@ static clb_status make_table(clb_network *n, const clb_pair_table *p, int a, int
   const double *radii = n->weights + p->function.basis.radii;
   const size_t width = (size_t)radial->width[radial->n], values = (size_t)t->knots * width,
                all = values + (size_t)clb_convolution_table_rows(t) * width;
+  const bool transformed = p->function.basis.transformed;
+  const clb_edge_species e = {transformed ? (radii[a] + radii[b]) / 2 : 0, {a, b}};
   double *x = malloc(all * sizeof *x);
   clb_status s = x ? CLB_OK : clb_network_no_memory(n);
-  if (!s) s = clb_radial_table(n, &p->function, t, (radii[a] + radii[b]) / 2, x, x + values);
+  if (!s) s = clb_radial_table(n, &p->function, t, &e, x, x + values);
   if (!s) clb_pair_table_pack(p->op, x + values, table);
   free(x);
   return s;
@@ -74,8 +80,10 @@ static clb_status species(clb_network *n, clb_layer *y, const bool *occurs) {
   for (int a = 0, b = 0; !s && next(n, p, occurs, &a, &b); b++)
     s = make_table(n, p, a, b, tables + (size_t)made++ * bytes);
   if (!s) s = append(n, p, tables, count);
-  for (int a = 0, b = 0; !s && next(n, p, occurs, &a, &b); b++)
-    p->table_of[a * n->n_species + b] = p->table_of[b * n->n_species + a] = (int32_t)p->n_tables++;
+  for (int a = 0, b = 0; !s && next(n, p, occurs, &a, &b); b++) {
+    if (symmetric(p)) p->table_of[b * n->n_species + a] = (int32_t)p->n_tables;
+    p->table_of[a * n->n_species + b] = (int32_t)p->n_tables++;
+  }
   if (!s)
     s = clb_buffer_write(p->tables.table_of, 0, p->table_of,
                          (uint64_t)pairs_of(n) * sizeof *p->table_of);

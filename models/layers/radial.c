@@ -78,6 +78,7 @@ static void keep(clb_network *n, clb_layer *y, clb_needed needed) {
   clb_radial *p = y->parameters;
   const int weights = y->out[CLB_RADIAL_WEIGHTS];
   clb_keep_columns(n, weights, needed, p->matrix[p->n - 1], p->width[p->n - 1]);
+  if (p->normalized) clb_keep_columns(n, weights, needed, p->bias[p->n - 1], 1);
   p->width[p->n] = clb_needed_in(n, weights, needed, 0);
 }
 
@@ -102,6 +103,26 @@ static void multiply(const double *w, int64_t rows, int64_t columns, const doubl
     }
 }
 
+/* y += x[n], and a row of a table */
+static void add(int64_t n, const double *x, double *y) {
+  for (int64_t i = 0; i < n; i++) y[i] += x[i];
+}
+
+/* PyTorch's LayerNorm. w: factors, then biases. */
+static void normalize(int64_t n, double epsilon, const double *w, double *x, double *dx) {
+  double mean = 0, slope = 0, square = 0, turn = 0;
+  for (int64_t i = 0; i < n; i++) mean += x[i] / (double)n, slope += dx[i] / (double)n;
+  for (int64_t i = 0; i < n; i++) {
+    x[i] -= mean, dx[i] -= slope;
+    square += x[i] * x[i] / (double)n, turn += x[i] * dx[i] / (double)n;
+  }
+  const double s = 1 / sqrt(square + epsilon);
+  for (int64_t i = 0; i < n; i++) {
+    dx[i] = w[i] * s * (dx[i] - x[i] * s * s * turn);
+    x[i] = w[i] * s * x[i] + w[n + i];
+  }
+}
+
 static void activate(clb_activation f, int64_t n, double *x, double *dx) {
   for (int64_t i = 0; i < n; i++) {
     double value, slope;
@@ -111,8 +132,8 @@ static void activate(clb_activation f, int64_t n, double *x, double *dx) {
   }
 }
 
-clb_status clb_radial_at(const clb_network *n, const clb_radial *p, const double *x,
-                         const double *dx, double *y, double *dy) {
+clb_status clb_radial_at(const clb_network *n, const clb_radial *p, const clb_edge_species *e,
+                         const double *x, const double *dx, double *y, double *dy) {
   int64_t widest = 1;
   for (int k = 0; k < p->n; k++) widest = p->width[k] > widest ? p->width[k] : widest;
   double *now = malloc((size_t)widest * 4 * sizeof *now), *to = now ? now + 2 * widest : NULL;
@@ -124,7 +145,11 @@ clb_status clb_radial_at(const clb_network *n, const clb_radial *p, const double
     const bool last = k == p->n - 1;
     multiply(n->weights + p->matrix[k], p->width[k], columns, now, now + widest, last ? y : to,
              last ? dy : to + widest);
+    if (p->normalized && k) add(columns, n->weights + p->bias[k], last ? y : to);
+    for (int i = 0; i < 2 && p->normalized && !k; i++)
+      add(columns, n->weights + p->ends[i] + e->end[i] * columns, last ? y : to);
     if (last) break;
+    if (p->normalized) normalize(columns, p->epsilon, n->weights + p->norm[k], to, to + widest);
     activate(p->activation, columns, to, to + widest);
     memcpy(now, to, 2 * (size_t)widest * sizeof *to);
   }

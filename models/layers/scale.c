@@ -4,8 +4,7 @@
 
 static clb_status build(clb_network *n, clb_layer *y) {
   clb_scale *p = y->parameters;
-  return clb_row_scale_create(n->ctx, n->type, n->array[y->out[0]]->irreps.dim, p->reciprocal,
-                              &p->op);
+  return clb_row_scale_create(n->ctx, n->type, n->array[y->out[0]]->irreps.dim, p->factor, &p->op);
 }
 
 static clb_status forward(clb_network *n, clb_layer *y, unsigned adds) {

@@ -49,9 +49,11 @@ static clb_status fold(clb_network *n, int layer, int64_t from) {
 static void join(clb_network *n, int layer) {
   const clb_layer *y = n->layer[layer];
   const clb_embedding *p = y->parameters;
-  const int64_t count = (int64_t)n->n_species * n->array[y->out[0]]->irreps.dim;
+  const int pairs = y->in[CLB_EMBEDDING_PAIRS];
+  const int64_t count = clb_species_count(n, pairs) * n->array[y->out[0]]->irreps.dim;
   for (int l = 0; l < layer; l++) {
     if (n->layer[l]->kind != &clb_embedding_kind || n->layer[l]->out[0] != y->out[0]) continue;
+    if (n->layer[l]->in[CLB_EMBEDDING_PAIRS] != pairs) continue;
     const clb_embedding *sum = n->layer[l]->parameters;
     for (int64_t i = 0; i < count; i++) n->weights[sum->table + i] += n->weights[p->table + i];
     clb_network_remove(n, layer);

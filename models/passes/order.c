@@ -127,19 +127,29 @@ static clb_status add_step(order *o, clb_step step) {
   return CLB_OK;
 }
 
-/* Whether an array's only writer must run again before a step reads it. */
+static bool writes(const clb_layer *y, int array) {
+  bool some = false;
+  for (int i = 0; i < CLB_LAYER_OUTS; i++) some |= y->out[i] == array;
+  return some;
+}
+
+/* Whether a writer of an array must run again before a step reads it: of arrays of atoms, the only
+   one. */
 static bool is_due(const order *o, int array, int writer) {
   const int made = o->layer[writer].made;
   if (clb_passing(o->n, array)) return made != o->phase;
   if (!o->backward || !o->n->layer[writer]->again) return false;
+  if (clb_network_writer(o->n, array) != writer) return false;
   return o->n->array[array]->per == CLB_PER_ATOM ? made < o->turn : made != o->phase;
 }
 
 static clb_status forward(order *o, int layer, bool again);
 
 static clb_status need(order *o, int array) {
-  const int writer = array < 0 ? -1 : clb_network_writer(o->n, array);
-  return writer < 0 || !is_due(o, array, writer) ? CLB_OK : forward(o, writer, o->backward);
+  clb_status s = CLB_OK;
+  for (int l = 0; l < o->n->n_layers && array >= 0 && !s; l++)
+    if (writes(o->n->layer[l], array) && is_due(o, array, l)) s = forward(o, l, o->backward);
+  return s;
 }
 
 static clb_status forward(order *o, int layer, bool again) {
@@ -271,6 +281,16 @@ static bool goes_along(const clb_network *n, const clb_layer *y) {
   return y->kind->along && moves && wanted;
 }
 
+static clb_status along(order *o, int layer, bool reverse);
+
+/* Values and tangents of an array of edges in this phase. */
+static clb_status along_to(order *o, int array, bool reverse) {
+  clb_status s = need(o, array);
+  for (int l = 0; l < o->n->n_layers && !s; l++)
+    if (writes(o->n->layer[l], array) && o->layer[l].along != o->phase) s = along(o, l, reverse);
+  return s;
+}
+
 /* The tangents of a layer's outputs in this phase; in reverse with what bends them. */
 static clb_status along(order *o, int layer, bool reverse) {
   clb_network *n = o->n;
@@ -279,12 +299,8 @@ static clb_status along(order *o, int layer, bool reverse) {
   if (!goes_along(n, y)) return CLB_OK;
   clb_status s = reverse ? CLB_OK : part(o, y);
   if (!s && must_wait(o, y, false)) s = cut(o);
-  for (int i = 0; i < CLB_LAYER_INS && !s; i++) {
-    const int writer = clb_passing(n, y->in[i]) ? clb_network_writer(n, y->in[i]) : -1;
-    if (writer < 0) continue;
-    s = need(o, y->in[i]);
-    if (!s && o->layer[writer].along != o->phase) s = along(o, writer, reverse);
-  }
+  for (int i = 0; i < CLB_LAYER_INS && !s; i++)
+    if (clb_passing(n, y->in[i])) s = along_to(o, y->in[i], reverse);
   for (int i = 0; i < CLB_LAYER_OUTS; i++) {
     if (y->out[i] < 0) continue;
     array_state *out = &o->array[y->out[i]];
@@ -342,6 +358,12 @@ static clb_status gradients_again(order *o, int layer) {
   return s;
 }
 
+static bool written_before(const clb_network *n, int array, int layer) {
+  bool some = false;
+  for (int l = 0; l < layer; l++) some |= writes(n->layer[l], array);
+  return some;
+}
+
 static clb_status reverse(order *o, int layer) {
   clb_network *n = o->n;
   const clb_layer *y = n->layer[layer];
@@ -354,7 +376,8 @@ static clb_status reverse(order *o, int layer) {
     if (y->kind->senders >> i & 1) in->scattered = o->phase;
   }
   for (int i = 0; i < CLB_LAYER_OUTS; i++)
-    if (clb_passing(n, y->out[i])) o->array[y->out[i]].adjoint = false;
+    if (clb_passing(n, y->out[i]))
+      o->array[y->out[i]].adjoint = written_before(n, y->out[i], layer);
   return add_step(o, (clb_step){.layer = layer, .sweep = CLB_SWEEP_REVERSE, .adds = adds});
 }
 
@@ -366,10 +389,8 @@ static clb_status reverse_edges(order *o, int layer) {
   for (int i = 0; i < CLB_LAYER_INS && !s; i++)
     if (clb_passing(n, y->in[i])) s = need(o, y->in[i]);
   if (!s) s = gradients_again(o, layer);
-  for (int i = 0; i < CLB_LAYER_INS && !s; i++) {
-    const int writer = clb_passing(n, y->in[i]) ? clb_network_writer(n, y->in[i]) : -1;
-    if (writer >= 0 && o->layer[writer].along != o->phase) s = along(o, writer, true);
-  }
+  for (int i = 0; i < CLB_LAYER_INS && !s; i++)
+    if (clb_passing(n, y->in[i])) s = along_to(o, y->in[i], true);
   if (!s) s = reverse(o, layer);
   for (int l = layer - 1; l >= 0 && !s; l--)
     if (writes_passing(n, n->layer[l]) && n->layer[l]->kind->reverse &&

@@ -186,13 +186,15 @@ typedef struct {
   double r_max, coefficient[4], exponent[4];
 } clb_repulsion_problem;
 
+/* What rows are multiplied by: t, 1 / t, 1 / (1 + t). */
+typedef enum { CLB_ROW_TIMES, CLB_ROW_OVER, CLB_ROW_OVER_MORE } clb_row_factor;
 typedef struct {
   int32_t n_species, unused;
 } clb_stretch_problem;
 
 typedef struct {
   int64_t columns;
-  int32_t reciprocal, unused;
+  int32_t factor, unused; /* factor: clb_row_factor */
 } clb_row_scale_problem;
 
 /* Weights of edges from tables by pairs of species. */

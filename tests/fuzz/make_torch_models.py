@@ -276,5 +276,6 @@ def write_maces(folder):
     write(f"{folder}/torch/mace.pth", wrapped, more)
 
 
-write(f"{sys.argv[1]}/torch/sevennet.pth", sevennet())
-write_maces(sys.argv[1])
+if __name__ == "__main__":
+    write(f"{sys.argv[1]}/torch/sevennet.pth", sevennet())
+    write_maces(sys.argv[1])

@@ -207,7 +207,7 @@ typedef struct {
 
 static bool read_model(void *user) {
   input *in = user;
-  return !(in->status = clb_model_read(&in->error, in->path, false, &in->file));
+  return !(in->status = clb_model_read(&in->error, in->path, 0, false, &in->file));
 }
 
 bool fuzz_model(const char *path, size_t n) {

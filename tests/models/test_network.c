@@ -125,7 +125,7 @@ static clb_network read_made(int which) {
   clb_network n;
   close(mkstemp(path));
   made_write(&made_models[which], path, NULL, NULL);
-  if (clb_model_read(&error, path, false, &n)) fail_msg("%s", error.text.s);
+  if (clb_model_read(&error, path, 0, false, &n)) fail_msg("%s", error.text.s);
   unlink(path);
   return n;
 }

@@ -1,6 +1,7 @@
 /* tests/training/test_gradient.c - the gradient of a loss by a model's parameters against central
-   differences of the loss, of every made model; the same gradient on other devices and in f32;
-   parameters that change; calls that are refused. */
+   differences of the loss, of every made model and of converted ones; the same gradient on other
+   devices and in f32; parameters that change; calls that are refused. */
+#include "tests/tools/convert_runner.h"
 #include "tests/models/model_places.h"
 
 #include "models/training/training.h"
@@ -233,6 +234,23 @@ static void test_again(void **state) {
 
 /* ---- blocks ---- */
 
+static void expect_equal_blocks(opened *whole, opened *parts, sample *s, int number) {
+  int64_t n;
+  double size = 0, apart = 0;
+  set_sample(s);
+  double *expected = numbers_for(whole, &n), *got = numbers_for(parts, &n);
+  const double loss = find(whole, s, &losses[0], expected);
+  assert_true(fabs(find(parts, s, &losses[0], got) - loss) <= 1e-12 * loss);
+  for (int64_t k = 0; k < n; k++) {
+    size += expected[k] * expected[k];
+    apart += (got[k] - expected[k]) * (got[k] - expected[k]);
+  }
+  if (!(apart <= 1e-24 * size))
+    fail_msg("model %d: blocks differ by %g", number, sqrt(apart / size));
+  free(expected);
+  free(got);
+}
+
 /* Blocks of two atoms, and of one. */
 static void test_blocks(void **state) {
   (void)state;
@@ -244,19 +262,31 @@ static void test_blocks(void **state) {
                &(clb_model_options){
                    .dtype = CLB_F64, .knots = CLB_NO_KNOTS, .trains = 1, .block_atoms = 2 - i % 2});
     sample s = make_sample(made_models[i].n_species);
-    int64_t n;
-    double size = 0, apart = 0;
+    expect_equal_blocks(&whole, &parts, &s, i);
+    close_model(&whole);
+    close_model(&parts);
+  }
+}
+
+/* Models of three species with what no made model has. */
+static void test_converted(void **state) {
+  (void)state;
+  static const char *const names[] = {"gated", "readouts"};
+  clb_model_options options = {.dtype = CLB_F64, .knots = CLB_NO_KNOTS, .trains = 1};
+  for (int i = 0; i < (int)(sizeof names / sizeof *names); i++) {
+    outcome converted =
+        run_convert("--head", i == 1 ? "second" : NULL,
+                    format("%s/mace/%s.model", getenv("CLB_TEST_DATA"), names[i]), convert_out);
+    if (converted.status) fail_msg("%s", converted.err);
+    forget(&converted);
+    opened whole = open_file("cpu", convert_out, &options);
+    options.block_atoms = 2;
+    opened parts = open_file("cpu", convert_out, &options);
+    options.block_atoms = 0;
+    sample s = make_sample(3);
     set_sample(&s);
-    double *expected = numbers_for(&whole, &n), *got = numbers_for(&parts, &n);
-    const double loss = find(&whole, &s, &losses[0], expected);
-    assert_true(fabs(find(&parts, &s, &losses[0], got) - loss) <= 1e-12 * loss);
-    for (int64_t k = 0; k < n; k++) {
-      size += expected[k] * expected[k];
-      apart += (got[k] - expected[k]) * (got[k] - expected[k]);
-    }
-    if (!(apart <= 1e-24 * size)) fail_msg("model %d: blocks differ by %g", i, sqrt(apart / size));
-    free(expected);
-    free(got);
+    expect_slopes(&whole, &s, &losses[i % LOSSES]);
+    expect_equal_blocks(&whole, &parts, &s, i);
     close_model(&whole);
     close_model(&parts);
   }
@@ -303,6 +333,6 @@ int main(void) {
       cmocka_unit_test(test_differences), cmocka_unit_test(test_f32),
       cmocka_unit_test(test_interpreter), cmocka_unit_test(test_opencl),
       cmocka_unit_test(test_again),       cmocka_unit_test(test_refusals),
-      cmocka_unit_test(test_blocks)};
-  return cmocka_run_group_tests(tests, NULL, NULL);
+      cmocka_unit_test(test_blocks),      cmocka_unit_test(test_converted)};
+  return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

@@ -59,7 +59,7 @@ static void check_modules(const mace *q) {
       "node_embedding",     "radial_embedding", "spherical_harmonics",
       "atomic_energies_fn", "interactions",     "products",
       "readouts",           "scale_shift",      "pair_repulsion_fn"};
-  static const char *const unset[] = {"use_so3", "use_last_readout_only", "use_edge_irreps_first"};
+  static const char *const unset[] = {"use_so3"};
   value all = modules_of(q->network);
   if (!all || all->kind != PICKLE_DICT)
     fail_model(q->t->path, "'%s' has no modules", class_of(q->network));
@@ -83,9 +83,9 @@ static bool has_modules(const mace *q, const char *name, int n) {
   return true;
 }
 
-/* Products and readouts are one for each interaction; old models do not say how many there are. */
+/* Products are one for each interaction, and readouts, if there is not one for the last alone; old
+   models do not say how many there are. */
 static void count_layers(mace *q) {
-  static const char *const lists[] = {"products", "readouts"};
   q->n_layers = 1;
   while (q->n_layers < MACE_LAYERS && !has_modules(q, "interactions", q->n_layers)) q->n_layers++;
   const double n = q->n_layers;
@@ -94,10 +94,14 @@ static void count_layers(mace *q) {
        number_of(q->t, q->network, "num_interactions") != n))
     fail_model(q->t->path, "its interactions are not 1 to %d, as many as 'num_interactions' says",
                MACE_LAYERS);
-  for (int i = 0; i < 2; i++)
-    if (!has_modules(q, lists[i], q->n_layers))
-      fail_model(q->t->path, "'%s' does not have one module for each of the %d interactions",
-                 lists[i], q->n_layers);
+  if (!has_modules(q, "products", q->n_layers))
+    fail_model(q->t->path, "'products' does not have one module for each of the %d interactions",
+               q->n_layers);
+  q->last_readout_only = !has_modules(q, "readouts", q->n_layers);
+  if (q->last_readout_only && !has_modules(q, "readouts", 1))
+    fail_model(q->t->path,
+               "'readouts' does not have one module for each of the %d interactions, or one",
+               q->n_layers);
   put_number(q->out, n, "n_layers");
 }
 
@@ -296,9 +300,11 @@ void convert_mace(torch *t, value network, const char *head, model *out) {
   read_edges(q);
   put_embedding(q);
   count_layers(q);
-  put_string(out, "fan_in", "radial_normalization");
-  static const char *const silus[] = {"radial_activation", "readout_activation"};
-  put_silu(out, silu_scale, silus, 2);
+  q->gated = mace_is_gated(attribute(t, network, "interactions.0", PICKLE_OBJECT));
+  static const char *const silus[] = {"readout_activation", "radial_activation"};
+  put_string(out, q->gated ? "layer" : "fan_in", "radial_normalization");
+  put_silu(out, silu_scale, silus, 1);
+  put_silu(out, q->gated ? 1 : silu_scale, silus + 1, 1);
   if (clb_context_create("cpu:interpreter", &q->ctx)) fail_model(t->path, "%s", clb_error(q->ctx));
   for (int layer = 0; layer < q->n_layers; layer++) mace_layer(q, layer);
   clb_context_destroy(&q->ctx);

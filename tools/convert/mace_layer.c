@@ -7,8 +7,7 @@
 #include "tools/cli/tool.h"
 #include "tools/convert/mace.h"
 
-/* K channels of every degree up to l_max, with natural parity. */
-static irreps uniform(int mul, int l_max) {
+irreps mace_uniform(int mul, int l_max) {
   irreps out = {.n = l_max + 1};
   for (int l = 0; l <= l_max; l++) out.term[l] = (irrep){mul, l, l % 2 ? -1 : 1};
   return out;
@@ -24,20 +23,12 @@ static const struct {
              {"RealAgnosticDensityInteractionBlock", true, false},
              {"RealAgnosticDensityResidualInteractionBlock", true, true}};
 
-/* Messages are in the order of their degree, then the features', then the harmonics', as are the
-   radial network's columns. sign: of a path; MACE's vectors point from the sender to the receiver,
-   so that harmonics of odd degree are negated. */
-typedef struct {
-  irreps messages;
-  double sign[MAX_TERMS];
-} message_paths;
-
-static message_paths find_paths(mace *q, int layer) {
+message_paths mace_paths(mace *q, int layer) {
   message_paths p = {.messages = {.n = 0}};
-  const int mul = q->features.term[0].mul;
+  const int mul = q->edge.term[0].mul;
   path_terms paths[MAX_TERMS];
   for (int l3 = 0; l3 <= q->l_max; l3++)
-    for (int l1 = 0; l1 < q->features.n; l1++)
+    for (int l1 = 0; l1 < q->edge.n; l1++)
       for (int l2 = abs(l1 - l3); l2 <= l1 + l3 && l2 <= q->l_max; l2 += 2) {
         if (p.messages.n == MAX_TERMS)
           fail_model(q->t->path, "a layer has more than %d paths", MAX_TERMS);
@@ -52,7 +43,7 @@ static message_paths find_paths(mace *q, int layer) {
 /* The last matrix of a radial network, which has a column for each path and channel. */
 static void put_signed(mace *q, const message_paths *p, const weights *w, double factor,
                        const char *name) {
-  const int64_t mul = q->features.term[0].mul;
+  const int64_t mul = q->edge.term[0].mul;
   double *factors = allocate((size_t)w->shape[1], sizeof *factors);
   for (int64_t i = 0; i < w->shape[1]; i++) factors[i] = factor * p->sign[i / mul];
   put_columns(q->out, w, w->shape, factors, name);
@@ -67,7 +58,7 @@ static void put_radial(mace *q, int layer, value block, const message_paths *p) 
   for (; snprintf(at, sizeof at, "layer%d", n), (part = maybe(net, at)); n++) {
     const weights w = weights_at(q->t, part, "weight");
     const bool last = !maybe(net, named("layer%d", n + 1).text);
-    shape[1] = last ? p->messages.n * (int64_t)q->features.term[0].mul : w.shape[1];
+    shape[1] = last ? p->messages.n * (int64_t)q->edge.term[0].mul : w.shape[1];
     if (w.rank != 2 || w.shape[0] != shape[0] || w.shape[1] != shape[1])
       fail_model(q->t->path, "'%s' of interaction %d is not of the shape of its inputs and outputs",
                  at, layer);
@@ -93,12 +84,17 @@ static void put_density(mace *q, int layer, value block) {
   put_part(q->out, &w, 0, q->basis_factor, 1, &q->n_basis, named("layers.%d.density", layer).text);
 }
 
-/* A Linear of an interaction, as layers.N.NAME. */
+/* times a factor for each degree of its output; NULL: 1 */
 static void put_linear(mace *q, int layer, value block, const char *path, const irreps *in,
                        const irreps *to, const double *factor, const char *name) {
   const weights w = mace_linear(q, block, path, map_numbers(in, to, 0));
   expect_irreps(q->t, maybe(block, path), "irreps_out", to);
   put_map(q->out, &w, in, to, 0, factor, named("layers.%d.%s", layer, name).text);
+}
+
+void mace_put_linear(mace *q, int layer, value block, const char *path, const irreps *in,
+                     const irreps *to, const char *name) {
+  put_linear(q, layer, block, path, in, to, NULL, name);
 }
 
 /* The map by species: of messages, or of the features around the layer. */
@@ -115,19 +111,17 @@ static void put_skip(mace *q, int layer, value block, bool residual, const irrep
 
 /* Returns whether the layer has a residual connection. */
 static bool convert_interaction(mace *q, int layer, value block, const irreps *out) {
-  const irreps *x = &q->features, target = uniform(x->term[0].mul, q->l_max);
+  const irreps *x = &q->features, target = mace_uniform(x->term[0].mul, q->l_max);
   size_t kind = 0;
   while (kind < 4 && strcmp(class_name(block), kinds[kind].name) != 0) kind++;
   if (kind == 4)
     fail_model(q->t->path, "interaction %d is a %s, which is not supported", layer,
                class_name(block));
   const bool residual = kinds[kind].residual, density = kinds[kind].density;
-  value up = mace_module(q, block, "linear_up", "Linear"),
-        product = mace_module(q, block, "conv_tp", "TensorProduct");
+  value product = mace_module(q, block, "conv_tp", "TensorProduct");
   put_irreps(q->out, x, "layers.%d.irreps_in", layer);
-  expect_irreps(q->t, up, "irreps_in", x);
-  put_linear(q, layer, block, "linear_up", x, x, NULL, "linear_1");
-  const message_paths p = find_paths(q, layer);
+  put_linear(q, layer, block, "linear_up", x, &q->edge, NULL, "linear_1");
+  const message_paths p = mace_paths(q, layer);
   expect_irreps(q->t, product, "irreps_in2", &q->sh);
   expect_irreps(q->t, product, "irreps_out", &p.messages);
   put_radial(q, layer, block, &p);
@@ -159,32 +153,76 @@ static void put_block(mace *q, const weights *w, const int64_t place[4], int64_t
   free(x);
 }
 
+/* Numbers [first, first + n) of a bias. */
+static void put_bias(mace *q, value linear, int64_t all, int64_t first, int64_t n,
+                     const char *name) {
+  const weights w = mace_numbers(q, linear, "bias", all);
+  put_part(q->out, &w, first, 1, 1, &n, name);
+}
+
+/* Hidden layers keep the channels of all heads apart, if they are masked, or do not know heads. */
+static const struct {
+  const char *name;
+  int matrices;
+  bool masked;
+} readouts[] = {{"LinearReadoutBlock", 1, true},
+                {"NonLinearReadoutBlock", 2, true},
+                {"NonLinearBiasReadoutBlock", 3, true},
+                {"GeneralNonLinearBiasReadoutBlock", 3, false}};
+enum { READOUTS = sizeof readouts / sizeof *readouts };
+
+/* The channels of a head in hidden layers: [first, first + n) of all. */
+typedef struct {
+  int64_t first, n, all;
+} head_channels;
+
+static head_channels of_head_channels(const mace *q, int layer, value block, bool masked) {
+  const irreps hidden = irreps_at(q->t, block, "linear_1.irreps_out");
+  const int64_t all = hidden.n == 1 && !hidden.term[0].l && hidden.term[0].parity > 0
+                          ? hidden.term[0].mul
+                          : 0,
+                n = masked ? all / q->n_heads : all;
+  if (!n || (masked && n * q->n_heads != all))
+    fail_model(q->t->path, "readout %d has not the same scalars for each of %d heads", layer,
+               q->n_heads);
+  return (head_channels){masked ? q->head * n : 0, n, all};
+}
+
 /* Of several heads, outputs are those of the first head, of the second, ...; a hidden layer is
    divided by the square root of all its channels. */
 static void convert_readout(mace *q, int layer, value block) {
   const int64_t channels = q->features.term[0].mul, heads = q->n_heads, head = q->head;
-  const model_name first = named("layers.%d.readout.0", layer),
-                   second = named("layers.%d.readout.1", layer);
-  if (!strcmp(class_name(block), "LinearReadoutBlock")) {
+  const model_name name = named("layers.%d.readout", layer);
+  int kind = 0;
+  while (kind < READOUTS && strcmp(class_name(block), readouts[kind].name) != 0) kind++;
+  if (kind == READOUTS)
+    fail_model(q->t->path, "readout %d is a %s, which is not supported", layer, class_name(block));
+  const int n = readouts[kind].matrices;
+  put_number(q->out, n, "layers.%d.readout_layers", layer);
+  if (n == 1) {
     const weights w = mace_linear(q, block, "linear", channels * heads);
-    put_string(q->out, "1", "layers.%d.readout_layers", layer);
-    put_block(q, &w, (int64_t[]){0, channels, head, 1}, heads, 1, first.text);
+    put_block(q, &w, (int64_t[]){0, channels, head, 1}, heads, 1, named("%s.0", name.text).text);
     return;
   }
-  if (strcmp(class_name(block), "NonLinearReadoutBlock") != 0)
-    fail_model(q->t->path, "readout %d is a %s, which is not supported", layer, class_name(block));
-  const irreps hidden = irreps_at(q->t, block, "linear_1.irreps_out");
-  const int64_t all = hidden.n == 1 && !hidden.term[0].l ? hidden.term[0].mul : 0, n = all / heads;
-  if (!n || n * heads != all)
-    fail_model(q->t->path, "readout %d has not the same scalars for each of %d heads", layer,
-               q->n_heads);
-  mace_expect_silu(q, block, "non_linearity.acts.0");
-  const weights w = mace_linear(q, block, "linear_1", channels * all),
-                last = mace_linear(q, block, "linear_2", all * heads);
-  put_string(q->out, "2", "layers.%d.readout_layers", layer);
-  put_block(q, &w, (int64_t[]){0, channels, head * n, n}, all, 1, first.text);
-  put_block(q, &last, (int64_t[]){head * n, n, head, 1}, heads, 1 / sqrt((double)heads),
-            second.text);
+  const head_channels h = of_head_channels(q, layer, block, readouts[kind].masked);
+  const double factor = sqrt((double)h.n / (double)h.all);
+  if (readouts[kind].masked) mace_expect_silu(q, block, "non_linearity.acts.0");
+  else mace_expect_gate_silu(q, attribute(q->t, block, "equivariant_nonlin", PICKLE_OBJECT));
+  const weights w = mace_linear(q, block, "linear_1", channels * h.all);
+  put_block(q, &w, (int64_t[]){0, channels, h.first, h.n}, h.all, 1, named("%s.0", name.text).text);
+  value last = mace_module(q, block, "linear_2", "Linear");
+  if (n == 3) {
+    value mid = mace_module(q, block, "linear_mid", "Linear");
+    const weights m = mace_numbers(q, mid, "weight", h.all * h.all);
+    put_block(q, &m, (int64_t[]){h.first, h.n, h.first, h.n}, h.all, factor,
+              named("%s.1", name.text).text);
+    put_bias(q, mid, h.all, h.first, h.n, named("%s.1.bias", name.text).text);
+    put_bias(q, last, heads, head, 1, named("%s.2.bias", name.text).text);
+  }
+  const weights x = n == 3 ? mace_numbers(q, last, "weight", h.all * heads)
+                           : mace_linear(q, block, "linear_2", h.all * heads);
+  put_block(q, &x, (int64_t[]){h.first, h.n, head, 1}, heads, factor,
+            named("%s.%d", name.text, n - 1).text);
 }
 
 /* ---- the layer ---- */
@@ -194,19 +232,33 @@ void mace_layer(mace *q, int layer) {
             attribute(q->t, q->network, named("interactions.%d", layer).text, PICKLE_OBJECT),
         product = mace_module(q, q->network, named("products.%d", layer).text,
                               "EquivariantProductBasisBlock"),
-        linear = mace_module(q, product, "linear", "Linear"),
-        readout = attribute(q->t, q->network, named("readouts.%d", layer).text, PICKLE_OBJECT);
+        linear = mace_module(q, product, "linear", "Linear");
   const irreps out = irreps_at(q->t, linear, "irreps_out"),
-               wanted = uniform(q->features.term[0].mul, out.n - 1);
+               wanted = mace_uniform(q->features.term[0].mul, out.n - 1);
   if (out.n < 1) fail_model(q->t->path, "product %d has no output", layer);
   expect_irreps(q->t, linear, "irreps_out", &wanted);
   expect_irreps(q->t, linear, "irreps_in", &wanted);
-  const bool residual = convert_interaction(q, layer, interaction, &out);
+  value up = mace_module(q, interaction, "linear_up", "Linear");
+  q->edge = irreps_at(q->t, up, "irreps_out");
+  const irreps edge = mace_uniform(q->edge.term[0].mul, q->edge.n - 1);
+  expect_irreps(q->t, up, "irreps_in", &q->features);
+  expect_irreps(q->t, up, "irreps_out", &edge);
+  if (edge.n != q->features.n || edge.term[0].mul != q->features.term[0].mul)
+    put_irreps(q->out, &edge, "layers.%d.irreps_edge", layer);
+  if (mace_is_gated(interaction) != q->gated)
+    fail_model(q->t->path, "of its interactions only some have a gate, which is not supported");
+  const bool residual = q->gated || convert_interaction(q, layer, interaction, &out);
+  if (q->gated) mace_gated(q, layer, interaction, &out);
   /* without one in the interaction, the product adds none, whatever use_sc is */
   if (residual) expect_flag(q->t, product, "use_sc", true);
   mace_product(q, layer, product, &out);
   put_linear(q, layer, product, "linear", &out, &out, NULL, "linear_4");
   put_irreps(q->out, &out, "layers.%d.irreps_out", layer);
   q->features = out;
-  convert_readout(q, layer, readout);
+  const int readout = q->last_readout_only ? 0 : layer;
+  if (q->last_readout_only && layer < q->n_layers - 1)
+    put_string(q->out, "0", "layers.%d.readout_layers", layer);
+  else
+    convert_readout(q, layer,
+                    attribute(q->t, q->network, named("readouts.%d", readout).text, PICKLE_OBJECT));
 }

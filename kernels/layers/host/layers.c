@@ -18,9 +18,9 @@ static clb_status create_pointwise(clb_context *ctx, clb_dtype type,
   return clb_layer_create(ctx, p, passes, op);
 }
 
-clb_status clb_gather_create(clb_context *ctx, clb_dtype type, clb_op **op) {
-  return create_pointwise(ctx, type, (clb_pointwise_problem){.function = CLB_POINTWISE_GATHER}, 1,
-                          op);
+clb_status clb_gather_create(clb_context *ctx, clb_dtype type, bool adds, clb_op **op) {
+  return create_pointwise(ctx, type, (clb_pointwise_problem){.function = CLB_POINTWISE_GATHER},
+                          adds ? 2 : 1, op);
 }
 
 clb_status clb_zero_create(clb_context *ctx, clb_dtype type, clb_op **op) {
@@ -61,8 +61,9 @@ static clb_status run_pointwise(clb_op *op, int32_t function, int64_t n, int64_t
   for (int i = 0; i <= n_in; i++)
     clb_call_rows(&c, o[i].name, (clb_dtype)op->problem.storage, columns, o[i].rows,
                   i < n_in ? CLB_IN : CLB_OUT);
-  if (function == CLB_POINTWISE_GATHER) clb_call_memory(&c, n ? &o[0].rows.index->memory : NULL);
-  return clb_call_run(&c, n_in > 1);
+  const bool gathers = function == CLB_POINTWISE_GATHER;
+  if (gathers) clb_call_memory(&c, n ? &o[0].rows.index->memory : NULL);
+  return clb_call_run(&c, gathers ? !op->kernel[0] : n_in > 1);
 }
 
 clb_status clb_gather_run(clb_op *op, int64_t n, int64_t columns, clb_rows table, clb_rows out) {

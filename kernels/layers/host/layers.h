@@ -33,9 +33,9 @@ clb_status clb_layer_add_training(clb_op *op);
 
 /* ---- pointwise ---- */
 
-/* out[i][columns] = table[table.index[i]][columns]: the index is a buffer of at least n int32 row
-   numbers.  E.g. species embeddings. */
-clb_status clb_gather_create(clb_context *ctx, clb_dtype type, clb_op **op);
+/* out[i][columns] = (of an op that adds: +=) table[table.index[i]][columns]: the index is a buffer
+   of at least n int32 row numbers.  E.g. species embeddings. */
+clb_status clb_gather_create(clb_context *ctx, clb_dtype type, bool adds, clb_op **op);
 clb_status clb_gather_run(clb_op *op, int64_t n, int64_t columns, clb_rows table, clb_rows out);
 
 /* out[n][columns] = 0. */
@@ -156,13 +156,14 @@ clb_status clb_lengths_along_run(clb_op *op, int64_t n, clb_rows v, clb_rows h, 
 /* rho[i][1] of the graph's receivers = sum over the edges that i receives of factor tanh(q^2), q =
    sum_k basis[n][k] D_k; factor[n][1]: rows of edges if `weighted`, else 1 (and not read). weights:
    host array D[n_basis], 1 ... CLB_MAX_BASIS; copied.  backward: g_basis[n][n_basis] and
-   g_factor[n][1] (both = or +=) from g_rho. Rows of edges in the graph's order as it was given. */
+   g_factor[n][1] (each = or +=) from g_rho. Rows of edges in the graph's order as it was given. */
 clb_status clb_density_create(clb_context *ctx, clb_dtype type, int n_basis, const double *weights,
                               bool weighted, clb_op **op);
 clb_status clb_density_forward(clb_op *op, const clb_graph *graph, clb_rows basis, clb_rows factor,
                                clb_rows rho);
 clb_status clb_density_backward(clb_op *op, const clb_graph *graph, clb_rows basis, clb_rows factor,
-                                clb_rows g_rho, clb_rows g_basis, clb_rows g_factor, bool add);
+                                clb_rows g_rho, clb_rows g_basis, clb_rows g_factor, bool add,
+                                bool add_factor);
 /* Of training: rho_along[i][1]; d_basis[n][n_basis] and d_factor[n][1] are added to.
    g_D[n][n_basis]: each edge's part of the gradient by D; clb_column_sum sums them. */
 clb_status clb_density_along(clb_op *op, const clb_graph *graph, clb_rows basis, clb_rows factor,
@@ -171,11 +172,11 @@ clb_status clb_density_reverse(clb_op *op, const clb_graph *graph, clb_rows basi
                                clb_rows a_basis, clb_rows a_factor, clb_rows g_rho, clb_rows h_rho,
                                clb_rows d_basis, clb_rows d_factor, clb_rows g_D);
 
-/* y[n][columns] = x[n][columns] s, s = t[n][1], or, `reciprocal`, 1 / (1 + t); y may be x (but
-   backward needs x).  backward: g_x[n][columns] from g_y, which it may be, and g_t[n][1] (= or
-   +=). */
-clb_status clb_row_scale_create(clb_context *ctx, clb_dtype type, int64_t columns, bool reciprocal,
-                                clb_op **op);
+/* y[n][columns] = x[n][columns] s, s = t, 1 / t or 1 / (1 + t), as `factor` says, of t[n][1]; y may
+   be x (but backward needs x).  backward: g_x[n][columns] from g_y, which it may be, and g_t[n][1]
+   (= or +=). */
+clb_status clb_row_scale_create(clb_context *ctx, clb_dtype type, int64_t columns,
+                                clb_row_factor factor, clb_op **op);
 clb_status clb_row_scale_forward(clb_op *op, int64_t n, clb_rows x, clb_rows t, clb_rows y);
 clb_status clb_row_scale_backward(clb_op *op, int64_t n, clb_rows x, clb_rows t, clb_rows g_y,
                                   clb_rows g_x, clb_rows g_t, bool add);

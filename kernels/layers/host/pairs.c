@@ -50,7 +50,8 @@ clb_status clb_density_forward(clb_op *op, const clb_graph *graph, clb_rows basi
 }
 
 clb_status clb_density_backward(clb_op *op, const clb_graph *graph, clb_rows basis, clb_rows factor,
-                                clb_rows g_rho, clb_rows g_basis, clb_rows g_factor, bool add) {
+                                clb_rows g_rho, clb_rows g_basis, clb_rows g_factor, bool add,
+                                bool add_factor) {
   if (!op || !graph) return CLB_ERROR_ARGUMENT;
   clb_call c = clb_call_begin(op, CLB_DENSITY, graph->n_edges, graph->n_edges);
   if (c.status) return c.status;
@@ -64,6 +65,7 @@ clb_status clb_density_backward(clb_op *op, const clb_graph *graph, clb_rows bas
   clb_call_rows(&c, "g_basis", type, columns, g_basis, CLB_OUT);
   if (op->problem.density.weighted) clb_call_rows(&c, "g_factor", type, 1, g_factor, CLB_OUT);
   clb_call_i32(&c, add);
+  if (op->problem.density.weighted) clb_call_i32(&c, add_factor);
   return clb_call_run(&c, BACKWARD);
 }
 
@@ -109,15 +111,15 @@ clb_status clb_density_reverse(clb_op *op, const clb_graph *graph, clb_rows basi
 
 /* ---- rows times numbers ---- */
 
-clb_status clb_row_scale_create(clb_context *ctx, clb_dtype type, int64_t columns, bool reciprocal,
-                                clb_op **op) {
+clb_status clb_row_scale_create(clb_context *ctx, clb_dtype type, int64_t columns,
+                                clb_row_factor factor, clb_op **op) {
   *op = NULL;
   if (columns < 1 || columns > INT32_MAX)
     return clb_fail(&ctx->error, CLB_ERROR_ARGUMENT,
                     "row_scale: columns is %lld; it must be 1 ... %d", (long long)columns,
                     INT32_MAX);
   clb_problem *p = clb_layer_problem(ctx, CLB_ROW_SCALE, type, type);
-  if (p) p->row_scale = (clb_row_scale_problem){.columns = columns, .reciprocal = reciprocal};
+  if (p) p->row_scale = (clb_row_scale_problem){.columns = columns, .factor = (int32_t)factor};
   return clb_layer_create(ctx, p, 3, op);
 }
 

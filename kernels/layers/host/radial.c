@@ -45,7 +45,7 @@ clb_status clb_radial_pairs_create(clb_context *ctx, clb_dtype type, const clb_r
     p->radial.a = transform->a, p->radial.exponent = transform->p, p->radial.q = transform->q;
   for (int i = 0; i < desc->n_basis; i++) p->radial.frequency[i] = desc->frequencies[i];
   s = clb_layer_create(ctx, p,
-                       desc->n_basis
+                       desc->n_basis || apart
                            ? 1 << FORWARD | 1 << DISTANCES | 1 << BACKWARD | 1 << BACKWARD_DISTANCE
                            : 1 << DISTANCES | 1 << BACKWARD_DISTANCE,
                        op);
@@ -91,7 +91,8 @@ static void call_atoms(clb_call *c, const atoms *a, const clb_memory *radii) {
 static clb_status run_forward(clb_op *op, const atoms *a, int64_t n, clb_rows v, clb_rows r,
                               clb_rows basis, clb_rows f) {
   const bool some =
-      op && basis.buffer && op->problem.kind == CLB_RADIAL && op->problem.radial.n_basis;
+      op && op->problem.kind == CLB_RADIAL &&
+      ((basis.buffer && op->problem.radial.n_basis) || (f.buffer && op->problem.radial.apart));
   clb_call c = begin(op, a, n, n < 0 || some || r.buffer ? n : 0);
   if (c.status) return c.status;
   clb_dtype type = (clb_dtype)op->problem.storage;

@@ -78,13 +78,20 @@ static inline void density_row(const void *user, const double *b, double *out) {
 
 typedef struct {
   int64_t columns;
-  bool reciprocal;
+  clb_row_factor factor;
 } scale_case;
+
+/* What rows are divided by. */
+static inline double scale_divisor(const scale_case *c, double t) {
+  return t + (c->factor == CLB_ROW_OVER_MORE);
+}
+/* t is +- 0.75 from here. */
+static inline double scale_middle(const scale_case *c) { return c->factor == CLB_ROW_OVER; }
 
 /* Of a row: its columns, then t. */
 static inline void scale_row(const void *user, const double *x, double *out) {
   const scale_case *c = user;
-  const double t = x[c->columns], s = c->reciprocal ? 1 / (1 + t) : t;
+  const double t = x[c->columns], s = c->factor ? 1 / scale_divisor(c, t) : t;
   for (int64_t i = 0; i < c->columns; i++) out[i] = s * x[i];
 }
 

@@ -31,13 +31,19 @@ static inline double at(const table *t, const void *numbers, int64_t row, int64_
 }
 
 /* Numbers in [-size, size), on the device too. */
-static inline table random_table(clb_context *ctx, clb_dtype type, int64_t n, int64_t columns,
-                                 bool dense, double size, uint64_t *seed) {
+static inline table random_table_around(clb_context *ctx, clb_dtype type, int64_t n,
+                                        int64_t columns, bool dense, double middle, double size,
+                                        uint64_t *seed) {
   table t = make_table(type, n, columns, dense);
   for (int64_t i = 0; i < n * columns; i++)
-    put(type, t.a.host, t.offset + i / columns * t.stride + i % columns, size * test_random(seed));
+    put(type, t.a.host, t.offset + i / columns * t.stride + i % columns,
+        middle + size * test_random(seed));
   upload(ctx, &t.a);
   return t;
+}
+static inline table random_table(clb_context *ctx, clb_dtype type, int64_t n, int64_t columns,
+                                 bool dense, double size, uint64_t *seed) {
+  return random_table_around(ctx, type, n, columns, dense, 0, size, seed);
 }
 
 /* Where results go: NaN, or numbers to which they are added. */

@@ -98,7 +98,7 @@ static void densities_once(clb_context *ctx, clb_dtype type, clb_op *op, const d
     expect_rows(ctx, "density reverse by factors", &d_factor[0], true, f_slope, error);
   expect_rows(ctx, "density reverse by weights", &g_weights[0], false, must.by_weights, error);
   OK(ctx, clb_density_backward(op, p.graph, rows_of(&basis), rows_of(&factor), rows_of(&h),
-                               rows_of(&g_basis), rows_of(&g_factor), false));
+                               rows_of(&g_basis), rows_of(&g_factor), false, false));
   expect_adjoint(ctx, "density", (const table *const[][2]){{&h, &along[0]}}, 1,
                  (const table *const[][2]){{&g_basis, &a_basis}, {&g_factor, &a_factor}},
                  1 + c->weighted);
@@ -140,8 +140,8 @@ typedef struct {
 static void scale_both(const void *user, const double *x, double *out) {
   const scale_tangent *s = user;
   const int64_t columns = s->c->columns;
-  const double t = x[columns], scale = s->c->reciprocal ? 1 / (1 + t) : t,
-               slope = s->c->reciprocal ? -1 / ((1 + t) * (1 + t)) : 1;
+  const double t = x[columns], scale = s->c->factor ? 1 / scale_divisor(s->c, t) : t,
+               slope = s->c->factor ? -scale * scale : 1;
   scale_row(s->c, x, out);
   for (int64_t i = 0; i < columns; i++)
     out[columns + i] = scale * s->a[i] + slope * s->a[columns] * x[i];
@@ -153,7 +153,7 @@ static void scales_once(clb_context *ctx, clb_dtype type, clb_op *op, const scal
   const bool dense = turn % 2;
   const int64_t width = c->columns + 1;
   table x = random_table(ctx, type, n, c->columns, dense, 1, &seed),
-        t = random_table(ctx, type, n, 1, !dense, 0.75, &seed),
+        t = random_table_around(ctx, type, n, 1, !dense, scale_middle(c), 0.75, &seed),
         a_x = random_table(ctx, type, n, c->columns, !dense, 1, &seed),
         a_t = random_table(ctx, type, n, 1, dense, 1, &seed),
         g = random_table(ctx, type, n, c->columns, dense, 1, &seed),
@@ -204,10 +204,10 @@ static void scales(void **state) {
   clb_context *ctx = context(state);
   static const int64_t columns[] = {1, 7, 89, 300}, rows[] = {0, 1, 5, 33};
   EACH_TYPE((struct device *)*state, type)
-  for (int k = 0; k < 8; k++) {
-    const scale_case c = {columns[k / 2], k % 2};
+  for (int k = 0; k < 12; k++) {
+    const scale_case c = {columns[k / 3], (clb_row_factor)(k % 3)};
     clb_op *op;
-    OK(ctx, clb_row_scale_create(ctx, type, c.columns, c.reciprocal, &op));
+    OK(ctx, clb_row_scale_create(ctx, type, c.columns, c.factor, &op));
     OK(ctx, clb_layer_add_training(op));
     for (int i = 0; i < 4; i++) scales_once(ctx, type, op, &c, rows[i], i + k);
     clb_op_destroy(&op);
@@ -222,7 +222,7 @@ static void refuses(void **state) {
   uint64_t seed = 1;
   table x = random_table(ctx, CLB_F32, 20, 4, true, 1, &seed);
   const clb_rows rows = rows_of(&x), none = {0};
-  OK(ctx, clb_row_scale_create(ctx, CLB_F32, 4, false, &op));
+  OK(ctx, clb_row_scale_create(ctx, CLB_F32, 4, CLB_ROW_TIMES, &op));
   NOT_OK(ctx, CLB_ERROR_ARGUMENT, "created without this",
          clb_row_scale_along(op, 4, rows, rows, rows, rows, rows));
   OK(ctx, clb_layer_add_training(op));
@@ -231,7 +231,7 @@ static void refuses(void **state) {
   NOT_OK(ctx, CLB_ERROR_ARGUMENT, "buffer of d_t is NULL",
          clb_row_scale_reverse(op, 4, rows, rows, rows, rows, rows, rows, rows, none));
   clb_op_destroy(&op);
-  OK(ctx, clb_gather_create(ctx, CLB_F32, &op));
+  OK(ctx, clb_gather_create(ctx, CLB_F32, false, &op));
   NOT_OK(ctx, CLB_ERROR_ARGUMENT, "pointwise has no passes of training",
          clb_layer_add_training(op));
   clb_op_destroy(&op);
@@ -246,7 +246,7 @@ static void compiles(void **state) {
   EACH_TYPE(d, type) {
     const double w[10] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10};
     clb_op *op[2];
-    OK(ctx, clb_row_scale_create(ctx, type, 89, true, &op[0]));
+    OK(ctx, clb_row_scale_create(ctx, type, 89, CLB_ROW_OVER_MORE, &op[0]));
     OK(ctx, clb_density_create(ctx, type, 10, w, true, &op[1]));
     for (int i = 0; i < 2; i++) {
       OK(ctx, clb_layer_add_training(op[i]));

@@ -8,7 +8,7 @@
 static void densities_once(clb_context *ctx, clb_dtype type, clb_op *op, const density_case *c,
                            int i) {
   uint64_t seed = 23;
-  const bool dense = i % 2, add = i % 3 == 2;
+  const bool dense = i % 2, add = i % 3 == 2, add_factor = i % 4 == 1;
   const int64_t width = c->n_basis + c->weighted;
   pairs p = pairs_of(ctx, i);
   table basis = random_table(ctx, type, p.n, c->n_basis, dense, 1, &seed),
@@ -29,17 +29,17 @@ static void densities_once(clb_context *ctx, clb_dtype type, clb_op *op, const d
     seed = 29;
     rho[k] = result_table(ctx, type, p.receivers, 1, !dense, false, &seed);
     g_basis[k] = result_table(ctx, type, p.n, c->n_basis, !dense, add, &seed);
-    g_factor[k] = result_table(ctx, type, p.n, 1, dense, add, &seed);
+    g_factor[k] = result_table(ctx, type, p.n, 1, dense, add_factor, &seed);
     OK(ctx, clb_density_forward(op, p.graph, rows_of(&basis), rows_of(&factor), rows_of(&rho[k])));
     OK(ctx, clb_density_backward(op, p.graph, rows_of(&basis), rows_of(&factor), rows_of(&g_rho),
-                                 rows_of(&g_basis[k]), rows_of(&g_factor[k]), add));
+                                 rows_of(&g_basis[k]), rows_of(&g_factor[k]), add, add_factor));
   }
   double *b_slope = columns_of(slope, p.n, width, 0, c->n_basis),
          *f_slope = c->weighted ? columns_of(slope, p.n, width, c->n_basis, 1) : NULL;
   expect_rows(ctx, "density", &rho[0], false, must, error_of(type));
   expect_rows(ctx, "density backward", &g_basis[0], add, b_slope, slope_error_of(type));
   if (c->weighted)
-    expect_rows(ctx, "density backward by factors", &g_factor[0], add, f_slope,
+    expect_rows(ctx, "density backward by factors", &g_factor[0], add_factor, f_slope,
                 slope_error_of(type));
   table *both[] = {rho, g_basis, g_factor}, *in[] = {&basis, &factor, &g_rho};
   for (int k = 0; k < 3; k++) {
@@ -75,7 +75,7 @@ static void scales_once(clb_context *ctx, clb_dtype type, clb_op *op, const scal
   const bool dense = turn % 2, in_place = turn % 3 == 1, add = turn % 4 == 2;
   const int64_t width = c->columns + 1;
   table x = random_table(ctx, type, n, c->columns, dense, 1, &seed),
-        t = random_table(ctx, type, n, 1, !dense, 0.75, &seed),
+        t = random_table_around(ctx, type, n, 1, !dense, scale_middle(c), 0.75, &seed),
         g = random_table(ctx, type, n, c->columns, dense, 1, &seed),
         y = result_table(ctx, type, n, c->columns, dense, false, &seed),
         g_x = result_table(ctx, type, n, c->columns, !dense, false, &seed),
@@ -102,10 +102,10 @@ static void scales(void **state) {
   clb_context *ctx = context(state);
   static const int64_t columns[] = {1, 7, 89, 640}, rows[] = {0, 1, 5, 33};
   EACH_TYPE((struct device *)*state, type)
-  for (int k = 0; k < 8; k++) {
-    const scale_case c = {columns[k / 2], k % 2};
+  for (int k = 0; k < 12; k++) {
+    const scale_case c = {columns[k / 3], (clb_row_factor)(k % 3)};
     clb_op *op;
-    OK(ctx, clb_row_scale_create(ctx, type, c.columns, c.reciprocal, &op));
+    OK(ctx, clb_row_scale_create(ctx, type, c.columns, c.factor, &op));
     for (int i = 0; i < 4; i++) scales_once(ctx, type, op, &c, rows[i], i + 4 * k);
     clb_op_destroy(&op);
   }
@@ -129,7 +129,7 @@ static void refuses(void **state) {
          clb_density_forward(op, p.graph, rows_of(&x), (clb_rows){0}, rows_of(&x)));
   clb_op_destroy(&op);
   NOT_OK(ctx, CLB_ERROR_ARGUMENT, "columns is 0",
-         clb_row_scale_create(ctx, CLB_F32, 0, false, &op));
+         clb_row_scale_create(ctx, CLB_F32, 0, CLB_ROW_TIMES, &op));
   drop(&x.a);
   drop_pairs(&p);
 }
@@ -143,7 +143,7 @@ static void compiles(void **state) {
     clb_op *op[3];
     OK(ctx, clb_density_create(ctx, type, 10, w, false, &op[0]));
     OK(ctx, clb_density_create(ctx, type, 10, w, true, &op[1]));
-    OK(ctx, clb_row_scale_create(ctx, type, 89, true, &op[2]));
+    OK(ctx, clb_row_scale_create(ctx, type, 89, CLB_ROW_OVER_MORE, &op[2]));
     for (int i = 0; i < 3; i++) {
       for (int pass = 0; pass < 2; pass++) assert_true(op[i]->kernel[pass]->binary.n > 0);
       clb_op_destroy(&op[i]);

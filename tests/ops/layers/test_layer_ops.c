@@ -26,9 +26,10 @@ static void gathers(void **state) {
   clb_context *ctx = context(state);
   enum { SPECIES = 7 };
   EACH_TYPE((struct device *)*state, type) {
-    clb_op *op;
-    OK(ctx, clb_gather_create(ctx, type, &op));
+    clb_op *op[2];
+    for (int adds = 0; adds < 2; adds++) OK(ctx, clb_gather_create(ctx, type, adds, &op[adds]));
     for (int turn = 0; turn < SIZES * WIDTHS; turn++) {
+      const bool add = turn % 5 == 2;
       int64_t n = sizes[turn / WIDTHS], columns = widths[turn % WIDTHS];
       uint64_t seed = 3;
       int32_t *species = calloc((size_t)n + 1, sizeof *species);
@@ -37,14 +38,14 @@ static void gathers(void **state) {
       OK(ctx, clb_buffer_create(ctx, (uint64_t)n * 4 + 1, &index));
       OK(ctx, clb_buffer_write(index, 0, species, (uint64_t)n * 4));
       table from = random_table(ctx, type, SPECIES, columns, turn % 2, 1, &seed),
-            out = result_table(ctx, type, n, columns, turn % 3, false, &seed);
+            out = result_table(ctx, type, n, columns, turn % 3, add, &seed);
       double *all = plain(&from), *must = calloc((size_t)(n * columns + 1), sizeof *must);
       for (int64_t i = 0; i < n * columns; i++)
         must[i] = all[species[i / columns] * columns + i % columns];
       clb_rows rows = rows_of(&from);
       rows.index = index;
-      OK(ctx, clb_gather_run(op, n, columns, rows, rows_of(&out)));
-      expect_rows(ctx, "gather", &out, false, must, 0);
+      OK(ctx, clb_gather_run(op[add], n, columns, rows, rows_of(&out)));
+      expect_rows(ctx, "gather", &out, add, must, add ? error_of(type) : 0);
       free(species);
       free(all);
       free(must);
@@ -52,7 +53,7 @@ static void gathers(void **state) {
       drop(&from.a);
       drop(&out.a);
     }
-    clb_op_destroy(&op);
+    for (int adds = 0; adds < 2; adds++) clb_op_destroy(&op[adds]);
   }
 }
 
@@ -172,7 +173,7 @@ static void compiles(void **state) {
   EACH_TYPE(d, type) {
     clb_op *op[2];
     OK(ctx, clb_activation_create(ctx, type, CLB_SILU, 1, 1, &op[0]));
-    OK(ctx, clb_gather_create(ctx, type, &op[1]));
+    OK(ctx, clb_gather_create(ctx, type, false, &op[1]));
     NOT_OK(ctx, CLB_ERROR_UNSUPPORTED, "only compiles",
            clb_activation_forward(op[0], 0, 1, (clb_rows){0}, (clb_rows){0}));
     for (int i = 0; i < 2; i++) {
