@@ -9,7 +9,7 @@ typedef struct {
   const clb_model_atoms *atoms;
   const clb_model_results *results;
   int64_t first, n, n_atoms, n_edges, edge_capacity;
-  bool forces, stress;             /* wanted for some structure */
+  bool forces, stress;             /* wanted for some structure; stress: or v_atom */
   int32_t *species, *system;       /* [n_atoms] */
   double *positions;               /* [n_atoms][3] */
   clb_cell_grid *grid;             /* [n] */

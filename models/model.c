@@ -148,9 +148,11 @@ clb_status clb_model_compute_atoms(clb_model *m, const clb_model_atoms *a,
                            &(clb_model_edge_results){.energy = r->energy,
                                                      .e_atom = r->e_atom,
                                                      .forces = r->forces,
-                                                     .virial = r->stress ? virial : NULL});
+                                                     .virial = r->stress ? virial : NULL,
+                                                     .v_atom = r->v_atom});
   for (int i = 0; i < 9 && r->stress && !s; i++)
     r->stress[i] = virial[i] / clb_cell_volume(a->cell);
+  if (!s && r->v_atom) clb_model_symmetrise(a->n, r->v_atom);
   return s;
 }
 

@@ -134,6 +134,8 @@ clb_status clb_model_run_training(clb_model *m);
    symmetrised; forces: [n_total][3]. */
 clb_status clb_model_read_results(clb_model *m, double *energy, double *virial, double *forces,
                                   double *e_atom);
+/* Makes each of a[n][3][3] symmetric. */
+void clb_model_symmetrise(int64_t n, double *a);
 /* Fails unless all of x[rows][columns] are finite. */
 clb_status clb_model_finite(clb_model *m, const char *name, int64_t rows, int64_t columns,
                             const double *x);

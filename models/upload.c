@@ -39,9 +39,10 @@ clb_result_offsets clb_model_result_offsets(const clb_model *m) {
   return p;
 }
 
-static void symmetrise(double *a) {
-  for (int i = 0; i < 3; i++)
-    for (int j = 0; j < i; j++) a[3 * i + j] = a[3 * j + i] = (a[3 * i + j] + a[3 * j + i]) / 2;
+void clb_model_symmetrise(int64_t n, double *a) {
+  for (double *end = a + 9 * n; a < end; a += 9)
+    for (int i = 0; i < 3; i++)
+      for (int j = 0; j < i; j++) a[3 * i + j] = a[3 * j + i] = (a[3 * i + j] + a[3 * j + i]) / 2;
 }
 
 clb_status clb_model_read_results(clb_model *m, double *energy, double *virial, double *forces,
@@ -65,7 +66,8 @@ clb_status clb_model_read_results(clb_model *m, double *energy, double *virial, 
   if (s) return s;
   if (energy) clb_totals_add(m->net.energy, host + (p.energy - begin) * bytes, energy);
   if (virial)
-    clb_totals_add(m->virial, host + (p.virial - begin) * bytes, virial), symmetrise(virial);
+    clb_totals_add(m->virial, host + (p.virial - begin) * bytes, virial),
+        clb_model_symmetrise(1, virial);
   if (forces) widen(m->sum_type, 3 * m->net.n_total, host + (p.forces - begin) * bytes, forces);
   if (e_atom) widen(m->sum_type, m->net.n_local, host + (p.e_atom - begin) * bytes, e_atom);
   s = clb_model_finite(m, "energy", energy ? 1 : 0, 1, energy);

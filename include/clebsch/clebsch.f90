@@ -277,7 +277,7 @@ module clebsch
 
   type, bind(c) :: clb_model_results
     type(c_ptr) :: energy = c_null_ptr, e_atom = c_null_ptr, forces = c_null_ptr, &
-         stress = c_null_ptr
+         stress = c_null_ptr, v_atom = c_null_ptr
   end type
 
   type, bind(c) :: clb_model_neighbours

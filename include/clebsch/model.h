@@ -121,6 +121,9 @@ typedef struct {
                      -trace / 3. It is there for every cell with a volume, whatever is periodic: a
                      slab's third vector is then its thickness with the vacuum. NULL, if cell is
                      NULL or its rows lie in a plane: else the call is refused */
+  double *v_atom; /* [n][3][3]: each atom's part of the virial dE/dstrain, symmetric, eV: of an edge
+                     it is its receiver's, of dispersion half of each pair. stress is their sum over
+                     the volume */
 } clb_model_results;
 
 /* Energy and its derivatives; finds the neighbours. Returns when the results are available. */

@@ -306,7 +306,7 @@ class model_atoms(c.Structure):
 
 class model_results(c.Structure):
     _fields_ = [("energy", c.c_void_p), ("e_atom", c.c_void_p), ("forces", c.c_void_p),
-                ("stress", c.c_void_p)]
+                ("stress", c.c_void_p), ("v_atom", c.c_void_p)]
 
 
 class model_neighbours(c.Structure):

@@ -25,7 +25,8 @@ from .model import Model, Path, file_name, file_state, has_volume, reopen, sha25
 class Calculator(Base):
     """Energy, forces, stress and energies of atoms; the arguments are those of clebsch.Model.
 
-    Every computation gives all of them; stress where the cell has a volume.  With a `skin`
+    Every computation gives all of them but stresses of atoms, which are computed when they are asked
+    for; stress and stresses where the cell has a volume.  With a `skin`
     (Angstrom), neighbour lists are kept until an atom has moved by half of it.  Copies and unpickled
     calculators open the model's file again; it must not have changed.
 
@@ -33,7 +34,7 @@ class Calculator(Base):
     the settings, and the version of Clebsch."""
 
     name = "clebsch"
-    implemented_properties = ["energy", "free_energy", "energies", "forces", "stress"]
+    implemented_properties = ["energy", "free_energy", "energies", "forces", "stress", "stresses"]
     ignored_changes = {"initial_charges", "initial_magmoms"}
 
     @_checks.exact_keywords
@@ -41,20 +42,23 @@ class Calculator(Base):
                  dtype: Optional[str] = None, knots: Optional[int] = None,
                  skin: Union[float, str] = "auto",
                  atomics: bool = False, head: Optional[str] = None,
-                 modality: Optional[str] = None, exact: bool = False) -> None:
+                 modality: Optional[str] = None, exact: bool = False, d3: Optional[str] = None,
+                 d3_cutoff: float = 0.0) -> None:
         super().__init__()
         file = os.path.abspath(file_name(model))
         self._settings = {"model": file, "device": device, "dtype": dtype, "knots": knots,
                           "skin": skin, "atomics": atomics, "head": head, "modality": modality,
-                          "exact": exact}
+                          "exact": exact, "d3": d3, "d3_cutoff": d3_cutoff}
         self._state = file_state(file)
         self._last: Any = None  # the dynamics for which the model computed last
-        self.model = Model(model, device, dtype, knots, skin, atomics, head, modality, exact)
+        self.model = Model(model, device, dtype, knots, skin, atomics, head, modality, exact, d3=d3,
+                           d3_cutoff=d3_cutoff)
         self.parameters.update(
             model=file, model_sha256=sha256(file), architecture=self.model.architecture,
             device=self.model.context.name, device_description=self.model.context.description,
             dtype=self.model.dtype, knots=self.model.knots, skin=self.model.skin,
-            atomics=self.model.atomics, head=head, modality=modality, version=VERSION)
+            atomics=self.model.atomics, head=head, modality=modality, d3=d3, d3_cutoff=d3_cutoff,
+            version=VERSION)
 
     def set(self, **keywords):
         """Refused: the model is open, with the settings it was opened with."""
@@ -67,14 +71,17 @@ class Calculator(Base):
         super().calculate(atoms, properties, system_changes)
         self.results, self._last = {}, None  # those of other atoms, if what follows fails
         a = self.atoms
-        if "stress" in properties and not has_volume(a.cell.array):
+        if {"stress", "stresses"} & set(properties) and not has_volume(a.cell.array):
             raise PropertyNotImplementedError(
                 "stress is dE/dstrain / volume, and the cell has no volume: "
                 f"{a.cell.array.tolist()}; a slab needs a third vector, its thickness with vacuum")
         self._check_elements(a)
-        found = self.model.compute(a.numbers, a.positions, a.cell.array, a.pbc)
+        found = self.model.compute(a.numbers, a.positions, a.cell.array, a.pbc,
+                                   virials="stresses" in properties)
         self.results = {"energies": found.energies,
                         **_results(found.energy, found.forces, found.stress)}
+        if found.virials is not None:
+            self.results["stresses"] = full_3x3_to_voigt_6_stress(found.virials) / a.cell.volume
 
     def _check_elements(self, atoms):
         lacking = sorted(set(atoms.numbers.tolist()) - set(self.model.numbers))

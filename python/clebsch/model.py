@@ -52,6 +52,9 @@ class Results:
     stress: Optional[np.ndarray]
     """[3][3]: dE/dstrain / |det(cell)|, eV / Angstrom^3, symmetric; the pressure is -trace / 3.
     None without derivatives, and where there is no cell with a volume"""
+    virials: Optional[np.ndarray]
+    """[n][3][3]: each atom's part of dE/dstrain, eV, symmetric: stress is their sum over the volume.
+    None unless asked for"""
 
 
 class _Structure(NamedTuple):
@@ -64,9 +67,11 @@ class _Structure(NamedTuple):
     energies: np.ndarray
     forces: Optional[np.ndarray]
     stress: Optional[np.ndarray]
+    virials: Optional[np.ndarray]
 
     def found(self) -> Results:
-        return Results(float(self.energy[0]), self.energies, self.forces, self.stress)
+        return Results(float(self.energy[0]), self.energies, self.forces, self.stress,
+                       self.virials)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -99,7 +104,8 @@ class Model:
     faster, but the last digits of forces differ from call to call.  head, modality: as for convert.
     block_atoms: structures are computed in blocks of at most so many atoms, which takes less memory
     and more time; 0: only those that would not fit.  trains: gradient and set_tensors can be called;
-    knots are 0."""
+    knots are 0.  d3: the functional whose dispersion D3(BJ) is added, such as "pbe"; d3_cutoff
+    (Angstrom): up to which distance; 0: 60 Bohr."""
 
     @_checks.exact_keywords
     def __init__(self, path: Path, device: Union[str, Context] = "",
@@ -107,7 +113,8 @@ class Model:
                  skin: Union[float, str] = 0.0,
                  atomics: bool = False, head: Optional[str] = None,
                  modality: Optional[str] = None, exact: bool = False,
-                 block_atoms: int = 0, trains: bool = False) -> None:
+                 block_atoms: int = 0, trains: bool = False, d3: Optional[str] = None,
+                 d3_cutoff: float = 0.0) -> None:
         if _checks.flag("exact", exact) and (dtype, knots) != (None, None):
             raise ValueError("exact: it means dtype 'f64' and knots 0, so that neither is given")
         if _checks.flag("trains", trains) and knots:
@@ -121,11 +128,17 @@ class Model:
         self.atomics = _checks.flag("atomics", atomics)
         self.head = _checks.word_or_none("head", head)
         self.modality = _checks.word_or_none("modality", modality)
+        self.d3 = _checks.word_or_none("d3", d3)
+        self.d3_cutoff = _checks.number("d3_cutoff", d3_cutoff, 0)
+        if d3_cutoff and d3 is None:
+            raise ValueError(f"d3_cutoff: {d3_cutoff!r}; it is of d3, which is None")
         options = s.model_options(dtype=_checks.choice("dtype", self.dtype, DTYPES), knots=chosen,
                                   skin=s.AUTO_SKIN if chosen_skin else self.skin,
                                   atomics=int(self.atomics),
                                   block_atoms=_checks.count("block_atoms", block_atoms),
-                                  trains=int(trains))
+                                  trains=int(trains),
+                                  d3=None if d3 is None else self.d3.encode(),
+                                  d3_cutoff=self.d3_cutoff)
         self.context = device if isinstance(device, Context) else Context(device)
         with tempfile.TemporaryDirectory() as folder:
             file = self.path
@@ -165,13 +178,14 @@ class Model:
     @_checks.exact_keywords
     def compute(self, numbers: npt.ArrayLike, positions: npt.ArrayLike,
                 cell: Optional[npt.ArrayLike] = None, periodic: Any = None,
-                derivatives: bool = True) -> Results:
+                derivatives: bool = True, virials: bool = False) -> Results:
         """Energy, forces and stress.
 
         numbers: atomic numbers [n].  positions: [n][3].  cell: rows are lattice vectors.
         periodic: along each of the three, or all; None: all if there is a cell.
-        derivatives=False: energies alone, which takes less time."""
-        given = self._structure(derivatives, numbers, positions, cell, periodic)
+        derivatives=False: energies alone, which takes less time.  virials: each atom's part of
+        stress is wanted, too."""
+        given = self._structure(derivatives, numbers, positions, cell, periodic, virials)
         self.context._call("model_compute", c.byref(given.atoms), c.byref(given.results),
                            handle=self._handle)
         return given.found()
@@ -246,7 +260,8 @@ class Model:
         matrix = np.array(rows).reshape(places.size, places.size)
         return ((matrix + matrix.T) / 2).reshape(places.shape * 2)
 
-    def _structure(self, derivatives, numbers, positions, cell=None, periodic=None):
+    def _structure(self, derivatives, numbers, positions, cell=None, periodic=None,
+                   virials=False):
         species = self.species(numbers)
         n, whole = len(species), _checks.flag("derivatives", derivatives)
         places = _checks.reals("positions", positions, (n, 3))
@@ -258,8 +273,10 @@ class Model:
         forces = np.full((n, 3), np.nan) if whole else None
         stress = np.full((3, 3), np.nan) if whole and box is not None and has_volume(box) else None
         atoms = s.model_atoms(n, *map(_pointer, (species, places, box)), (c.c_int * 3)(*along))
-        results = s.model_results(*map(_pointer, (energy, energies, forces, stress)))
-        return _Structure(atoms, results, (species, places, box), energy, energies, forces, stress)
+        parts = np.full((n, 3, 3), np.nan) if _checks.flag("virials", virials) else None
+        results = s.model_results(*map(_pointer, (energy, energies, forces, stress, parts)))
+        return _Structure(atoms, results, (species, places, box), energy, energies, forces, stress,
+                          parts)
 
     def neighbours(self) -> Neighbours:
         """Of the last compute."""

@@ -44,7 +44,8 @@ def force(model: Path, atoms: Any, particles: Optional[Sequence[int]] = None,
           dtype: Optional[str] = None, knots: Optional[int] = None,
           skin: Union[float, str] = "auto",
           atomics: bool = False, head: Optional[str] = None,
-          modality: Optional[str] = None, exact: bool = False) -> PythonForce:
+          modality: Optional[str] = None, exact: bool = False, d3: Optional[str] = None,
+          d3_cutoff: float = 0.0) -> PythonForce:
     """A force for all particles of a system, or for some.
 
     atoms: the system's openmm.app.Topology, or its particles' atomic numbers.  particles: indices
@@ -60,7 +61,7 @@ def force(model: Path, atoms: Any, particles: Optional[Sequence[int]] = None,
     computation = Computation(numbers[some] if some else numbers, periodic,
                               path=os.path.abspath(file_name(model)), device=device,
                               dtype=dtype, knots=knots, skin=skin, atomics=atomics, head=head,
-                              modality=modality, exact=exact)
+                              modality=modality, exact=exact, d3=d3, d3_cutoff=d3_cutoff)
     made = PythonForce(computation)
     made.setUsesPeriodicBoundaryConditions(periodic)
     made.setParticles(some)

@@ -83,6 +83,8 @@ static void many(void **state) {
   opened o = open_made("cpu", MODEL, &with);
   static atom_set a[N];
   static computed one[N], all[N];
+  static double v_atom[9 * MAX_ATOMS * N], alone[9 * MAX_ATOMS];
+  double *parts[N];
   clb_model_atoms atoms[N];
   clb_model_results results[N];
   for (int i = 0; i < N; i++) {
@@ -94,10 +96,23 @@ static void many(void **state) {
                                  a[i].positions,
                                  a[i].cell,
                                  {a[i].periodic[0], a[i].periodic[1], a[i].periodic[2]}};
-    results[i] = (clb_model_results){&all[i].energy, all[i].e_atom, all[i].forces, all[i].stress};
+    parts[i] = v_atom + 9 * MAX_ATOMS * i;
+    results[i] =
+        (clb_model_results){&all[i].energy, all[i].e_atom, all[i].forces, all[i].stress, parts[i]};
   }
   OK(o.ctx, clb_model_compute_many(o.model, N, atoms, results));
-  for (int i = 0; i < N; i++) expect_same(&all[i], &one[i], a[i].n, 1e-11);
+  for (int i = 0; i < N; i++) {
+    double virial[9] = {0}, wanted[9];
+    expect_same(&all[i], &one[i], a[i].n, 1e-11);
+    OK(o.ctx, clb_model_compute(o.model, &atoms[i], &(clb_model_results){.v_atom = alone}));
+    close_to("v_atom", 9 * a[i].n, parts[i], alone, 1e-10);
+    for (int64_t k = 0; k < 9 * a[i].n; k++) {
+      virial[k % 9] += alone[k];
+      assert_true(alone[k] == alone[k / 9 * 9 + k % 3 * 3 + k % 9 / 3]);
+    }
+    for (int k = 0; k < 9; k++) wanted[k] = one[i].stress[k] * clb_cell_volume(a[i].cell);
+    close_to("sum of v_atom", 9, virial, wanted, 1e-10);
+  }
   const computed again = compute_atoms(&o, &a[N - 1]);
   assert_memory_equal(again.forces, one[N - 1].forces, (size_t)(3 * a[N - 1].n) * sizeof(double));
   close_model(&o);

@@ -72,7 +72,7 @@ static inline computed compute_atoms(opened *o, const atom_set *a) {
       a->n, a->species, a->positions, a->cell, {a->periodic[0], a->periodic[1], a->periodic[2]}};
   if (clb_model_compute(o->model, &atoms,
                         &(clb_model_results){&c.energy, c.e_atom, c.forces,
-                                             clb_cell_volume(a->cell) > 0 ? c.stress : NULL}))
+                                             clb_cell_volume(a->cell) > 0 ? c.stress : NULL, NULL}))
     fail_msg("%s", clb_error(o->ctx));
   return c;
 }

@@ -23,7 +23,7 @@ static void make_batch(batch *b, int n_species) {
         a->n, a->species, a->positions, a->cell, {a->periodic[0], a->periodic[1], a->periodic[2]}};
     computed *c = &b->found[i];
     b->results[i] =
-        (clb_model_results){&c->energy, c->e_atom, c->forces, i == 4 ? NULL : c->stress};
+        (clb_model_results){&c->energy, c->e_atom, c->forces, i == 4 ? NULL : c->stress, NULL};
   }
 }
 

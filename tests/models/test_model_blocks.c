@@ -157,8 +157,8 @@ static void changing_systems(void **state) {
     const atom_set *a = &set[i];
     atoms[i] = (clb_model_atoms){
         a->n, a->species, a->positions, a->cell, {a->periodic[0], a->periodic[1], a->periodic[2]}};
-    results[i] =
-        (clb_model_results){&found[i].energy, found[i].e_atom, found[i].forces, found[i].stress};
+    results[i] = (clb_model_results){&found[i].energy, found[i].e_atom, found[i].forces,
+                                     found[i].stress, NULL};
   }
   OK(o.ctx, clb_model_compute_many(o.model, SETS, atoms, results));
   for (int i = 0; i < SETS; i++) expect_same(&found[i], &wanted[i], n[i], 1e-11);

@@ -457,8 +457,9 @@ static void bad_atoms(void **state) {
   const double endless[9] = {4, 0, 0, 0, 4, 0, 0, 0, INFINITY};
 #define REFUSED_ATOMS(what, ...)                                                                   \
   (b = good, __VA_ARGS__,                                                                          \
-   assert_int_equal(clb_model_compute(o.model, &b, &(clb_model_results){&x, NULL, NULL, stress}),  \
-                    CLB_ERROR_ARGUMENT),                                                           \
+   assert_int_equal(                                                                               \
+       clb_model_compute(o.model, &b, &(clb_model_results){&x, NULL, NULL, stress, NULL}),         \
+       CLB_ERROR_ARGUMENT),                                                                        \
    assert_non_null(strstr(clb_error(o.ctx), what)))
   REFUSED_ATOMS("n is", b.n = -1);
   REFUSED_ATOMS("positions", b.positions = NULL);

@@ -143,7 +143,7 @@ static clb_status compute_set(opened *o, int which, computed *c) {
   const atom_set *a = &here.atoms[which];
   const clb_model_atoms atoms = {a->n, a->species, a->positions, a->cell, {1, 1, 1}};
   return clb_model_compute(o->model, &atoms,
-                           &(clb_model_results){&c->energy, c->e_atom, c->forces, c->stress});
+                           &(clb_model_results){&c->energy, c->e_atom, c->forces, c->stress, NULL});
 }
 
 static void must_be_right(const computed *c, int which) {

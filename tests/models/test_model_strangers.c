@@ -39,7 +39,8 @@ static void expect_end(const char *what, clb_dtype precision, const char *said) 
       ctx, path, &(clb_model_options){.dtype = precision, .knots = CLB_NO_KNOTS}, &m);
   if (!s) {
     place = "["; /* of an array, or an atom */
-    s = clb_model_compute(m, &atoms, &(clb_model_results){&c.energy, c.e_atom, c.forces, c.stress});
+    s = clb_model_compute(m, &atoms,
+                          &(clb_model_results){&c.energy, c.e_atom, c.forces, c.stress, NULL});
   }
   if (s ? s != CLB_ERROR_ARGUMENT ||
               !(strstr(clb_error(ctx), place) || strstr(clb_error(ctx), "atom "))

@@ -35,8 +35,8 @@ static void *work(void *at) {
       computed *c = &j->step[k];
       memset(c, 0, sizeof *c);
       const clb_model_atoms atoms = {a.n, a.species, a.positions, a.cell, {1, 1, 1}};
-      s = clb_model_compute(model, &atoms,
-                            &(clb_model_results){&c->energy, c->e_atom, c->forces, c->stress});
+      s = clb_model_compute(
+          model, &atoms, &(clb_model_results){&c->energy, c->e_atom, c->forces, c->stress, NULL});
     }
     if (s)
       snprintf(j->wrong, sizeof j->wrong, "%s: %s: %s", j->device, clb_status_text(s),

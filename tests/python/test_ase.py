@@ -90,6 +90,38 @@ class Water(unittest.TestCase):
         self.assertGreater(np.abs(slow).max(), 1e-3)
         np.testing.assert_allclose(self.atoms.get_stress(), slow, rtol=0, atol=1e-7)
 
+    def test_ase_stresses_add_up_to_the_stress(self):
+        stresses = self.atoms.get_stresses()
+        self.assertEqual(stresses.shape, (len(self.atoms), 6))
+        self.assertGreater(np.ptp(stresses[:, 0]), 1e-6)
+        self.near(stresses.sum(0), self.atoms.get_stress())
+        self.near(full_3x3_to_voigt_6_stress(self.atoms.get_stresses(voigt=False)), stresses)
+        alone = molecule("H2O")
+        alone.calc = self.calculator
+        with self.assertRaisesRegex(PropertyNotImplementedError, "no volume"):
+            alone.get_stresses()
+
+    def test_ase_adds_dispersion(self):
+        """What the command adds; forces and stress are its derivatives."""
+        with tempfile.TemporaryDirectory() as folder:
+            file = os.path.join(folder, "box.extxyz")
+            write(file, box())
+            atoms = fresh(read(file), d3="PBE", d3_cutoff=9.0)
+            said = json.loads(subprocess.run(
+                [os.environ["CLB_COMMAND"], "energy", "--exact", "-j", "-d", "cpu", "-m", WATER, "-s", file, "--d3", "pbe", "--d3-cutoff", "9"],
+                check=True, capture_output=True, text=True).stdout)
+        self.assertEqual((said["d3"], said["d3_cutoff"]), ("pbe", 9))
+        self.near(atoms.get_potential_energy(), said["energy"])
+        self.near(atoms.get_forces(), said["forces"])
+        self.assertLess(said["energy"], self.atoms.get_potential_energy() - 0.1)
+        self.near(atoms.get_forces()[[7]], calculate_numerical_forces(atoms, eps=1e-4, iatoms=[7]), 1e-6)
+        self.near(atoms.get_stresses().sum(0), atoms.get_stress())
+        self.assertEqual(copy.deepcopy(atoms.calc).parameters["d3"], "PBE")
+        with self.assertRaisesRegex(clebsch.Error, "no parameters for 'no'; there are for b1b95"):
+            fresh(self.atoms, d3="no")
+        with self.assertRaisesRegex(ValueError, "d3_cutoff: 9.0; it is of d3, which is None"):
+            fresh(self.atoms, d3_cutoff=9.0)
+
     def test_ase_hessian(self):
         water, rows = molecule("H2O"), []
         water.calc = self.calculator
@@ -187,7 +219,7 @@ class Water(unittest.TestCase):
     def test_ase_one_computation_gives_all(self):
         again, calls = fresh(self.atoms, skin=0.4), []
         compute = again.calc.model.compute
-        again.calc.model.compute = lambda *arguments: calls.append(1) or compute(*arguments)
+        again.calc.model.compute = lambda *arguments, **keywords: calls.append(1) or compute(*arguments, **keywords)
         energy = again.get_potential_energy()
         self.assertEqual(set(again.calc.results), {"energy", "free_energy", "energies", "forces", "stress"})
         self.near(again.get_forces(), self.atoms.get_forces())
@@ -223,7 +255,7 @@ class Water(unittest.TestCase):
         """ase.db and trajectories say with what a result was computed."""
         wanted = {"model": str(WATER), "model_sha256": hashlib.sha256(WATER.read_bytes()).hexdigest(), "architecture": "nequip", "device": "cpu",
                   "device_description": clebsch.Context("cpu").description, "dtype": "f64", "knots": 0, "skin": 0.4, "atomics": False,
-                  "head": None, "modality": None, "version": clebsch.__version__}
+                  "head": None, "modality": None, "d3": None, "d3_cutoff": 0, "version": clebsch.__version__}
         self.atoms.get_forces()
         self.assertEqual((self.calculator.name, self.calculator.parameters, self.calculator.todict()), ("clebsch", wanted, wanted))
         self.assertRegex(repr(self.calculator), r"^<clebsch.ase.Calculator .*water.pth: nequip on cpu, dtype f64, knots 0, skin 0.4>$")

@@ -122,7 +122,7 @@ static clb_status open_model(program *p) {
 
 static clb_status compute(program *p) {
   double energy, e_atom[6];
-  const clb_model_results results = {&energy, e_atom, p->out, NULL};
+  const clb_model_results results = {&energy, e_atom, p->out, NULL, NULL};
   const clb_status s = open_model(p);
   return s ? s : clb_model_compute(p->model, &six, &results);
 }

@@ -246,8 +246,10 @@ clb_model_atoms md_system_atoms(const md_system *y, const double *positions) {
 }
 
 static clb_model_results results_of(md_system *y) {
-  return (clb_model_results){&y->energy, y->without_e_atom ? NULL : y->e_atom, y->forces,
-                             y->has_stress ? &y->stress[0][0] : NULL};
+  return (clb_model_results){.energy = &y->energy,
+                             .e_atom = y->without_e_atom ? NULL : y->e_atom,
+                             .forces = y->forces,
+                             .stress = y->has_stress ? &y->stress[0][0] : NULL};
 }
 
 bool md_system_compute(md_system *y, const double *positions) {

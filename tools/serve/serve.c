@@ -77,7 +77,7 @@ static bool compute(ipi_engine *e, char *error, size_t size) {
   const clb_model_atoms atoms = {
       e->n, y->species, e->positions, &e->cell[0][0], {p[0], p[1], p[2]}};
   const clb_model_results results = {&e->energy, NULL, e->forces,
-                                     volume > 0 ? &y->stress[0][0] : NULL};
+                                     volume > 0 ? &y->stress[0][0] : NULL, NULL};
   const double start = seconds_now();
   if (clb_model_compute(y->model, &atoms, &results))
     return snprintf(error, size, "%s", clb_error(y->ctx)), false;
