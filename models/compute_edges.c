@@ -1,6 +1,6 @@
 /* models/compute_edges.c - clb_model_compute_edges: what simulation codes give, and checks of it.
  */
-#include "models/model_state.h"
+#include "models/dispersion/model_dispersion.h"
 #include "src/base/sizes.h"
 
 #include <string.h>
@@ -111,11 +111,40 @@ static clb_status set_edges(clb_model *m, const clb_model_edges *e, clb_model_ed
   return s;
 }
 
-static clb_status check_dispersion(clb_model *m) {
-  return m->dispersion ? FAIL(m, CLB_ERROR_UNSUPPORTED,
-                              "clb_model_compute_edges: the model was opened with d3, which needs "
-                              "all atoms and their cell: that is clb_model_compute")
-                       : CLB_OK;
+/* What dispersion lacks; NULL: nothing. */
+static const char *lacks(const clb_model_edges *e, const clb_model_edge_results *r) {
+  if (!clb_edges_are_pairs(e) && (e->n_local || e->n_edges)) return "there are no positions";
+  if (e->exchange) return "there is an exchange";
+  if (e->counted) return "some atoms may not count";
+  if (r->forces_buffer) return "forces_buffer is not NULL";
+  if (e->n_total > e->n_local && !e->images) return "images is NULL";
+  if ((e->n_total > e->n_local || e->periodic[0] || e->periodic[1] || e->periodic[2]) && !e->cell)
+    return "cell is NULL";
+  for (int64_t i = 0; i < e->n_total - e->n_local && !e->same_graph; i++)
+    if (e->images[i] < 0) return "a ghost is no image";
+  for (int64_t i = 0; i < e->n_local && e->species && !e->same_graph; i++)
+    if (e->species[i] < 0) return "an atom is absent";
+  return NULL;
+}
+
+static clb_status check_dispersion(clb_model *m, const clb_model_edges *e,
+                                   const clb_model_edge_results *r) {
+  const char *what = m->dispersion ? lacks(e, r) : NULL;
+  return what ? FAIL(m, CLB_ERROR_UNSUPPORTED,
+                     "clb_model_compute_edges: %s, but the model was opened with d3, which needs "
+                     "all atoms, by positions, and their cell",
+                     what)
+              : CLB_OK;
+}
+
+/* Local atoms are all that there are. */
+static clb_status place_dispersion(clb_model *m, const clb_model_edges *e) {
+  const double *x = NULL;
+  if (!m->dispersion) return CLB_OK;
+  const clb_status s = clb_edges_read_positions(&m->edges, e, &x);
+  const clb_model_atoms a = {
+      e->n_local, e->species, x, e->cell, {e->periodic[0], e->periodic[1], e->periodic[2]}};
+  return s ? s : clb_model_place_dispersion(m, 1, &a, a.n, NULL, x);
 }
 
 static clb_status compute(clb_model *m, const clb_model_edges *e, const clb_model_edge_results *r) {
@@ -125,11 +154,12 @@ static clb_status compute(clb_model *m, const clb_model_edges *e, const clb_mode
   m->net.exchanging = 0;
   m->timed = r->seconds != NULL;
   clb_status s = check_counts(m, e);
-  if (!s) s = check_dispersion(m);
+  if (!s) s = check_dispersion(m, e, r);
   if (!s && e->same_graph) s = clb_edges_check_same(&m->edges, e);
   if (!s) s = check_places(m, e, r);
   if (!s) s = check_vectors(m, e->n_edges, e->vectors);
   if (!s) s = set_edges(m, e, &found, &finding);
+  if (!s) s = place_dispersion(m, e);
   if (!s) s = clb_model_evaluate(m, &found, r);
   if (!s && clb_edges_are_pairs(e)) s = clear_forces(m, e, r);
   m->timed = false;

@@ -10,6 +10,7 @@
 
 #include "atom.h"
 #include "comm.h"
+#include "domain.h"
 #include "error.h"
 #include "fix.h"
 #include "force.h"
@@ -63,11 +64,12 @@ void PairClebsch::fail(const std::string &why) const
 /* ---- input ---- */
 
 static const char usage[] = "pair_style clebsch takes device NAME ..., dtype f32 or f64, knots N, "
-                            "atomics yes or no, guard yes or no, list yes or no, and p2p auto, yes or no; not ";
+                            "atomics yes or no, guard yes or no, list yes or no, p2p auto, yes or no, d3 FUNCTIONAL, and "
+                            "d3_cutoff ANGSTROM; not ";
 
 static bool is_key(const std::string &s)
 {
-  for (const char *key : {"device", "dtype", "precision", "knots", "atomics", "guard", "list", "p2p"})
+  for (const char *key : {"device", "dtype", "precision", "knots", "atomics", "guard", "list", "p2p", "d3", "d3_cutoff"})
     if (s == key) return true;
   return false;
 }
@@ -76,6 +78,7 @@ static bool is_key(const std::string &s)
 void PairClebsch::settings(int narg, char **arg)
 {
   options = clb_model_options();
+  d3.clear();
   options.dtype = CLB_F32;
   guarded = true, lists = false, p2p = AUTO;
   devices.clear();
@@ -94,6 +97,8 @@ void PairClebsch::settings(int narg, char **arg)
       options.knots = utils::inumeric(FLERR, value, false, lmp);
       if (options.knots == 0) options.knots = CLB_NO_KNOTS;
     }
+    else if (key == "d3") options.d3 = (d3 = value).c_str();
+    else if (key == "d3_cutoff") options.d3_cutoff = utils::numeric(FLERR, value, false, lmp);
     else if (key == "atomics" && answer) options.atomics = value == "yes";
     else if (key == "guard" && answer) guarded = value == "yes";
     else if (key == "list" && answer) lists = value == "yes";
@@ -150,9 +155,30 @@ void PairClebsch::init_style()
   if (!model) error->all(FLERR, "Pair style clebsch: there is no model yet; pair_coeff names it");
   if (Ghosts::group(comm))
     error->all(FLERR, "Pair style clebsch: comm_modify group would hide the other atoms from the model");
+  if (options.d3) check_dispersion();
   if (needs_list()) neighbor->add_request(this, NeighConst::REQ_FULL);
   else list = nullptr;    // else that of the last run, unless LAMMPS makes another one
   listed = false;
+}
+
+/* Dispersion reaches farther than ghosts do: it is computed of the atoms in their cell, of which this
+   process must have all. */
+void PairClebsch::check_dispersion() const
+{
+  const char *why = nullptr;
+  if (comm->nprocs > 1) why = "all atoms on one process; on several, pair_style hybrid/overlay clebsch ... "
+                              "dispersion/d3 adds it";
+  else if (needs_list()) why = "all pairs of atoms, without exclusions, `list yes`, other pair styles or fixes "
+                               "that try configurations";
+  if (why) error->all(FLERR, "Pair style clebsch: d3 needs {}", why);
+}
+
+void PairClebsch::take_cell(clb_model_edges &e)
+{
+  const double *h = domain->h, rows[9] = {h[0], 0, 0, h[5], h[1], 0, h[4], h[3], h[2]};
+  std::copy(rows, rows + 9, cell);
+  std::copy(domain->periodicity, domain->periodicity + 3, e.periodic);
+  e.cell = cell;
 }
 
 /* Fixes that try configurations exclude atoms only after pair styles have asked for lists. */
@@ -393,6 +419,7 @@ void PairClebsch::compute(int eflag, int vflag)
   e.species = species.data(), e.senders.host = senders.data(), e.receivers.host = receivers.data();
   e.positions = e.n_total ? atom->x[0] : nowhere;
   e.images = ghosts.images().data();
+  if (options.d3) take_cell(e);
   if (comm->nprocs > 1) e.exchange = ghosts.exchange();    // one process has images alone
   r.energy = &energy, r.forces = forces.data();
   if (eflag_atom) r.e_atom = e_atom.data();

@@ -32,6 +32,8 @@ class PairClebsch : public Pair {
  private:
   std::vector<std::string> devices; /* of the processes of a host, in turn; empty: chosen */
   clb_model_options options;
+  std::string d3; /* the functional of options.d3 */
+  double cell[9]; /* with d3 */
   bool guarded = true;    /* a force beyond its bound ends the run */
   bool lists = false;     /* pairs are always LAMMPS' own */
   enum { AUTO, YES, NO } p2p = AUTO; /* rows of ghosts from device to device */
@@ -67,6 +69,8 @@ class PairClebsch : public Pair {
   void list_pairs(std::vector<char> &wanted);
   void list_atoms();
   void check_atoms() const;
+  void check_dispersion() const;
+  void take_cell(clb_model_edges &e);
   double add_results(double energy, const double *virial);
   void spend(double start, double moving, const double *seconds);
   bool find_one_place(int (&pair)[2]) const;

@@ -308,6 +308,8 @@ module clebsch
          positions_buffer = c_null_ptr, images = c_null_ptr, counted = c_null_ptr, &
          exchange = c_null_ptr
     integer(c_int) :: search = 0
+    type(c_ptr) :: cell = c_null_ptr
+    integer(c_int) :: periodic(3) = 0
   end type
 
   type, bind(c) :: clb_model_edge_results

@@ -56,7 +56,8 @@ typedef struct {
   /* Dispersion by D3 with rational damping ("D3(BJ)"), in all results of clb_model_compute,
      clb_model_compute_many and clb_dynamics: the name of the functional with which the model's
      labels were computed, such as "pbe" (docs/dispersion.md in the sources). NULL: none. Needs a
-     device with f64; not for clb_model_compute_edges, nor of a model that trains */
+     device with f64; clb_model_compute_edges needs `cell`, and no exchange; not of a model that
+     trains */
   const char *d3;
   double d3_cutoff;       /* Angstrom: of pairs; 0: 60 Bohr, 31.75 Angstrom */
   double d3_count_cutoff; /* of coordination numbers; 0: 40 Bohr, 21.17 Angstrom, or d3_cutoff
@@ -239,6 +240,10 @@ typedef struct {
      so where it can, so that positions are all that goes down. A ghost nearer than r_max to a local
      atom must be an image, or be received in the exchange. */
   int search;
+  /* With positions, of models with d3, whose pairs reach farther than ghosts do: the cell, as in
+     clb_model_atoms, of which all ghosts are images. All local atoms are there, and count. */
+  const double *cell;
+  int periodic[3];
 } clb_model_edges;
 
 /* Results that are not wanted are NULL. */

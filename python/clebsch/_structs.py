@@ -331,7 +331,7 @@ class model_edges(c.Structure):
                 ("receivers", index_list), ("vectors", c.c_void_p), ("vectors_buffer", c.c_void_p),
                 ("positions", c.c_void_p), ("positions_buffer", c.c_void_p), ("images", c.c_void_p),
                 ("counted", c.c_void_p), ("exchange", c.POINTER(model_exchange)),
-                ("search", c.c_int)]
+                ("search", c.c_int), ("cell", c.c_void_p), ("periodic", c.c_int * 3)]
 
 
 class model_edge_results(c.Structure):

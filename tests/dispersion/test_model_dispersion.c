@@ -179,17 +179,74 @@ static void refusals(void **state) {
   expect_refused(o.ctx, path, wrong, CLB_ERROR_ARGUMENT, "d3_cutoff is -1");
   wrong = with, wrong.trains = 1, wrong.knots = CLB_NO_KNOTS;
   expect_refused(o.ctx, path, wrong, CLB_ERROR_UNSUPPORTED, "trains has no dispersion");
-  double energy;
-  NOT_OK(o.ctx, CLB_ERROR_UNSUPPORTED, "opened with d3",
-         clb_model_compute_edges(o.model, &(clb_model_edges){0},
-                                 &(clb_model_edge_results){.energy = &energy}));
   close_model(&o);
   unlink(path);
 }
 
+/* Local atoms and their images: results are those of the atoms in their cell. */
+static void edges(void **state) {
+  (void)state;
+  enum { N = 5, IMAGES = 2 * N };
+  const clb_model_options with = options(CLB_F64, "pbe");
+  opened o = open_made("cpu", MODEL, &with);
+  atom_set a = atoms_of(N, 1, 60);
+  double x[3 * (N + IMAGES)], energy, forces[3 * (N + IMAGES)], virial[9], v_atom[9 * N], sum[9];
+  int32_t species[N + IMAGES], images[IMAGES];
+  memcpy(a.cell, (double[]){7, 0.3, 0, 0, 9, 0, 0, 0, 9}, sizeof a.cell);
+  for (int i = 0; i < 3 * N; i++) a.positions[i] = fmod(a.positions[i] + 20, 4);
+  for (int i = 0; i < N + IMAGES; i++) {
+    const int side = i < N ? 0 : i < 2 * N ? -1 : 1;
+    species[i] = a.species[i % N];
+    if (i >= N) images[i - N] = i % N;
+    for (int k = 0; k < 3; k++) x[3 * i + k] = a.positions[3 * (i % N) + k] + side * a.cell[k];
+  }
+  const computed c = compute_atoms(&o, &a);
+  const clb_model_edge_results r = {
+      .energy = &energy, .forces = forces, .virial = virial, .v_atom = v_atom};
+  const clb_model_edges good = {.n_local = N,
+                                .n_total = N + IMAGES,
+                                .species = species,
+                                .positions = x,
+                                .search = 1,
+                                .images = images,
+                                .cell = a.cell,
+                                .periodic = {1, 0, 0}};
+  for (int again = 0; again < 2; again++) {
+    clb_model_edges e = good;
+    e.same_graph = again;
+    OK(o.ctx, clb_model_compute_edges(o.model, &e, &r));
+    close_to("energy", 1, &energy, &c.energy, 1e-11);
+    close_to("force", 3 * N, forces, c.forces, 1e-10);
+    memset(sum, 0, sizeof sum);
+    for (int i = 0; i < 9 * N; i++) sum[i % 9] += v_atom[i] / clb_cell_volume(a.cell);
+    for (int k = 0; k < 9; k++) virial[k] /= clb_cell_volume(a.cell);
+    close_to("virial", 9, virial, c.stress, 1e-11);
+    close_to("xx of v_atom", 1, sum, c.stress, 1e-11);
+  }
+  const int32_t strangers[IMAGES] = {-1}, absent[N + IMAGES] = {0, -1};
+  const unsigned char counted[N] = {1};
+  static const char *const wrong[] = {"cell is NULL", "a ghost is no image", "an atom is absent",
+                                      "some atoms may not count"};
+  for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+    clb_model_edges e = good;
+    if (i == 0) e.cell = NULL;
+    if (i == 1) e.images = strangers;
+    if (i == 2) e.species = absent;
+    if (i == 3) e.counted = counted;
+    NOT_OK(o.ctx, CLB_ERROR_UNSUPPORTED, wrong[i], clb_model_compute_edges(o.model, &e, &r));
+  }
+  double vectors[3] = {1, 0, 0};
+  const clb_model_edges of_vectors = {
+      .n_local = 1, .n_total = 1, .species = species, .vectors = vectors};
+  NOT_OK(o.ctx, CLB_ERROR_UNSUPPORTED, "there are no positions",
+         clb_model_compute_edges(o.model, &of_vectors, &r));
+  close_model(&o);
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(sums_f64), cmocka_unit_test(sums_f32), cmocka_unit_test(sums_interpreter),
-      cmocka_unit_test(many),     cmocka_unit_test(dynamics), cmocka_unit_test(refusals)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(sums_f64),         cmocka_unit_test(sums_f32),
+                                     cmocka_unit_test(sums_interpreter), cmocka_unit_test(many),
+                                     cmocka_unit_test(dynamics),         cmocka_unit_test(edges),
+                                     cmocka_unit_test(refusals)};
   return cmocka_run_group_tests_name("model_dispersion", tests, NULL, NULL);
 }

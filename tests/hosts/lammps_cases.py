@@ -65,7 +65,7 @@ class Structure:
             lines += [f"{i + 1} {molecule}{kind} {x[0]:.17g} {x[1]:.17g} {x[2]:.17g}"]
         (folder / f"{self.name}.data").write_text("\n".join(lines) + "\n")
 
-    def reference(self, folder, out=()):
+    def reference(self, folder, out=(), options=()):
         """What `clebsch energy` says in f64, of all atoms but those of these numbers."""
         lx, ly, lz, xy, xz, yz = self.cell
         there = [kind < len(self.elements) and i + 1 not in out for i, (kind, _) in enumerate(self.atoms)]
@@ -76,7 +76,7 @@ class Structure:
         (folder / f"{self.name}.xyz").write_text("\n".join(lines) + "\n")
         said = subprocess.run([COMMAND, "energy", "--model", folder / "model.safetensors", "--structure",
                                folder / f"{self.name}.xyz", "--device", "cpu", "--dtype", "f64", "--knots", "0",
-                               "--json", "--repeat", "1"], check=True, capture_output=True, text=True).stdout
+                               "--json", "--repeat", "1", *options], check=True, capture_output=True, text=True).stdout
         found = json.loads(said)
         energies, forces = iter(found["atom_energies"]), iter(found["forces"])
         s = found["stress"]

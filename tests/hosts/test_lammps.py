@@ -87,6 +87,8 @@ REFUSED = {  # what to say, and the script
     "units must be metal, not real": begin(SMALL, PLAIN).replace("units metal", "units real") + "run 0\n",
     "run_style respa would need": begin(SMALL, PLAIN) + "fix 1 all nve\nrun_style respa 2 2 pair 1\nrun 1\n",
     "not p2p maybe": begin(SMALL, PLAIN.replace("knots 0", "p2p maybe")),
+    "d3 needs all atoms on one process": begin(SMALL, PLAIN.replace("knots 0", "d3 pbe")) + "run 0\n",
+    "there are no parameters for 'pbe1'": begin(SMALL, PLAIN.replace("knots 0", "d3 pbe1")),
     "not list maybe": begin(SMALL, PLAIN.replace("knots 0", "list maybe")),
     "pairs were excluded after the run was set up": begin(LARGE, PLAIN) + "neigh_modify check no\nfix 1 all nve\n"
         "run 0\nneigh_modify exclude type 1 1\nrun 1 pre no\n",
@@ -151,6 +153,21 @@ def check_devices(folder, references):
         f"p2p yes with a process on OpenCL: status {status}\n{out[-1500:]}")
 
 
+def check_dispersion(folder):
+    """All atoms of one process and their images: also of cells that are smaller than the dispersion's cutoff."""
+    pair = PLAIN.replace("knots 0", "knots 0 d3 PBE d3_cutoff 9.5")
+    script = "".join(begin(x, pair) + COMPUTES + results(f"d3_{x.name}") for x in (SMALL, LARGE))
+    status, out = run(folder, 1, script + "fix 1 all nve\nrun 3\n")
+    expect(status == 0, f"d3: status {status}\n{out[-3000:]}")
+    for x in (SMALL, LARGE) if status == 0 else ():
+        wanted = x.reference(folder, options=("--d3", "pbe", "--d3-cutoff", "9.5"))
+        expect(wanted["energy"] < x.reference(folder)["energy"] - 0.01, f"d3 of {x.name}: there is none")
+        compare(folder, f"d3_{x.name}", f"d3 of {x.name}", wanted)
+    status, out = run(folder, 1, begin(SMALL, pair) + "neigh_modify exclude type 1 1\nrun 0\n", 60)
+    expect(status not in (0, None) and "d3 needs all pairs of atoms, without exclusions" in out,
+           f"d3 with exclusions: status {status}\n{out[-1500:]}")
+
+
 def refusals(folder):
     for sentence, script in REFUSED.items():
         status, out = run(folder, 2, script, 60)
@@ -178,6 +195,7 @@ def test(folder):
             first = check_dynamics(folder, n, first)
     check_ways(folder, references)
     check_devices(folder, references)
+    check_dispersion(folder)
     refusals(folder)
 
 
