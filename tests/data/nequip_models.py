@@ -6,7 +6,7 @@ Run with nequip 0.19.1, e3nn 0.6.0, torch 2.8.0, lightning 2.6.6 (Python 3.11):
 
 Writes nequip/NAME.nequip.zip and nequip/NAME.ckpt, and nequip_reference.json.  Packages are as
 `nequip-package` makes them, but without source code, which is not read: neither NequIP's and e3nn's
-modules nor what e3nn generates.  With other arguments, PRESET FILE, it writes a package and a
+modules nor what e3nn generates.  Those called `pairs` are not compressed.  With other arguments, PRESET FILE, it writes a package and a
 reference of a preset (S, M, L, XL) of 89 elements, in full."""
 import io
 import json
@@ -132,11 +132,11 @@ def save_checkpoint(m, path):
 
 def repack(path, keep):
     old = zipfile.ZipFile(io.BytesIO(pathlib.Path(path).read_bytes()))
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as new:
+    how = zipfile.ZIP_STORED if "pairs" in str(path) else zipfile.ZIP_DEFLATED
+    with zipfile.ZipFile(path, "w", how, compresslevel=9) as new:
         for entry in old.infolist():
             if keep(entry.filename):
-                new.writestr(zipfile.ZipInfo(entry.filename), old.read(entry),
-                             zipfile.ZIP_DEFLATED)
+                new.writestr(zipfile.ZipInfo(entry.filename), old.read(entry), how)
 
 
 def save_package(model, path, types):

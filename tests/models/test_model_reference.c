@@ -386,6 +386,20 @@ static void nequip_tables(void **state) {
   expect_nequip("cpu", "ckpt", MAX_ATOMS, 1000);
 }
 
+/* One of them, small structures. */
+static void expect_one_nequip(const char *device) {
+  json_t *all = references("nequip_reference.json");
+  char path[80];
+  convert_model(format("%s/nequip/pairs.ckpt", getenv("CLB_TEST_DATA")), NULL, "nequip", path);
+  expect_structures(device, path, json_object_get(all, "pairs"), 5, 1e-9,
+                    &(clb_model_options){.dtype = CLB_F64, .knots = CLB_NO_KNOTS});
+  json_decref(all);
+}
+static void nequip_opencl(void **state) {
+  (void)state;
+  on_opencl(expect_one_nequip);
+}
+
 static void nequip_interpreter(void **state) {
   (void)state;
   expect_nequip("cpu:interpreter", "ckpt", 5, CLB_NO_KNOTS);
@@ -467,6 +481,7 @@ int main(void) {
       cmocka_unit_test(nequip_checkpoints),
       cmocka_unit_test(nequip_tables),
       cmocka_unit_test(nequip_interpreter),
+      {"nequip_opencl", SANITIZED ? NULL : nequip_opencl, NULL, NULL, NULL},
       cmocka_unit_test(nequix_described),
       cmocka_unit_test(nequix_f64),
       cmocka_unit_test(nequix_f32),

@@ -18,15 +18,18 @@ static inline void poke(size_t at, uint32_t x, int bytes) {
   for (int i = 0; i < bytes; i++) made.bytes[at + (size_t)i] = (unsigned char)(x >> 8 * i);
 }
 
-/* Changes some bytes of data.pkl where they first occur and corrects the checksum. */
-static inline void change(const unsigned char *file, size_t n, const char *from, const char *to,
-                          size_t length) {
-  static const char name[] = "/data.pkl";
+/* Changes some bytes of an entry, which is stored, where they first occur and corrects the
+ * checksum.
+ */
+static inline void change_entry(const char *name, const unsigned char *file, size_t n,
+                                const char *from, const char *to, size_t length) {
+  const size_t chars = strlen(name);
   start_file();
   add_bytes(file, n);
-  unsigned char *entry = memmem(made.bytes, n, name, 9),
-                *central =
-                    entry ? memmem(entry + 9, n - (size_t)(entry + 9 - made.bytes), name, 9) : NULL;
+  unsigned char *entry = memmem(made.bytes, n, name, chars),
+                *central = entry ? memmem(entry + chars, n - (size_t)(entry + chars - made.bytes),
+                                          name, chars)
+                                 : NULL;
   assert_non_null(central);
   while (memcmp(central, "PK\1\2", 4) != 0) central--;
   unsigned char *local = entry;
@@ -38,6 +41,12 @@ static inline void change(const unsigned char *file, size_t n, const char *from,
   if (!at) fail_msg("there is no '%s'", from);
   memcpy(at, to, length);
   poke((size_t)(central + 16 - made.bytes), crc_of(data, bytes), 4);
+}
+
+/* The same of data.pkl. */
+static inline void change(const unsigned char *file, size_t n, const char *from, const char *to,
+                          size_t length) {
+  change_entry("/data.pkl", file, n, from, to, length);
 }
 
 #endif

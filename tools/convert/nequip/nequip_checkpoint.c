@@ -9,10 +9,15 @@
 #include "tools/cli/tool.h"
 #include "tools/convert/nequip/nequip_reader.h"
 
+/* Versions 0.N in which meanings changed: features of one parity are no longer even ones, and both
+   parities of a degree are neighbours; pair potentials have cutoffs of their own. */
+enum { NATURAL_PARITY = 16, OWN_CUTOFFS = 17, NEWEST = 1000 };
+
 typedef struct {
   nequip *q;
   value config; /* arguments of the builder */
   nequip_settings *s;
+  int version; /* N of 0.N */
 } checkpoint;
 
 /* ---- arguments ---- */
@@ -65,9 +70,9 @@ static irreps irreps_of(const checkpoint *c, value v, const char *key) {
              text);
 }
 
-static irreps harmonics(int l_max) {
+static irreps harmonics(int l_max, bool even) {
   irreps out = {.n = l_max + 1};
-  for (int l = 0; l <= l_max; l++) out.term[l] = (irrep){1, l, l % 2 ? -1 : 1};
+  for (int l = 0; l <= l_max; l++) out.term[l] = (irrep){1, l, l % 2 && !even ? -1 : 1};
   return out;
 }
 
@@ -96,13 +101,13 @@ static void by_degree(checkpoint *c, bool preset) {
   nequip_settings *s = c->s;
   const size_t size = preset ? preset_of(c) : 0;
   const int l_max = whole_or(c, "l_max", preset ? presets[size].l_max : 1, 0, MAX_DEGREE);
-  const bool parity = flag_or(c, "parity", !preset);
+  const bool parity = flag_or(c, "parity", !preset), old = c->version < NATURAL_PARITY;
   value features = given(c, "num_features");
   irreps hidden = {.n = 0};
   int mul[MAX_DEGREE + 1];
   s->n_layers = whole_or(c, "num_layers", preset ? presets[size].layers : 4, 1, NEQUIP_LAYERS);
   s->hidden = allocate((size_t)s->n_layers, sizeof *s->hidden);
-  c->q->sh = harmonics(l_max);
+  c->q->sh = harmonics(l_max, old && !parity);
   if (features && features->kind == PICKLE_LIST && features->n != (size_t)l_max + 1)
     fail_model(c->q->t->path, "its model's 'num_features' are not one for each degree");
   for (int l = 0; l <= l_max; l++)
@@ -110,9 +115,10 @@ static void by_degree(checkpoint *c, bool preset) {
                  ? (int)whole_item(c->q->t, features, (size_t)l, MAX_CHANNELS + 1)
              : features || !preset ? whole_or(c, "num_features", 32, 1, MAX_CHANNELS)
                                    : presets[size].features[l];
-  for (int l = 0; l <= l_max; l++)
-    for (int p = 1; p >= -1; p -= 2)
-      if (parity || p == (l % 2 ? -1 : 1)) hidden.term[hidden.n++] = (irrep){mul[l], l, p};
+  for (int i = 0; i < 2 * (l_max + 1); i++) {
+    const int l = old ? i % (l_max + 1) : i / 2, p = (old ? i > l_max : i % 2) ? -1 : 1;
+    if (parity || p == (l % 2 && !old ? -1 : 1)) hidden.term[hidden.n++] = (irrep){mul[l], l, p};
+  }
   for (int n = 0; n < s->n_layers; n++) s->hidden[n] = hidden;
   s->hidden[s->n_layers - 1] = (irreps){1, {{mul[0], 0, 1}}};
 }
@@ -127,7 +133,7 @@ static void in_full(checkpoint *c) {
   for (size_t n = 0; n < list->n; n++)
     c->s->hidden[n] = irreps_of(c, list->items[n], "feature_irreps_hidden");
   c->q->sh = sh && sh->kind == PICKLE_WHOLE
-                 ? harmonics(whole_or(c, "irreps_edge_sh", 0, 0, MAX_DEGREE))
+                 ? harmonics(whole_or(c, "irreps_edge_sh", 0, 0, MAX_DEGREE), false)
                  : irreps_of(c, sh, "irreps_edge_sh");
 }
 
@@ -246,16 +252,6 @@ static void read_readout(checkpoint *c) {
     fail_model(c->q->t->path, "a readout with the activation %s is not supported", name);
 }
 
-/* Whether pair potentials have a cutoff of their own, from 0.17 on. */
-static bool own_cutoff(const checkpoint *c) {
-  value info = pickle_entry(pickle_entry(c->q->t->root, "hyper_parameters"), "info_dict"),
-        versions = info ? pickle_entry(info, "versions") : NULL,
-        version = versions ? pickle_entry(versions, "nequip") : NULL;
-  int major, minor;
-  return !version || version->kind != PICKLE_TEXT ||
-         sscanf(version->text, "%4d.%4d", &major, &minor) != 2 || major || minor >= 17;
-}
-
 static void read_repulsion(checkpoint *c) {
   value v = given(c, "pair_potential"), target = v ? pickle_entry(v, "_target_") : NULL,
         p = v ? pickle_entry(v, "polynomial_cutoff_p") : NULL;
@@ -265,7 +261,7 @@ static void read_repulsion(checkpoint *c) {
   if (!dot || strcmp(dot + 1, "ZBL") != 0)
     fail_model(c->q->t->path, "its pair potential '%s' is not supported; ZBL is", name);
   c->s->repels = true;
-  c->s->repulsion_p = own_cutoff(c) ? 6 : c->s->p;
+  c->s->repulsion_p = c->version < OWN_CUTOFFS ? c->s->p : 6;
   if (p && !plain_number(p, &c->s->repulsion_p))
     fail_model(c->q->t->path, "its pair potential's 'polynomial_cutoff_p' is not a number");
 }
@@ -280,6 +276,16 @@ static void find_learned(checkpoint *c) {
 }
 
 /* ---- the file ---- */
+
+static int version_of(const torch *t) {
+  value info = pickle_entry(pickle_entry(t->root, "hyper_parameters"), "info_dict"),
+        versions = info ? pickle_entry(info, "versions") : NULL,
+        version = versions ? pickle_entry(versions, "nequip") : NULL;
+  int major, minor;
+  const bool said = version && version->kind == PICKLE_TEXT &&
+                    sscanf(version->text, "%4d.%4d", &major, &minor) == 2;
+  return said && !major ? minor : NEWEST;
+}
 
 static value dict_in(const torch *t, value dict, const char *key) {
   value v = pickle_entry(dict, key);
@@ -306,6 +312,7 @@ void nequip_read_checkpoint(torch *t, model *out) {
   t->program = "NequIP";
   q->state = dict_in(t, t->root, "state_dict");
   c->config = dict_in(t, dict_in(t, t->root, "hyper_parameters"), "model");
+  c->version = version_of(t);
   find_builder(c);
   find_prefix(q);
   value names = given(c, "type_names");
