@@ -158,7 +158,8 @@ static batch make(const clb_model *m, int n) {
                                    b.species + (size_t)i * ATOMS,
                                    b.positions + (size_t)i * 3 * ATOMS,
                                    b.cells + (size_t)i * 9,
-                                   {1, 1, 1}};
+                                   {1, 1, 1},
+                                   .charge = 0};
     b.labels[i] = (clb_labels){b.energies + i, b.forces + (size_t)i * 3 * ATOMS, b.stress, NULL};
     b.energies[i] = normal(&state);
   }

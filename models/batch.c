@@ -148,6 +148,7 @@ static clb_status set_edges(clb_model *m, batch *b, clb_model_edges *e) {
   const bool device = l->source == CLB_EDGES_MANY;
   if (!s && !device) s = find_edges(m, b, &given);
   if (!s && !device) s = clb_edges_of_caller(l, &given, e);
+  if (!s) s = clb_model_set_states(m, b->n, b->atoms + b->first);
   if (!s) s = clb_model_set_graph(m, e);
   if (!s && device)
     s = clb_edges_vectors(l, m->net.whole, NULL, clb_all_values(&m->net, CLB_VECTORS), e);

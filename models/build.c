@@ -51,6 +51,13 @@ static void set_info(clb_model *m) {
   for (int l = 0; l < n->n_layers; l++)
     if (n->layer[l]->kind == &clb_convolution_kind)
       m->info.weights += ((const clb_convolution_layer *)n->layer[l]->parameters)->n_weights;
+  for (int l = 0; l < n->n_layers; l++) {
+    const clb_states *p = n->layer[l]->kind == &clb_states_kind ? n->layer[l]->parameters : NULL;
+    int *const known[] = {m->info.charges, m->info.spins};
+    for (int k = 0; k < 2 && p; k++)
+      for (int i = 0; i < 2 && p->count[k]; i++)
+        known[k][i] = p->first[k] + (i ? (int)p->count[k] - 1 : 0);
+  }
   for (int l = 0; l < n->n_layers; l++)
     if (n->layer[l]->kind == &clb_exchange_kind) {
       const int64_t columns = n->array[n->layer[l]->in[0]]->irreps.dim;

@@ -103,6 +103,9 @@ static clb_status set_edges(clb_model *m, const clb_model_edges *e, clb_model_ed
   clb_status s = clb_edges_of_caller(&m->edges, e, found);
   m->net.copying = m->edges.copying - copying;
   *finding = clb_seconds_now() - start - m->net.copying;
+  if (!s)
+    s = clb_model_set_states(
+        m, 1, &(clb_model_atoms){.n = e->n_local, .charge = e->charge, .spin = e->spin});
   if (!s) s = clb_model_set_graph(m, found);
   if (!s && m->edges.source == CLB_EDGES_LOCAL)
     s = clb_edges_vectors(&m->edges, m->net.whole, e->positions,
@@ -142,8 +145,11 @@ static clb_status place_dispersion(clb_model *m, const clb_model_edges *e) {
   const double *x = NULL;
   if (!m->dispersion) return CLB_OK;
   const clb_status s = clb_edges_read_positions(&m->edges, e, &x);
-  const clb_model_atoms a = {
-      e->n_local, e->species, x, e->cell, {e->periodic[0], e->periodic[1], e->periodic[2]}};
+  const clb_model_atoms a = {.n = e->n_local,
+                             .species = e->species,
+                             .positions = x,
+                             .cell = e->cell,
+                             .periodic = {e->periodic[0], e->periodic[1], e->periodic[2]}};
   return s ? s : clb_model_place_dispersion(m, 1, &a, a.n, NULL, x);
 }
 

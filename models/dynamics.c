@@ -24,6 +24,7 @@ struct clb_dynamics {
   clb_context *cpu; /* the same where the model's device has no f64; else NULL */
   int64_t n;
   int32_t *species;
+  int charge, spin;
   double cell[9];
   bool has_cell, stress;
   int periodic[3];
@@ -110,6 +111,8 @@ static clb_status take_atoms(clb_dynamics *d, const clb_model_atoms *a, const do
                   "clb_dynamics_create: masses[%lld] is %g; it must be above 0, and finite",
                   (long long)i, masses[i]);
   d->n = a->n;
+  d->charge = a->charge;
+  d->spin = a->spin;
   d->least_mass = a->n ? masses[0] : 1;
   for (int64_t i = 1; i < a->n; i++)
     if (masses[i] < d->least_mass) d->least_mass = masses[i];
@@ -126,8 +129,13 @@ static clb_status take_atoms(clb_dynamics *d, const clb_model_atoms *a, const do
 
 static clb_model_atoms atoms_of(const clb_dynamics *d, const double *positions) {
   const int *p = d->periodic;
-  return (clb_model_atoms){
-      d->n, d->species, positions, d->has_cell ? d->cell : NULL, {p[0], p[1], p[2]}};
+  return (clb_model_atoms){.n = d->n,
+                           .species = d->species,
+                           .positions = positions,
+                           .cell = d->has_cell ? d->cell : NULL,
+                           .periodic = {p[0], p[1], p[2]},
+                           .charge = d->charge,
+                           .spin = d->spin};
 }
 
 /* Makes a list, or not, for the atoms in a buffer, and their vectors. */

@@ -129,6 +129,7 @@ clb_status clb_model_set_edges(clb_model *m, const clb_model_atoms *a, clb_model
   clb_status s = clb_edges_of_atoms(l, a, e);
   if (s == CLB_ERROR_MEMORY && l->between.n_edges)
     clb_model_explain_memory(m, a->n, l->between.n_edges);
+  if (!s) s = clb_model_set_states(m, 1, a);
   if (!s) s = clb_model_set_graph(m, e);
   if (!s)
     s = clb_edges_vectors(l, m->net.whole, a->positions, clb_all_values(&m->net, CLB_VECTORS), e);

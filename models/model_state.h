@@ -106,6 +106,8 @@ clb_status clb_model_explain_memory(clb_model *m, int64_t n_atoms, int64_t n_edg
    same_graph says that these are, and reserves memory. */
 clb_status clb_model_set_graph(clb_model *m, const clb_model_edges *found);
 /* Whether clb_model_compute takes these atoms, and gives these results. */
+/* Charges and spins of n structures, whose atoms follow each other: before the graph is set. */
+clb_status clb_model_set_states(clb_model *m, int64_t n, const clb_model_atoms *atoms);
 clb_status clb_model_check_atoms(clb_model *m, const clb_model_atoms *a,
                                  const clb_model_results *r);
 /* The edges between atoms as the graph, and their vectors. */

@@ -267,12 +267,13 @@ module clebsch
     integer(c_int) :: knots = 0
     real(c_double) :: table_force_error = 0
     integer(c_int64_t) :: block_bytes_per_edge = 0, block_bytes_per_atom = 0
+    integer(c_int) :: charges(2) = 0, spins(2) = 0
   end type
 
   type, bind(c) :: clb_model_atoms
     integer(c_int64_t) :: n = 0
     type(c_ptr) :: species = c_null_ptr, positions = c_null_ptr, cell = c_null_ptr
-    integer(c_int) :: periodic(3) = 0
+    integer(c_int) :: periodic(3) = 0, charge = 0, spin = 0
   end type
 
   type, bind(c) :: clb_model_results
@@ -309,7 +310,7 @@ module clebsch
          exchange = c_null_ptr
     integer(c_int) :: search = 0
     type(c_ptr) :: cell = c_null_ptr
-    integer(c_int) :: periodic(3) = 0
+    integer(c_int) :: periodic(3) = 0, charge = 0, spin = 0
   end type
 
   type, bind(c) :: clb_model_edge_results

@@ -95,6 +95,8 @@ typedef struct {
                                on a cluster of 64 atoms of the model's elements; else 0 */
   uint64_t block_bytes_per_edge, block_bytes_per_atom; /* of device memory, without workspaces and
                                the block itself, of a system that is computed in blocks */
+  int charges[2], spins[2]; /* the lowest and the highest that the model knows; both 0: it does not
+                               read them */
 } clb_model_info;
 /* The strings and arrays are valid as long as the model. */
 CLB_SIZED clb_status clb_model_describe(const clb_model *model, clb_model_info *info);
@@ -109,8 +111,10 @@ typedef struct {
   const double *positions; /* [n][3]; atoms may lie outside the cell */
   const double *cell; /* [3][3], rows are lattice vectors; may be skewed, and smaller than r_max.
                          NULL if nothing is periodic */
-  int periodic[3]; /* 1: periodic along that lattice vector; of the other rows of cell only stress
-                      knows, as part of the volume */
+  int periodic[3];  /* 1: periodic along that lattice vector; of the other rows of cell only stress
+                       knows, as part of the volume */
+  int charge, spin; /* of all atoms: the charge in e, and the multiplicity 2 S + 1 (0: 1), for
+                       models that read them (clb_model_info); others ignore them */
 } clb_model_atoms;
 
 /* Results that are not wanted are NULL. */
@@ -244,6 +248,7 @@ typedef struct {
      clb_model_atoms, of which all ghosts are images. All local atoms are there, and count. */
   const double *cell;
   int periodic[3];
+  int charge, spin; /* as in clb_model_atoms, of all processes' atoms together */
 } clb_model_edges;
 
 /* Results that are not wanted are NULL. */

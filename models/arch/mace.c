@@ -2,8 +2,10 @@
 #include "models/arch/mace_network.h"
 
 #include <math.h>
+#include <stdio.h>
 
 typedef clb_model_reader reader;
+enum { MAX_STATES = 1 << 16 };
 
 /* ---- [1] ---- */
 
@@ -44,7 +46,7 @@ static void read_edges(reader *r, clb_mace *q) {
       clb_model_refuse(r, "'irreps_sh' must have parity (-1)^l");
 }
 
-/* ---- the network ---- */
+/* ---- energies ---- */
 
 static void read_energy(reader *r, const clb_mace *q) {
   const double scale = clb_model_number(r, "energy_scale");
@@ -65,6 +67,41 @@ static void read_neighbours(reader *r, clb_mace *q) {
   if (!r->status && !(q->neighbours > 0))
     clb_model_refuse(r, "'avg_num_neighbors' is %g; it must be positive", q->neighbours);
 }
+
+/* ---- [3]: charge and spin ---- */
+
+/* Rows of a tensor, if the file has it, from that of the number "WHAT_first" on. */
+static void read_state(reader *r, clb_states *p, int k, const char *what, int64_t columns) {
+  char key[CLB_MODEL_KEY];
+  snprintf(key, sizeof key, "embedding_%s", what);
+  const clb_tensor *t = r->status ? NULL : clb_safetensors_find(r->file, key);
+  if (!t) return;
+  p->count[k] = t->rank == 2 ? t->shape[0] : 1;
+  if (p->count[k] < 1 || p->count[k] > MAX_STATES)
+    clb_model_refuse(r, "'%s' must have 1 to %d rows", key, MAX_STATES);
+  p->table[k] = clb_model_take(r, key, 2, (const int64_t[]){p->count[k], columns}, 1);
+  snprintf(key, sizeof key, "%s_first", what);
+  p->first[k] = clb_model_whole(r, key, -MAX_STATES, MAX_STATES);
+}
+
+static void read_states(reader *r, const clb_mace *q) {
+  if (r->status) return;
+  const int64_t columns = r->out->array[q->features]->irreps.dim;
+  if (clb_safetensors_find(r->file, "embedding_charge") ||
+      clb_safetensors_find(r->file, "embedding_spin")) {
+    clb_layer *y = clb_model_layer(r, &clb_states_kind, sizeof(clb_states), -1, "charge and spin",
+                                   -1, q->features);
+    for (int k = 0; k < 2 && y; k++)
+      read_state(r, y->parameters, k, k ? "spin" : "charge", columns);
+  }
+  if (r->status || !clb_safetensors_find(r->file, "embedding_readout")) return;
+  clb_layer *y = clb_model_layer(r, &clb_linear_kind, sizeof(clb_linear), -1, "embedding_readout",
+                                 q->features, q->energies);
+  const int64_t at = clb_model_take(r, "embedding_readout", 1, &columns, 1 / sqrt((double)columns));
+  if (y && !r->status) r->status = clb_linear_add(r->out, y->parameters, 0, 0, at);
+}
+
+/* ---- the network ---- */
 
 /* Files without the key have none. */
 static void read_interactions(reader *r, clb_mace *q) {
@@ -92,6 +129,7 @@ void clb_arch_mace(reader *r) {
   clb_model_irreps(r, "layers.0.irreps_in", &in);
   q.features = clb_arch_embedding(r, &in, false);
   q.energies = clb_model_array(r, CLB_PER_LOCAL, true, &one);
+  read_states(r, &q);
   if (clb_model_choice(r, "pair_repulsion", "none", "zbl")) clb_arch_repulsion(r, q.energies);
   for (int n = 0; n < r->out->n_blocks && !r->status; n++) clb_mace_block(r, &q, n);
   read_energy(r, &q);

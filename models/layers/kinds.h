@@ -137,6 +137,16 @@ typedef struct {
 } clb_embedding;
 extern const clb_layer_kind clb_embedding_kind;
 
+/* ---- states: rows by the charge and the spin of an atom's structure; not trained ---- */
+
+typedef struct {
+  int first[2];               /* the lowest charge, and spin */
+  int64_t count[2], table[2]; /* [count][columns] of each; count 0: it does not matter */
+  clb_op *op;
+  clb_buffer *rows; /* of structures */
+} clb_states;
+extern const clb_layer_kind clb_states_kind;
+
 /* ---- linear [5, 8, 11]: a map between features ---- */
 
 /* For each row and component, the channels of term `to` get those of term `from` times a matrix

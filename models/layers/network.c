@@ -45,6 +45,7 @@ void clb_network_free(clb_network *n) {
   clb_buffer_destroy(&n->one);
   clb_buffer_destroy(&n->by_energy);
   clb_parameters_free(&n->parameter);
+  free(n->state);
   clb_buffer_destroy(&n->workspace);
   clb_graph_destroy(&n->whole);
   clb_graph_destroy(&n->block);

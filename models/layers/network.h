@@ -178,6 +178,12 @@ typedef struct {
   bool last;
 } clb_atom_block;
 
+/* A structure: where its atoms begin; spin: its multiplicity. */
+typedef struct {
+  int64_t first;
+  int charge, spin;
+} clb_state;
+
 struct clb_network {
   clb_error_sink *error;
 
@@ -220,6 +226,11 @@ struct clb_network {
   bool halved;                           /* tables are made of every second knot */
   bool atomics;                          /* gradients by features are added up with atomics */
   double table_error, table_slope_error; /* as in clb_model_info */
+
+  /* Structures, if a layer asks for them. */
+  bool has_states;
+  clb_state *state;
+  int64_t n_states, states_capacity;
 
   /* The graph, and a run of the layers on it. */
   clb_graph *whole, *block; /* block: NULL unless the system is computed in blocks */

@@ -296,12 +296,14 @@ class model_info(c.Structure):
                 ("exchange_columns", c.c_int64), ("table_error", c.c_double),
                 ("table_slope_error", c.c_double), ("knots", c.c_int),
                 ("table_force_error", c.c_double), ("block_bytes_per_edge", c.c_uint64),
-                ("block_bytes_per_atom", c.c_uint64)]
+                ("block_bytes_per_atom", c.c_uint64), ("charges", c.c_int * 2),
+                ("spins", c.c_int * 2)]
 
 
 class model_atoms(c.Structure):
     _fields_ = [("n", c.c_int64), ("species", c.c_void_p), ("positions", c.c_void_p),
-                ("cell", c.c_void_p), ("periodic", c.c_int * 3)]
+                ("cell", c.c_void_p), ("periodic", c.c_int * 3), ("charge", c.c_int),
+                ("spin", c.c_int)]
 
 
 class model_results(c.Structure):
@@ -331,7 +333,8 @@ class model_edges(c.Structure):
                 ("receivers", index_list), ("vectors", c.c_void_p), ("vectors_buffer", c.c_void_p),
                 ("positions", c.c_void_p), ("positions_buffer", c.c_void_p), ("images", c.c_void_p),
                 ("counted", c.c_void_p), ("exchange", c.POINTER(model_exchange)),
-                ("search", c.c_int), ("cell", c.c_void_p), ("periodic", c.c_int * 3)]
+                ("search", c.c_int), ("cell", c.c_void_p), ("periodic", c.c_int * 3),
+                ("charge", c.c_int), ("spin", c.c_int)]
 
 
 class model_edge_results(c.Structure):

@@ -76,12 +76,19 @@ class Calculator(Base):
                 "stress is dE/dstrain / volume, and the cell has no volume: "
                 f"{a.cell.array.tolist()}; a slab needs a third vector, its thickness with vacuum")
         self._check_elements(a)
+        charge, spin = _charge_and_spin(a)
         found = self.model.compute(a.numbers, a.positions, a.cell.array, a.pbc,
-                                   virials="stresses" in properties)
+                                   virials="stresses" in properties, charge=charge, spin=spin)
         self.results = {"energies": found.energies,
                         **_results(found.energy, found.forces, found.stress)}
         if found.virials is not None:
             self.results["stresses"] = full_3x3_to_voigt_6_stress(found.virials) / a.cell.volume
+
+    def check_state(self, atoms, tol=1e-15):
+        changes = super().check_state(atoms, tol)
+        if self.atoms is not None and _charge_and_spin(atoms) != _charge_and_spin(self.atoms):
+            changes.append("initial_charges")
+        return changes
 
     def _check_elements(self, atoms):
         lacking = sorted(set(atoms.numbers.tolist()) - set(self.model.numbers))
@@ -94,6 +101,10 @@ class Calculator(Base):
 
     def __reduce__(self):
         return reopen, (type(self), self._settings, self._settings["model"], self._state)
+
+
+def _charge_and_spin(atoms):
+    return atoms.info.get("charge", 0), atoms.info.get("spin", 1)
 
 
 def _results(energy, forces, stress):
@@ -126,7 +137,8 @@ class _Moving:
         positions, velocities, masses = (np.ascontiguousarray(x, np.float64) for x in (
             atoms.positions, atoms.get_velocities(), atoms.get_masses()))
         given = self.model._structure(False, atoms.numbers, positions,
-                                      self.cell if self.cell.any() else None, atoms.pbc)
+                                      self.cell if self.cell.any() else None, atoms.pbc,
+                                      *_charge_and_spin(atoms))
         self.handle = self.model.context._make(
             "dynamics_create", "dynamics", c.byref(given.atoms), _rows(masses), _rows(velocities),
             None, handle=self.model._handle)
@@ -182,7 +194,7 @@ class VelocityVerlet(MolecularDynamics):
     def _state(self):
         a = self.atoms
         return (a.positions, a.get_momenta(), a.cell.array, a.pbc, a.numbers, a.get_masses(),
-                a.calc.model)
+                _charge_and_spin(a), a.calc.model)
 
     def _start(self):
         """Puts the atoms on the device, unless they are there, as they were when they were read."""

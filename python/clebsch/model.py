@@ -178,14 +178,17 @@ class Model:
     @_checks.exact_keywords
     def compute(self, numbers: npt.ArrayLike, positions: npt.ArrayLike,
                 cell: Optional[npt.ArrayLike] = None, periodic: Any = None,
-                derivatives: bool = True, virials: bool = False) -> Results:
+                derivatives: bool = True, virials: bool = False, charge: int = 0,
+                spin: int = 1) -> Results:
         """Energy, forces and stress.
 
         numbers: atomic numbers [n].  positions: [n][3].  cell: rows are lattice vectors.
         periodic: along each of the three, or all; None: all if there is a cell.
         derivatives=False: energies alone, which takes less time.  virials: each atom's part of
-        stress is wanted, too."""
-        given = self._structure(derivatives, numbers, positions, cell, periodic, virials)
+        stress is wanted, too.  charge: of all atoms, in e.  spin: the multiplicity.  Models that
+        do not read these two ignore them."""
+        given = self._structure(derivatives, numbers, positions, cell, periodic, charge, spin,
+                                virials)
         self.context._call("model_compute", c.byref(given.atoms), c.byref(given.results),
                            handle=self._handle)
         return given.found()
@@ -193,8 +196,8 @@ class Model:
     @_checks.exact_keywords
     def compute_many(self, structures: Iterable[Sequence[Any]],
                      derivatives: bool = True) -> List[Results]:
-        """The same for many structures, each (numbers, positions), (numbers, positions, cell) or
-        (numbers, positions, cell, periodic) as of compute.
+        """The same for many structures, each (numbers, positions), and then, if need be, cell,
+        periodic, charge and spin as of compute.
 
         Small structures are computed together, which takes as long as one structure of as many
         atoms."""
@@ -207,9 +210,10 @@ class Model:
     def _structures(self, derivatives, structures):
         given = []
         for i, structure in enumerate(structures):
-            if not 2 <= len(structure) <= 4:
+            if not 2 <= len(structure) <= 6:
                 raise ValueError(f"structures: number {i} has {len(structure)} entries; it must be "
-                                 f"(numbers, positions), with cell and periodic if need be")
+                                 f"(numbers, positions), with cell, periodic, charge and spin if "
+                                 f"need be")
             try:
                 given.append(self._structure(derivatives, *structure))
             except (Error, TypeError, ValueError) as error:
@@ -260,8 +264,8 @@ class Model:
         matrix = np.array(rows).reshape(places.size, places.size)
         return ((matrix + matrix.T) / 2).reshape(places.shape * 2)
 
-    def _structure(self, derivatives, numbers, positions, cell=None, periodic=None,
-                   virials=False):
+    def _structure(self, derivatives, numbers, positions, cell=None, periodic=None, charge=0,
+                   spin=1, virials=False):
         species = self.species(numbers)
         n, whole = len(species), _checks.flag("derivatives", derivatives)
         places = _checks.reals("positions", positions, (n, 3))
@@ -272,7 +276,8 @@ class Model:
         energy, energies = np.full(1, np.nan), np.full(n, np.nan)
         forces = np.full((n, 3), np.nan) if whole else None
         stress = np.full((3, 3), np.nan) if whole and box is not None and has_volume(box) else None
-        atoms = s.model_atoms(n, *map(_pointer, (species, places, box)), (c.c_int * 3)(*along))
+        atoms = s.model_atoms(n, *map(_pointer, (species, places, box)), (c.c_int * 3)(*along),
+                              _checks.count("charge", charge, -2**31), _checks.count("spin", spin))
         parts = np.full((n, 3, 3), np.nan) if _checks.flag("virials", virials) else None
         results = s.model_results(*map(_pointer, (energy, energies, forces, stress, parts)))
         return _Structure(atoms, results, (species, places, box), energy, energies, forces, stress,

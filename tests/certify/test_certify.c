@@ -140,7 +140,7 @@ static faulty open_all(const char *path) {
 static int broken(faulty *f, fault which, certify_line lines[CERTIFY_LINES]) {
   static const double masses[] = {1, 12, 12, 1};
   const atom_set *c = &crystal;
-  const clb_model_atoms atoms = {c->n, c->species, c->positions, c->cell, {1, 1, 1}};
+  const clb_model_atoms atoms = {c->n, c->species, c->positions, c->cell, {1, 1, 1}, .charge = 0};
   int n = 0;
   f->fault = which;
   f->list.n = -1;

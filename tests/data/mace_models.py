@@ -26,10 +26,14 @@ MODELS = {
     "readouts": dict(hidden_irreps="3x0e+3x1o", max_ell=1, correlation=2, r_max=4.0, num_bessel=3, num_polynomial_cutoff=6, radial_MLP=[5],
                      heads=["first", "second"], readout_cls=modules.blocks.NonLinearBiasReadoutBlock, use_last_readout_only=True,
                      use_agnostic_product=True, distance_transform="Agnesi", pair_repulsion=True),
+    # charge and spin, which have energies of their own
+    "charged": dict(hidden_irreps="3x0e", max_ell=1, correlation=2, r_max=4.0, num_bessel=3, num_polynomial_cutoff=5, radial_MLP=[5], use_embedding_readout=True,
+                    embedding_specs={"total_spin": dict(type="categorical", per="graph", num_classes=4, emb_dim=3),
+                                     "total_charge": dict(type="categorical", per="graph", num_classes=5, offset=2, emb_dim=2)}),
 }
 KEPT = {"avg_num_neighbors", "use_sc", "heads", "apply_cutoff", "irreps_in", "irreps_in1", "irreps_in2", "irreps_out", "normalize", "normalization", "eps",
         "_act_scalar", "_scalar_cst", "_act_gate", "_gate_cst", "f", "cst", "var_in", "var_out", "use_so3", "use_agnostic_product", "use_last_readout_only",
-        "embedding_specs"}
+        "specs"}
 
 
 def build(spec):

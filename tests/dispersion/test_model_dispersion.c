@@ -95,7 +95,8 @@ static void many(void **state) {
                                  a[i].species,
                                  a[i].positions,
                                  a[i].cell,
-                                 {a[i].periodic[0], a[i].periodic[1], a[i].periodic[2]}};
+                                 {a[i].periodic[0], a[i].periodic[1], a[i].periodic[2]},
+                                 .charge = 0};
     parts[i] = v_atom + 9 * MAX_ATOMS * i;
     results[i] =
         (clb_model_results){&all[i].energy, all[i].e_atom, all[i].forces, all[i].stress, parts[i]};
@@ -130,7 +131,8 @@ static void dynamics(void **state) {
     for (int i = 0; i < 15; i++) masses[i % 5] = 1 + i % 5, v[i] = test_random(&seed);
     for (int i = 0; i < 9; i++) cell[i] = 1.05 * a.cell[i];
     const clb_model_atoms atoms = {
-        a.n, a.species, a.positions, a.cell, {periodic > 0, periodic > 0, periodic > 0}};
+        a.n,        a.species, a.positions, a.cell, {periodic > 0, periodic > 0, periodic > 0},
+        .charge = 0};
     clb_dynamics *d;
     clb_dynamics_view view;
     OK(o.ctx, clb_dynamics_create(o.model, &atoms, masses, v, NULL, &d));

@@ -7,7 +7,8 @@ enum { MODEL = 1 };
 static clb_dynamics *start(opened *o, const atom_set *a, const rows *r, const double *listed) {
   clb_dynamics *d;
   const clb_model_atoms atoms = {
-      a->n, a->species, r->x, a->cell, {a->periodic[0], a->periodic[1], a->periodic[2]}};
+      a->n,       a->species, r->x, a->cell, {a->periodic[0], a->periodic[1], a->periodic[2]},
+      .charge = 0};
   OK(o->ctx, clb_dynamics_create(o->model, &atoms, r->mass, r->v, listed, &d));
   return d;
 }
@@ -374,7 +375,7 @@ static void refuses(void **state) {
   opened o = open_made("cpu:interpreter", MODEL, &bare);
   const atom_set a = random_atoms(5, 2, true, 3);
   rows r = rows_of(&a, 5);
-  const clb_model_atoms atoms = {a.n, a.species, r.x, NULL, {0, 0, 0}};
+  const clb_model_atoms atoms = {a.n, a.species, r.x, NULL, {0, 0, 0}, .charge = 0};
   clb_dynamics *d = NULL;
   const clb_dynamics_move still = {.grow = 1, .keep = 1, .grow_again = 1};
   clb_dynamics_view seen;

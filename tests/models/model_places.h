@@ -18,7 +18,7 @@ typedef struct {
   int64_t n;
   int32_t species[MAX_ATOMS];
   double positions[3 * MAX_ATOMS], cell[9];
-  int periodic[3];
+  int periodic[3], charge, spin;
 } atom_set;
 
 typedef struct {
@@ -68,8 +68,13 @@ static inline opened open_made(const char *device, int which, const clb_model_op
 
 static inline computed compute_atoms(opened *o, const atom_set *a) {
   computed c = {0};
-  const clb_model_atoms atoms = {
-      a->n, a->species, a->positions, a->cell, {a->periodic[0], a->periodic[1], a->periodic[2]}};
+  const clb_model_atoms atoms = {a->n,
+                                 a->species,
+                                 a->positions,
+                                 a->cell,
+                                 {a->periodic[0], a->periodic[1], a->periodic[2]},
+                                 .charge = a->charge,
+                                 .spin = a->spin};
   if (clb_model_compute(o->model, &atoms,
                         &(clb_model_results){&c.energy, c.e_atom, c.forces,
                                              clb_cell_volume(a->cell) > 0 ? c.stress : NULL, NULL}))

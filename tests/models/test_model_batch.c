@@ -19,8 +19,12 @@ static void make_batch(batch *b, int n_species) {
     atom_set *a = &b->set[i];
     *a = random_atoms(n[i], n_species, i % 3 != 1, (uint64_t)(20 + i));
     if (i == 4) a->cell[6] = a->cell[7] = a->cell[8] = 0;
-    b->atoms[i] = (clb_model_atoms){
-        a->n, a->species, a->positions, a->cell, {a->periodic[0], a->periodic[1], a->periodic[2]}};
+    b->atoms[i] = (clb_model_atoms){a->n,
+                                    a->species,
+                                    a->positions,
+                                    a->cell,
+                                    {a->periodic[0], a->periodic[1], a->periodic[2]},
+                                    .charge = 0};
     computed *c = &b->found[i];
     b->results[i] =
         (clb_model_results){&c->energy, c->e_atom, c->forces, i == 4 ? NULL : c->stress, NULL};
@@ -99,7 +103,8 @@ static void bad_structures(void **state) {
   REFUSED("clb_model_compute: positions is NULL", b.atoms[6].positions = NULL);
   REFUSED("species[3] is 2; it must be 0 ... 1", b.atoms[6].species = unknown, b.atoms[6].n = 4);
   REFUSED("clb_model_compute: stress was requested, but cell is NULL",
-          b.atoms[6] = (clb_model_atoms){2, b.set[6].species, b.set[6].positions, NULL, {0}});
+          b.atoms[6] =
+              (clb_model_atoms){2, b.set[6].species, b.set[6].positions, NULL, {0}, .charge = 0});
   REFUSED("clb_model_compute: positions[0] and positions[1] are one place",
           b.atoms[6].positions = places);
   b.atoms[6] = good;

@@ -155,8 +155,12 @@ static void changing_systems(void **state) {
     expect_same(&found[i], &wanted[i], n[i], 1e-11);
     memset(&found[i], 0, sizeof found[i]);
     const atom_set *a = &set[i];
-    atoms[i] = (clb_model_atoms){
-        a->n, a->species, a->positions, a->cell, {a->periodic[0], a->periodic[1], a->periodic[2]}};
+    atoms[i] = (clb_model_atoms){a->n,
+                                 a->species,
+                                 a->positions,
+                                 a->cell,
+                                 {a->periodic[0], a->periodic[1], a->periodic[2]},
+                                 .charge = 0};
     results[i] = (clb_model_results){&found[i].energy, found[i].e_atom, found[i].forces,
                                      found[i].stress, NULL};
   }
@@ -251,7 +255,8 @@ static void little_memory(void **state) {
   }
   device.limit = ((uint64_t)1 << 32) + whole / 20;
   double energy;
-  const clb_model_atoms atoms = {large.n, large.species, large.positions, large.cell, {1, 1, 1}};
+  const clb_model_atoms atoms = {large.n,    large.species, large.positions,
+                                 large.cell, {1, 1, 1},     .charge = 0};
   assert_int_equal(clb_model_compute(o.model, &atoms, &(clb_model_results){.energy = &energy}),
                    CLB_ERROR_MEMORY);
   for (const char *const *word = (const char *const[]){"no more memory", ": 128 atoms and ",

@@ -448,7 +448,7 @@ static void bad_atoms(void **state) {
   (void)state;
   opened o = open_made("cpu:interpreter", 0, &f64);
   const atom_set a = random_atoms(4, 3, true, 20);
-  const clb_model_atoms good = {4, a.species, a.positions, a.cell, {1, 1, 1}};
+  const clb_model_atoms good = {4, a.species, a.positions, a.cell, {1, 1, 1}, .charge = 0};
   clb_model_atoms b = good;
   double stress[9], x;
   const double bad_position[12] = {NAN};

@@ -141,7 +141,7 @@ static long calls(void) { return (long)NEVER - here.fake->left; }
 
 static clb_status compute_set(opened *o, int which, computed *c) {
   const atom_set *a = &here.atoms[which];
-  const clb_model_atoms atoms = {a->n, a->species, a->positions, a->cell, {1, 1, 1}};
+  const clb_model_atoms atoms = {a->n, a->species, a->positions, a->cell, {1, 1, 1}, .charge = 0};
   return clb_model_compute(o->model, &atoms,
                            &(clb_model_results){&c->energy, c->e_atom, c->forces, c->stress, NULL});
 }

@@ -59,7 +59,7 @@ static void open_one(one *o) {
 
 static double energy(one *o, const atom_set *a) {
   double e = 0;
-  const clb_model_atoms atoms = {a->n, a->species, a->positions, a->cell, {1, 1, 1}};
+  const clb_model_atoms atoms = {a->n, a->species, a->positions, a->cell, {1, 1, 1}, .charge = 0};
   OK(o->ctx, clb_model_compute(o->model, &atoms, &(clb_model_results){&e, NULL, NULL, NULL, NULL}));
   return e;
 }

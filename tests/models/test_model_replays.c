@@ -50,7 +50,7 @@ static void replays_on(const char *name, int which) {
       assert_true(is_recorded(&o));
     }
     double energy; /* other results, other launches */
-    const clb_model_atoms atoms = {a.n, a.species, a.positions, a.cell, {1, 1, 1}};
+    const clb_model_atoms atoms = {a.n, a.species, a.positions, a.cell, {1, 1, 1}, .charge = 0};
     if (t % 5 == 4) {
       assert_int_equal(clb_model_compute(o.model, &atoms, &(clb_model_results){.energy = &energy}),
                        CLB_OK);
@@ -191,7 +191,7 @@ static void tunes_on(const char *name) {
 static void callers_recording(const char *name) {
   opened o = open_made(name, 0, &(clb_model_options){.knots = 16});
   const atom_set a = random_atoms(6, 2, true, 9);
-  const clb_model_atoms atoms = {a.n, a.species, a.positions, a.cell, {1, 1, 1}};
+  const clb_model_atoms atoms = {a.n, a.species, a.positions, a.cell, {1, 1, 1}, .charge = 0};
   const computed wanted = compute_atoms(&o, &a);
   clb_recording *r = NULL;
   double energy;

@@ -216,7 +216,7 @@ static void one_wait(void **state) {
     compute_atoms(&o, &a);
     expect_counts(2, 1, 0);
     double energy;
-    const clb_model_atoms atoms = {a.n, a.species, a.positions, a.cell, {1, 1, 1}};
+    const clb_model_atoms atoms = {a.n, a.species, a.positions, a.cell, {1, 1, 1}, .charge = 0};
     assert_int_equal(clb_model_compute(o.model, &atoms, &(clb_model_results){.energy = &energy}),
                      CLB_OK);
     expect_counts(1, 1, 0);
@@ -284,7 +284,8 @@ static void page_locked(void **state) {
 static void out_of_memory(void **state) {
   (void)state;
   const atom_set small = random_atoms(6, 3, true, 24), large = random_atoms(40, 3, true, 25);
-  const clb_model_atoms atoms = {large.n, large.species, large.positions, large.cell, {1, 1, 1}};
+  const clb_model_atoms atoms = {large.n,    large.species, large.positions,
+                                 large.cell, {1, 1, 1},     .charge = 0};
   double energy;
   clb_status s = CLB_ERROR_MEMORY;
   for (int max = 1; s; max++) {

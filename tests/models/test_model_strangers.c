@@ -33,7 +33,7 @@ static void expect_end(const char *what, clb_dtype precision, const char *said) 
   clb_model *m;
   computed c = {0};
   const atom_set a = random_atoms(5, 2, true, 3);
-  const clb_model_atoms atoms = {a.n, a.species, a.positions, a.cell, {1, 1, 1}};
+  const clb_model_atoms atoms = {a.n, a.species, a.positions, a.cell, {1, 1, 1}, .charge = 0};
   const char *place = path;
   clb_status s = clb_model_open(
       ctx, path, &(clb_model_options){.dtype = precision, .knots = CLB_NO_KNOTS}, &m);
@@ -272,7 +272,7 @@ static void one_place(void **state) {
   for (int i = 0; i < 3; i++) {
     memcpy(places, far, sizeof places);
     if (i) places[6] = 2, places[7] = i == 1 ? 1e-4 : 5, places[8] = -10; /* an image of atom 1 */
-    const clb_model_atoms a = {3, species, places, cell, {1, 1, 1}};
+    const clb_model_atoms a = {3, species, places, cell, {1, 1, 1}, .charge = 0};
     const clb_status s = clb_model_compute(o.model, &a, &(clb_model_results){.energy = &energy});
     if (s != (i ? CLB_ERROR_ARGUMENT : CLB_OK)) fail_msg("places %d: status %d", i, s);
     if (s && !strstr(clb_error(o.ctx), "positions[1] and positions[2] are one place"))

@@ -34,7 +34,7 @@ static void *work(void *at) {
       const atom_set a = atoms_of(j, k);
       computed *c = &j->step[k];
       memset(c, 0, sizeof *c);
-      const clb_model_atoms atoms = {a.n, a.species, a.positions, a.cell, {1, 1, 1}};
+      const clb_model_atoms atoms = {a.n, a.species, a.positions, a.cell, {1, 1, 1}, .charge = 0};
       s = clb_model_compute(
           model, &atoms, &(clb_model_results){&c->energy, c->e_atom, c->forces, c->stress, NULL});
     }

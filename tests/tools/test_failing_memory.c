@@ -102,7 +102,8 @@ static void forget_all(result *o) {
 static const int32_t species[6] = {1, 0, 0, 1, 0, 0};
 static const double positions[18] = {0.1, 0.2, 0.3, 1.1, 0.2, 0.1, -0.2, 1.1, 0.4,
                                      2.2, 2.3, 2.1, 3.1, 2.5, 2.2, 2.0,  2.2, 3.1};
-static const clb_model_atoms six = {6, species, positions, NULL, {false, false, false}};
+static const clb_model_atoms six = {6,          species, positions, NULL, {false, false, false},
+                                    .charge = 0};
 
 typedef struct {
   const char *device;

@@ -47,7 +47,8 @@ static void set_sample(sample *s) {
                                     s->species[g],
                                     s->positions[g],
                                     periodic ? cell : NULL,
-                                    {periodic, periodic, periodic}};
+                                    {periodic, periodic, periodic},
+                                    .charge = 0};
     s->labels[g] = (clb_labels){&s->energy[g], g == 2 ? NULL : s->forces[g],
                                 periodic ? s->stress[g] : NULL, &s->weight[g]};
   }
@@ -106,11 +107,12 @@ static double slope_of(opened *o, const sample *s, const clb_loss *loss, const d
   return sum / (12 * h);
 }
 
-/* Not trained: radii, cutoffs and neighbours of species, zbl_*. */
+/* Not trained: radii, cutoffs and neighbours of species, zbl_*, rows of charges and spins. */
 static bool is_trained(const char *name) {
-  static const char *const fixed[] = {"agnesi_radii", "pair_cutoffs", "avg_num_neighbors"};
+  static const char *const fixed[] = {"agnesi_radii", "pair_cutoffs", "avg_num_neighbors",
+                                      "embedding_charge", "embedding_spin"};
   bool trained = strncmp(name, "zbl_", 4) != 0;
-  for (int i = 0; i < 3; i++) trained &= strcmp(name, fixed[i]) != 0;
+  for (int i = 0; i < 5; i++) trained &= strcmp(name, fixed[i]) != 0;
   return trained;
 }
 
@@ -276,8 +278,10 @@ static void test_converted(void **state) {
   (void)state;
   static const struct {
     const char *file, *head;
-  } models[] = {
-      {"mace/gated.model", NULL}, {"mace/readouts.model", "second"}, {"nequip/pairs.ckpt", NULL}};
+  } models[] = {{"mace/gated.model", NULL},
+                {"mace/readouts.model", "second"},
+                {"nequip/pairs.ckpt", NULL},
+                {"mace/charged.model", NULL}};
   clb_model_options options = {.dtype = CLB_F64, .knots = CLB_NO_KNOTS, .trains = 1};
   for (int i = 0; i < (int)(sizeof models / sizeof *models); i++) {
     outcome converted =

@@ -58,7 +58,8 @@ static void check_modules(const mace *q) {
   static const char *const known[] = {
       "node_embedding",     "radial_embedding", "spherical_harmonics",
       "atomic_energies_fn", "interactions",     "products",
-      "readouts",           "scale_shift",      "pair_repulsion_fn"};
+      "readouts",           "scale_shift",      "pair_repulsion_fn",
+      "joint_embedding",    "embedding_readout"};
   static const char *const unset[] = {"use_so3"};
   value all = modules_of(q->network);
   if (!all || all->kind != PICKLE_DICT)
@@ -246,17 +247,21 @@ static double of_head(const mace *q, value object, const char *path) {
   return element(&w, w.count == 1 ? 0 : q->head);
 }
 
+static double scale_of(const mace *q) {
+  if (strcmp(class_name(q->network), "ScaleShiftMACE") != 0) return 1;
+  return of_head(q, mace_module(q, q->network, "scale_shift", "ScaleShiftBlock"), "scale");
+}
+
 static void put_energies(mace *q) {
   value block = mace_module(q, q->network, "atomic_energies_fn", "AtomicEnergiesBlock");
   const weights w = weights_at(q->t, block, "atomic_energies");
   const bool each = w.count != q->n_species;
-  double scale = 1, shift = 0, scales[MACE_ELEMENTS], shifts[MACE_ELEMENTS];
+  double scale = scale_of(q), shift = 0, scales[MACE_ELEMENTS], shifts[MACE_ELEMENTS];
   if (each && w.count != (int64_t)q->n_heads * q->n_species)
     fail_model(q->t->path, "its 'atomic_energies' are not one for each of %d elements",
                q->n_species);
   if (!strcmp(class_name(q->network), "ScaleShiftMACE")) {
     value module = mace_module(q, q->network, "scale_shift", "ScaleShiftBlock");
-    scale = of_head(q, module, "scale");
     shift = of_head(q, module, "shift");
   }
   for (int s = 0; s < q->n_species; s++) {
@@ -299,6 +304,7 @@ void convert_mace(torch *t, value network, const char *head, model *out) {
   read_species(q);
   read_edges(q);
   put_embedding(q);
+  mace_states(q, scale_of(q));
   count_layers(q);
   q->gated = mace_is_gated(attribute(t, network, "interactions.0", PICKLE_OBJECT));
   static const char *const silus[] = {"readout_activation", "radial_activation"};

@@ -56,6 +56,9 @@ void mace_gated(mace *q, int layer, value block, const irreps *out);
 /* Refuses a gate whose scalars have another activation than silu, with its usual scale. */
 void mace_expect_gate_silu(const mace *q, value gate);
 
+/* Embeddings of charge and spin, if there are any, after that of species. scale: of energies. */
+void mace_states(mace *q, double scale);
+
 /* Layer `layer`: interaction, product basis, readout. */
 void mace_layer(mace *q, int layer);
 /* The symmetric contraction of a layer to the irreps `to`. */

@@ -241,8 +241,13 @@ bool md_system_start(md_system *y, const md_choice *choice) {
 clb_model_atoms md_system_atoms(const md_system *y, const double *positions) {
   const structure *s = &y->atoms;
   const bool *p = s->periodic;
-  return (clb_model_atoms){
-      s->n, y->species, positions ? positions : s->positions, &s->cell[0][0], {p[0], p[1], p[2]}};
+  return (clb_model_atoms){.n = s->n,
+                           .species = y->species,
+                           .positions = positions ? positions : s->positions,
+                           .cell = &s->cell[0][0],
+                           .periodic = {p[0], p[1], p[2]},
+                           .charge = s->charge,
+                           .spin = s->spin};
 }
 
 static clb_model_results results_of(md_system *y) {

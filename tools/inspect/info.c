@@ -31,6 +31,9 @@ static void print(const clb_model_info *i, const char *name, const char *device,
     if (at > TEXT_WIDTH - 4) at = printf("\n          ") - 1;
     at += printf(" %s", i->symbols[s]);
   }
+  if (i->charges[0] != i->charges[1]) printf("\ncharge     %d to %d", i->charges[0], i->charges[1]);
+  if (i->spins[0] != i->spins[1])
+    printf("\nspin       multiplicity %d to %d", i->spins[0], i->spins[1]);
   printf("\nmemory     %llu bytes an atom, %llu an edge, in %s on %s\n",
          (unsigned long long)i->bytes_per_atom, (unsigned long long)i->bytes_per_edge, dtype,
          device);

@@ -74,8 +74,13 @@ static bool compute(ipi_engine *e, char *error, size_t size) {
   if (!s->compared) serve_compare_cells(&y->atoms, y->from, &e->cell[0][0]);
   s->compared = true;
   const double volume = clb_cell_volume(&e->cell[0][0]);
-  const clb_model_atoms atoms = {
-      e->n, y->species, e->positions, &e->cell[0][0], {p[0], p[1], p[2]}};
+  const clb_model_atoms atoms = {.n = e->n,
+                                 .species = y->species,
+                                 .positions = e->positions,
+                                 .cell = &e->cell[0][0],
+                                 .periodic = {p[0], p[1], p[2]},
+                                 .charge = y->atoms.charge,
+                                 .spin = y->atoms.spin};
   const clb_model_results results = {&e->energy, NULL, e->forces,
                                      volume > 0 ? &y->stress[0][0] : NULL, NULL};
   const double start = seconds_now();

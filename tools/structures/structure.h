@@ -25,9 +25,11 @@ typedef struct {
   int32_t *numbers;  /* [n]: atomic numbers, 1 ... 118; 0: not known (any_element) */
   double cell[3][3]; /* Angstrom, rows are the lattice vectors; zeros if the file has none */
   bool periodic[3];
-  int64_t alternates; /* PDB: number of atoms skipped because they belong to an alternate location
-                         of a residue */
-  int64_t isotopes;   /* number of atoms called D or T, which are H in `numbers` */
+  int32_t charge, spin; /* of extended XYZ: of all atoms in e, and the multiplicity, 0 if it is not
+                           said; INT32_MIN: what is said is no whole number */
+  int64_t alternates;   /* PDB: number of atoms skipped because they belong to an alternate location
+                           of a residue */
+  int64_t isotopes;     /* number of atoms called D or T, which are H in `numbers` */
   structure_labels *labels; /* NULL unless the options want them */
 } structure;
 

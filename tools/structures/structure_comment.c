@@ -1,6 +1,7 @@
 /* tools/structures/structure_comment.c - the comment line of a frame of XYZ. */
 #include "tools/structures/structure_comment.h"
 
+#include <math.h>
 #include <string.h>
 #include <strings.h>
 
@@ -98,6 +99,7 @@ static bool read_flags(char *value, bool flags[3]) {
 }
 
 enum { LATTICE, PBC, PROPERTIES, KEYS };
+
 static const char *const keys[KEYS] = {"Lattice", "pbc", "Properties"};
 
 typedef struct {
@@ -107,6 +109,19 @@ typedef struct {
   comment_labels labels;
 } comment;
 
+/* Of all atoms; only some models ask for them. */
+static void take_state(structure *s, const comment_entry *e) {
+  static const char *const names[][2] = {{"charge", "total_charge"}, {"spin", "total_spin"}};
+  int32_t *const to[] = {&s->charge, &s->spin};
+  for (int k = 0; k < 2; k++)
+    for (int i = 0; i < 2; i++) {
+      double x;
+      if (strcasecmp(e->key, names[k][i]) != 0) continue;
+      const bool whole = structure_number(e->value, &x) && x == floor(x) && fabs(x) < 1e6;
+      *to[k] = whole ? (int32_t)x : INT32_MIN;
+    }
+}
+
 static bool take_entry(structure_reader *r, comment *c, const comment_entry *e) {
   int key = 0;
   while (key < KEYS && strcasecmp(e->key, keys[key]) != 0) key++;
@@ -115,6 +130,7 @@ static bool take_entry(structure_reader *r, comment *c, const comment_entry *e) 
   if (!e->value) return structure_ipi_word(r, &c->ipi, e->key);
   if (key == KEYS) {
     comment_look_at_units(e, c->hints.unit);
+    take_state(r->s, e);
     return !r->s->labels || structure_label_take(r, &c->labels, e);
   }
   if (c->value[key]) return structure_fail(r, "%s is there twice", keys[key]);

@@ -1,5 +1,5 @@
-/* models/layers/density.c - how densely an atom is surrounded: a sum over its edges of a function
-   of their radial basis. */
+/* models/layers/edges/density.c - how densely an atom is surrounded: a sum over its edges of a
+   function of their radial basis. */
 #include "kernels/layers/host/layer_call.h"
 #include "models/layers/kinds.h"
 
