@@ -173,7 +173,7 @@ def results(model, arguments, z, pos, cell, pbc):
     r = dict(Z=list(map(int, z)), pos=np.array(pos).tolist(), cell=None if cell is None else np.array(cell).tolist(),
              pbc=list(map(bool, pbc)), n_edges=n_edges, E=float(out["total_energy"].reshape(())),
              E_atom=out["atomic_energy"].reshape(-1).tolist(), F=out["forces"].tolist())
-    if cell is not None:
+    if any(pbc):
         r["stress"] = out["stress"].reshape(3, 3).tolist()
     return r
 

@@ -22,6 +22,7 @@ typedef struct {
   const char *architecture, *species, *irreps_sh, *embedding, *norm, *normalization;
   const char *self;                                   /* NULL: species and linear in turn */
   const char *readout_activation, *radial_activation; /* NULL: none, silu */
+  int feed_forward;                                   /* layer that has one; 0: none */
   int n_species, l_max, n_layers, readout_layers;
   made_layer layer[4];
   const char *cutoff_of, *transform, *repulsion; /* of MACE */
@@ -69,6 +70,7 @@ static const made_model made_models[] = {
      .irreps_sh = "1x0e+1x1o",
      .embedding = "linear",
      .norm = "none",
+     .feed_forward = 1,
      .readout_activation = "tanh",
      .radial_activation = "tanh",
      .normalization = "fan_in",
@@ -235,8 +237,9 @@ static inline void made_layer_tensors(made_file *f, const made_model *m, int l) 
   }
   for (int i = 0; i < 5; i++) {
     const int in = made_channels(y->in, labels[i]), message = made_channels(y->message, labels[i]),
-              linear = made_channels(y->linear, labels[i]);
-    const bool mace = made_mace(m), species = !mace && !strcmp(made_self(m, l), "species");
+              linear = made_channels(y->linear, labels[i]), out = made_channels(y->out, labels[i]);
+    const bool forward = l && l == m->feed_forward, mace = made_mace(m),
+               species = !mace && !strcmp(made_self(m, l), "species");
     const struct {
       const char *what;
       int shape[3];
@@ -248,8 +251,10 @@ static inline void made_layer_tensors(made_file *f, const made_model *m, int l) 
                    {"self_connection",
                     {in, species ? m->n_species : linear, species ? linear : 0},
                     !mace && in && linear,
-                    0}};
-    for (int t = 0; t < 4; t++) {
+                    0},
+                   {"feed_forward_1", {out, linear}, forward && out, 0},
+                   {"feed_forward_2", {out, out}, forward && out, 0}};
+    for (int t = 0; t < 6; t++) {
       snprintf(name, sizeof name, "layers.%d.%s.%s", l, tensors[t].what, labels[i]);
       if (tensors[t].there) made_tensor(f, name, tensors[t].shape, tensors[t].middle);
     }
@@ -333,6 +338,7 @@ static inline void made_metadata(made_file *f, const made_model *m) {
         {"irreps_gates", y->gates},
         {"irreps_gated", y->gated},
         {"irreps_out", y->out},
+        {"feed_forward", l && l == m->feed_forward ? "gate" : NULL},
         {"self_connection", m->self || made_mace(m) ? NULL : made_self(m, l)}};
     made_say_all(f, l, parts, sizeof parts / sizeof *parts);
   }

@@ -258,6 +258,18 @@ static inline void plain_gate(const plain_model *m, const plain_irreps *linear, 
             value[2][part[2].term[t].at + k * size + c];
 }
 
+/* [10] */
+static inline void plain_feed_forward(const plain_model *m, const plain_irreps *linear, double *x) {
+  char key[64];
+  double o[PLAIN_SIZE] = {0}, gated[PLAIN_SIZE] = {0};
+  snprintf(key, sizeof key, "layers.%d.feed_forward", m->layer);
+  if (!clb_safetensors_says(m->file, key)) return;
+  const plain_irreps out = plain_read(plain_text(m, "irreps_out"));
+  plain_linear(m, "feed_forward_1", &out, linear, x, 0, 1, o);
+  plain_gate(m, linear, o, gated);
+  plain_linear(m, "feed_forward_2", &out, &out, gated, 0, 1, x);
+}
+
 /* Features after a layer from those before it. */
 static inline void plain_layer(const plain_model *m, double x[][PLAIN_SIZE]) {
   const plain_irreps in = plain_read(plain_text(m, "irreps_in")),
@@ -280,6 +292,7 @@ static inline void plain_layer(const plain_model *m, double x[][PLAIN_SIZE]) {
     if (plain_is(m, "norm", "rms")) plain_norm(m, &linear, o);
     memset(x[i], 0, sizeof x[i]);
     plain_gate(m, &linear, o, x[i]);
+    plain_feed_forward(m, &linear, x[i]);
   }
 }
 

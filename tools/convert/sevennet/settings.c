@@ -119,16 +119,17 @@ void read_settings(sevennet *q) {
 void read_species(sevennet *q) {
   value map = setting(q, q->equflash ? "type_map" : "_type_map", PICKLE_DICT);
   int species[CLB_ELEMENTS], numbers[CLB_ELEMENTS];
-  bool taken[CLB_ELEMENTS + 1] = {false};
+  bool taken[CLB_ELEMENTS + 1] = {false}, seen[CLB_ELEMENTS + 1] = {false};
   q->n_all = (int)(map->n / 2);
   for (size_t i = 0; i + 1 < map->n; i += 2) {
     value z = map->items[i], at = map->items[i + 1];
     const bool good = map->n / 2 <= CLB_ELEMENTS + 1 && z->kind == PICKLE_WHOLE &&
                       at->kind == PICKLE_WHOLE && z->whole >= 0 && z->whole <= CLB_ELEMENTS &&
-                      at->whole >= 0 && at->whole < q->n_all && !taken[at->whole];
+                      at->whole >= 0 && at->whole < q->n_all && !taken[at->whole] &&
+                      !seen[z->whole];
     if (!good)
       fail_model(q->t->path, "its map of types is not a species 0, 1, ... for each element");
-    taken[at->whole] = true;
+    taken[at->whole] = seen[z->whole] = true;
     if (!z->whole) continue;
     int k = q->n_species++; /* in the order of species */
     for (; k > 0 && species[k - 1] > at->whole; k--)
