@@ -87,7 +87,7 @@ void clb_receiver_walk(clb_receiver *r, void (*each)(void *user, const clb_neigh
   for (int d = 0; d < 3; d++) reach[d] = reach_of(r, d);
   r->each = each;
   r->user = user;
-  clb_cell_walk(&r->w, &r->at, reach, r->starts, look_at, r);
+  clb_cell_walk(&r->w, &r->at, reach, r->squared, r->starts, look_at, r);
 }
 
 /* ---- results ---- */

@@ -279,7 +279,7 @@ static void lower_search(ir_kernel *k, const clb_problem *p, const clb_schedule 
   else {
     if (ghosts) ir_if(k, receives(&f));
     const ir_val *reach = f.w.whole + CLB_CELL_REACH;
-    clb_cell_walk(&f.w, &f.at, reach, f.starts, look_at, &f);
+    clb_cell_walk(&f.w, &f.at, reach, IR_NONE, f.starts, look_at, &f);
     if (ghosts) ir_end(k);
   }
   if (!fills) store_count(&f);

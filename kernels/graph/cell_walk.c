@@ -122,12 +122,16 @@ typedef struct {
   void *user;
 } walk;
 
+/* The range of bins of direction 2, [low, high] around the own one. */
+typedef struct {
+  ir_val low, high, there; /* there: whether there is one */
+} range;
+
 /* Slots that are adjacent in direction 2 and in one image are gone through together. */
-static void walk_along(const walk *f, ir_val slot, ir_val *image) {
+static void walk_along(const walk *f, range bins, ir_val slot, ir_val *image) {
   ir_kernel *k = f->w->k;
   const finder *w = f->w;
-  const ir_val reach = f->reach[2], n = whole(w, CLB_CELL_SLOTS_OF, 2),
-               low = ir_sub(k, f->at->bin[2], reach), high = ir_add(k, f->at->bin[2], reach);
+  const ir_val n = whole(w, CLB_CELL_SLOTS_OF, 2), low = bins.low, high = bins.high;
   const ir_val turn =
       ir_loop(k, turn_of(w, 2, low), ir_add(k, turn_of(w, 2, high), clb_i32(k, 1)), clb_i32(k, 1));
   const ir_val begins = ir_mul(k, turn, n);
@@ -142,20 +146,114 @@ static void walk_along(const walk *f, ir_val slot, ir_val *image) {
   ir_end(k);
 }
 
-void clb_cell_walk(const finder *w, const clb_cell_place *at, const ir_val reach[3], ir_val starts,
-                   clb_cell_visit visit, void *user) {
+/* ---- bins within a sphere ---- */
+
+/* A_d is the vector from bin to bin in direction d, and a column the bins of one place in
+   directions 0 and 1. Lengths along columns are in units of A_2. */
+typedef struct {
+  ir_val open;         /* a direction is: atoms may lie beside their bins, and all are looked at */
+  ir_val u[3];         /* where the atom is, in bins */
+  ir_val across[2][3]; /* of A_0, A_1: what is perpendicular to A_2, */
+  ir_val along[2];     /* and the rest */
+  ir_val radius, extent;  /* of a column: across, and along */
+  ir_val squared, length; /* of the sphere's radius; 1 / A_2^2 */
+} sphere;
+
+static ir_val absolute(ir_kernel *k, ir_val a) { return ir_1(k, IR_ABS, a); }
+
+static void find_column(ir_kernel *k, sphere *b) {
+  ir_val sum[3], difference[3];
+  for (int i = 0; i < 3; i++) {
+    sum[i] = ir_add(k, b->across[0][i], b->across[1][i]);
+    difference[i] = ir_sub(k, b->across[0][i], b->across[1][i]);
+  }
+  const ir_val half = real(k, 0.5),
+               most = ir_2(k, IR_MAX, dot(k, sum, sum), dot(k, difference, difference));
+  b->radius = ir_mul(k, half, ir_1(k, IR_SQRT, most));
+  b->extent = ir_mul(k, half, ir_add(k, absolute(k, b->along[0]), absolute(k, b->along[1])));
+}
+
+static sphere sphere_around(const finder *w, const clb_cell_place *at, ir_val squared) {
+  ir_kernel *k = w->k;
+  sphere b = {.open = IR_NONE, .squared = squared};
+  ir_val step[3][3];
+  for (int d = 0; d < 3; d++) {
+    const ir_val open = same(k, whole(w, CLB_CELL_PERIODIC, d), clb_i32(k, 0)),
+                 per_unit = number(w, CLB_CELL_PER_UNIT, d);
+    ir_val reciprocal[3];
+    b.open = d ? ir_2(k, IR_OR, b.open, open) : open;
+    for (int i = 0; i < 3; i++) {
+      step[d][i] = ir_2(k, IR_DIV, number(w, CLB_CELL_CELL, 3 * d + i), per_unit);
+      reciprocal[i] = number(w, CLB_CELL_RECIPROCAL, 3 * d + i);
+    }
+    b.u[d] = ir_mul(k, ir_sub(k, dot(k, at->x, reciprocal), number(w, CLB_CELL_LOW, d)), per_unit);
+  }
+  b.length = ir_2(k, IR_DIV, real(k, 1), dot(k, step[2], step[2]));
+  for (int d = 0; d < 2; d++) {
+    b.along[d] = ir_mul(k, dot(k, step[d], step[2]), b.length);
+    for (int i = 0; i < 3; i++)
+      b.across[d][i] = ir_sub(k, step[d][i], ir_mul(k, b.along[d], step[2][i]));
+  }
+  find_column(k, &b);
+  return b;
+}
+
+/* A number from bin - reach - 1 on, rounded down; a bin is not negative. */
+static ir_val rounded(ir_kernel *k, ir_val x, ir_val reach) {
+  const ir_val by = ir_add(k, reach, clb_i32(k, 1));
+  return ir_sub(k, ir_cast(k, IR_I32, ir_add(k, x, ir_cast(k, IR_F64, by))), by);
+}
+
+/* Bins of a column that may hold a place in the sphere. */
+static range within(const walk *f, const sphere *b, const ir_val bin[2]) {
+  ir_kernel *k = f->w->k;
+  const ir_val slack = real(k, 1e-6), zero = real(k, 0), one = clb_i32(k, 1), own = f->at->bin[2],
+               reach = f->reach[2], low = ir_sub(k, own, reach), high = ir_add(k, own, reach),
+               least = ir_cast(k, IR_F64, ir_sub(k, low, one)),
+               most = ir_cast(k, IR_F64, ir_add(k, high, one));
+  ir_val by[2], v[3];
+  for (int d = 0; d < 2; d++)
+    by[d] = ir_sub(k, ir_add(k, ir_cast(k, IR_F64, bin[d]), real(k, 0.5)), b->u[d]);
+  for (int i = 0; i < 3; i++)
+    v[i] = ir_add(k, ir_mul(k, by[0], b->across[0][i]), ir_mul(k, by[1], b->across[1][i]));
+  const ir_val away = ir_sub(k, ir_sub(k, ir_1(k, IR_SQRT, dot(k, v, v)), b->radius), slack),
+               near = ir_2(k, IR_MAX, away, zero),
+               left = ir_sub(k, b->squared, ir_mul(k, near, near)),
+               half = ir_1(k, IR_SQRT, ir_mul(k, ir_2(k, IR_MAX, left, zero), b->length)),
+               far = ir_add(k, ir_add(k, half, b->extent), slack),
+               shift = ir_add(k, ir_mul(k, by[0], b->along[0]), ir_mul(k, by[1], b->along[1])),
+               middle = ir_sub(k, b->u[2], shift);
+  const ir_val ends[2] = {ir_sub(k, middle, far), ir_add(k, middle, far)};
+  ir_val bins[2];
+  for (int i = 0; i < 2; i++)
+    bins[i] = rounded(k, ir_2(k, IR_MIN, ir_2(k, IR_MAX, ends[i], least), most), reach);
+  range r = {.low = ir_select(k, b->open, low, ir_2(k, IR_MAX, low, bins[0])),
+             .high = ir_select(k, b->open, high, ir_2(k, IR_MIN, high, bins[1]))};
+  r.there =
+      ir_2(k, IR_OR, b->open, both(k, ir_2(k, IR_LE, zero, left), ir_2(k, IR_LE, r.low, r.high)));
+  return r;
+}
+
+void clb_cell_walk(const finder *w, const clb_cell_place *at, const ir_val reach[3], ir_val squared,
+                   ir_val starts, clb_cell_visit visit, void *user) {
   const walk f = {w, at, reach, starts, visit, user};
   ir_kernel *k = w->k;
-  ir_val image[3], slot = IR_NONE;
+  const bool trims = squared != IR_NONE;
+  sphere ball = {0};
+  if (trims) ball = sphere_around(w, at, squared);
+  ir_val image[3], bin[2], slot = IR_NONE;
   for (int d = 0; d < 2; d++) {
-    const ir_val bin =
-        ir_loop(k, ir_sub(k, at->bin[d], reach[d]),
-                ir_add(k, ir_add(k, at->bin[d], reach[d]), clb_i32(k, 1)), clb_i32(k, 1));
-    const ir_val turn = turn_of(w, d, bin), own = clb_cell_slot_in(w, d, bin, turn);
+    bin[d] = ir_loop(k, ir_sub(k, at->bin[d], reach[d]),
+                     ir_add(k, ir_add(k, at->bin[d], reach[d]), clb_i32(k, 1)), clb_i32(k, 1));
+    const ir_val turn = turn_of(w, d, bin[d]), own = clb_cell_slot_in(w, d, bin[d], turn);
     image[d] = image_of(w, d, turn);
     slot = d ? ir_add(k, ir_mul(k, slot, whole(w, CLB_CELL_SLOTS_OF, 1)), own) : own;
   }
-  walk_along(&f, slot, image);
+  range bins = {ir_sub(k, at->bin[2], reach[2]), ir_add(k, at->bin[2], reach[2]), IR_NONE};
+  if (trims) bins = within(&f, &ball, bin);
+  if (trims) ir_if(k, bins.there);
+  walk_along(&f, bins, slot, image);
+  if (trims) ir_end(k);
   ir_end(k);
   ir_end(k);
 }

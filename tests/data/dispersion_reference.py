@@ -40,6 +40,7 @@ def case(numbers, x, cell=None, pbc=(True, True, True), functional="pbe", cutoff
 
 skew = np.array([[7.0, 0, 0], [2.1, 6.3, 0], [-1.4, 0.7, 7.7]])
 thin = np.array([[2.6, 0, 0], [0.4, 9.1, 0], [0.3, -0.8, 3.1]])
+lean = np.array([[11.0, 0, 0], [5.1, 10.4, 0], [-4.4, 3.7, 10.1]])
 ring = [(6, 1.39 * np.cos(k * np.pi / 3), 1.39 * np.sin(k * np.pi / 3), 0.0) for k in range(6)]
 ring += [(1, 2.48 * np.cos(k * np.pi / 3), 2.48 * np.sin(k * np.pi / 3), 0.1 * k) for k in range(6)]
 water = [(8, 0.1, 0.2, 4.5), (1, 0.9, 0.2, 3.9), (1, -0.7, 0.3, 4.0)]
@@ -54,6 +55,7 @@ cases = {
     "chain": case([6, 1, 1], [[1.2, 3, 1.3], [1.2, 4, 1.6], [1.2, 2, 1.7]], thin, (True, False, False)),
     "copper": case([29], [[0.3, 0.4, 0.5]], [[0, 1.8, 1.8], [1.8, 0, 1.8], [1.8, 1.8, 0]]),
     "elements": case(range(1, 95), places(94, np.eye(3) * 13.0, 1.9)),
+    "large": case(random.choice([1, 6, 8, 17, 47], 61), places(61, lean, 1.1), lean, cutoffs=(17, 13)),
     "few": case([8, 1, 1, 6, 8], places(5, skew * 0.9, 1.1), skew * 0.9, cutoffs=(16, 12)),
 }
 print("{" + ",\n".join(f"{json.dumps(k)}: {json.dumps(v)}" for k, v in cases.items()) + "}")
