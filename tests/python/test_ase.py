@@ -28,6 +28,7 @@ import clebsch
 from clebsch.ase import Calculator
 
 WATER = pathlib.Path("/usr/share/cp2k/NequIP/water.pth")
+DATA = pathlib.Path(os.environ.get("CLB_TEST_DATA", "/nonexistent"))
 MACE = pathlib.Path(os.environ.get("CLB_TEST_MACE", "/nonexistent"), "tiny_b.model")
 
 
@@ -364,3 +365,22 @@ class Water(unittest.TestCase):
             done = subprocess.run([sys.executable, "-c", program, device], env=environment, capture_output=True, text=True, check=False)
             self.assertEqual("RuntimeWarning: Clebsch: cpu runs on the interpreter" in done.stderr, warns, done.stderr)
             self.assertEqual(done.returncode, int(warns))
+
+
+@unittest.skipUnless(DATA.exists(), "CLB_TEST_DATA names no folder")
+class Charged(unittest.TestCase):
+    def test_ase_charge_and_spin(self):
+        """Those of atoms.info, also where nothing else changes."""
+        wanted = json.loads((DATA / "mace_kinds_reference.json").read_text())["charged"]
+        calculator = Calculator(DATA / "mace" / "charged.model", "cpu", exact=True)
+        for r in wanted.values():
+            atoms = Atoms(r["Z"], r["pos"], cell=r["cell"], pbc=r["pbc"])
+            atoms.calc = calculator
+            neutral = atoms.get_potential_energy()
+            atoms.info.update(charge=r["charge"], spin=r["spin"])
+            self.assertAlmostEqual(atoms.get_potential_energy(), r["E"], delta=1e-8)
+            self.assertEqual(neutral == atoms.get_potential_energy(), (r["charge"], r["spin"]) == (0, 1))
+        many = calculator.model.compute_many([(r["Z"], r["pos"], r["cell"] if any(r["pbc"]) else None, None, r["charge"], r["spin"]) for r in wanted.values()])
+        np.testing.assert_allclose([one.energy for one in many], [r["E"] for r in wanted.values()], atol=1e-8, rtol=0)
+        with self.assertRaisesRegex(clebsch.Error, "the spin .multiplicity. is 7; this model knows 0 ... 3"):
+            calculator.model.compute([8], np.zeros((1, 3)), spin=7)

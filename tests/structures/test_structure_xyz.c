@@ -240,6 +240,25 @@ static void columns(void **state) {
 }
 
 /* Whole files: marks, ends of lines, what follows the atoms. */
+static void charges(void **state) {
+  (void)state;
+  static const struct {
+    const char *comment;
+    int charge, spin;
+  } all[] = {{"", 0, 0},
+             {"charge=-1 spin=2", -1, 2},
+             {"total_charge=\"+1.0\" Total_Spin=3.", 1, 3},
+             {"charge spin", 0, 0},
+             {"charge=0.5 spin=up", INT32_MIN, INT32_MIN},
+             {"charge=1e300 free_spin=4", INT32_MIN, 0}};
+  for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+    structure s = read_well("xyz", frame(all[i].comment, "O 1 2 3"), NULL);
+    if (s.charge != all[i].charge || s.spin != all[i].spin)
+      fail_msg("'%s': charge %d, spin %d", all[i].comment, (int)s.charge, (int)s.spin);
+    structure_free(&s);
+  }
+}
+
 static void files(void **state) {
   (void)state;
   structure s = read_well("xyz",
@@ -275,7 +294,7 @@ static void long_comment(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(understood), cmocka_unit_test(refused),
-                                     cmocka_unit_test(columns), cmocka_unit_test(files),
-                                     cmocka_unit_test(long_comment)};
+                                     cmocka_unit_test(columns),    cmocka_unit_test(charges),
+                                     cmocka_unit_test(files),      cmocka_unit_test(long_comment)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

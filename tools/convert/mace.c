@@ -46,6 +46,28 @@ void mace_expect_silu(const mace *q, value object, const char *path) {
 
 /* ---- what is there ---- */
 
+/* Modules of libraries that keep weights in layouts of their own; MACE's programs bring them back.
+ */
+static void check_library(const mace *q) {
+  static const char *const modules[] = {"node_embedding.linear", "interactions.0.linear_up",
+                                        "interactions.0.conv_tp",
+                                        "products.0.symmetric_contractions"};
+  static const struct {
+    const char *start, *name, *back;
+  } libraries[] = {{"cuequivariance", "cuEquivariance", "mace_cueq_to_e3nn IN --output_model OUT"},
+                   {"openequivariance", "OpenEquivariance",
+                    "python -m mace.cli.convert_oeq_e3nn IN --output_model OUT"}};
+  for (int i = 0; i < 4; i++) {
+    value v = maybe(q->network, modules[i]);
+    for (int k = 0; v && v->kind == PICKLE_OBJECT && k < 2; k++)
+      if (!strncmp(class_of(v), libraries[k].start, strlen(libraries[k].start)))
+        fail_model(q->t->path,
+                   "its weights are laid out for %s: '%s', of mace-torch, makes a file that can be "
+                   "converted",
+                   libraries[k].name, libraries[k].back);
+  }
+}
+
 /* An attribute of the network that is not set, or is not there. */
 static void expect_unset(const mace *q, const char *key) {
   value v = maybe(q->network, key);
@@ -298,6 +320,7 @@ void convert_mace(torch *t, value network, const char *head, model *out) {
       strcmp(class_name(network), "ScaleShiftMACE") != 0)
     fail_model(t->path, "a '%s', which is not supported: only MACE and ScaleShiftMACE are",
                class_name(network));
+  check_library(q);
   check_modules(q);
   choose_head(q, head);
   put_string(out, "mace", "architecture");
