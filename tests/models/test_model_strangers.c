@@ -113,6 +113,20 @@ static const change changes[] = {
     {"layers.1.irreps_linear", NULL, "lack 'layers.1.irreps_linear'"},
 };
 
+/* Of NequIP's made model. */
+static const change nequip_changes[] = {
+    {"cutoffs", "one", NULL},
+    {"cutoffs", "some", "'cutoffs' is \"some\"; only \"one\" or \"pairs\" is known"},
+    {"cutoffs", "pairs", "'pair_cutoffs'"},
+    {"pair_repulsion", "none", NULL},
+    {"pair_repulsion", "zbl", "'zbl_p'"},
+    {"self_connection", "both",
+     "only \"linear\", \"species\", \"embedding\" and \"none\" are known"},
+    {"self_connection", "embedding", "'layers.0.self_connection.0e'"},
+    {"self_connection", "none", "tensor 'layers.0.self_connection.0e' has no place"},
+    {"avg_num_neighbors", NULL, "lack 'avg_num_neighbors'"},
+};
+
 /* Of MADE_AGNESI, a model of MACE. */
 static const change mace_changes[] = {
     {"cutoff_of", "both", "'cutoff_of' is \"both\"; only \"basis\" or \"weights\" is known"},
@@ -166,6 +180,7 @@ static void expect_changes(int which, const change *all, size_t n) {
 static void metadata(void **state) {
   (void)state;
   expect_changes(0, changes, sizeof changes / sizeof *changes);
+  expect_changes(2, nequip_changes, sizeof nequip_changes / sizeof *nequip_changes);
   expect_changes(MADE_AGNESI, mace_changes, sizeof mace_changes / sizeof *mace_changes);
 }
 
