@@ -45,7 +45,7 @@ static clb_status run_step(clb_model *m, int number) {
   const clb_layer_kind *kind = y->kind;
   if (step->sweep == CLB_SWEEP_FORWARD) return kind->forward(n, y, step->adds);
   if (step->sweep == CLB_SWEEP_BACKWARD)
-    return step->again && kind->again_backward ? kind->again_backward(n, y)
+    return step->again && kind->again_backward ? kind->again_backward(n, y, step->adds)
                                                : kind->backward(n, y, step->adds);
   const clb_status s = put_zeros(m, number);
   if (s) return s;

@@ -83,7 +83,6 @@ static void read_energy(reader *r, const clb_allegro *q) {
 }
 
 void clb_arch_allegro(reader *r) {
-  if (r->out->trains) clb_model_refuse(r, "models of Allegro are not trained here");
   clb_allegro q = {.scalars = {.scale = 1}};
   clb_allegro_scalars pair = {.n = 1, .scale = 1};
   pair.array[0] = read_pair_scalars(r);

@@ -175,9 +175,10 @@ static clb_status derive(clb_network *n, clb_layer *y) {
   return s ? s : derive_one(n, y, both, false, CLB_DOUBLE_BACKWARD, &p->bent);
 }
 
-static clb_status again_backward(clb_network *n, clb_layer *y) {
+static clb_status again_backward(clb_network *n, clb_layer *y, unsigned adds) {
   const clb_convolution_layer *p = y->parameters;
   const int w = y->in[CLB_CONVOLUTION_WEIGHTS];
+  (void)adds;
   return clb_convolution_backward(p->again, n->graph, features(n, y),
                                   clb_value(n, y->in[CLB_CONVOLUTION_HARMONICS]), clb_value(n, w),
                                   clb_gradient(n, y->out[CLB_CONVOLUTION_MESSAGE]), (clb_rows){0},

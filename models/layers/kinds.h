@@ -231,7 +231,7 @@ typedef struct {
   clb_instruction path[CLB_MAX_PATHS];    /* all with weights, or none */
   int64_t weights;                        /* one row for all edges, in the order of paths */
   clb_op *op, *back[CLB_PRODUCT_SETS][2]; /* [1]: adds to gradients of edges */
-  clb_op *along, *again;                  /* of training */
+  clb_op *along, *again[2];               /* of training */
   clb_row_sum *sum;                       /* over the edges of receivers */
 } clb_product_layer;
 extern const clb_layer_kind clb_product_kind;

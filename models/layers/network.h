@@ -123,7 +123,7 @@ typedef struct {
   clb_status (*derive)(clb_network *n, clb_layer *y);
   /* Takes weights that its ops keep as they are now, while nothing runs. */
   clb_status (*renew)(clb_network *n, clb_layer *y);
-  clb_status (*again_backward)(clb_network *n, clb_layer *y);
+  clb_status (*again_backward)(clb_network *n, clb_layer *y, unsigned adds);
   clb_status (*along)(clb_network *n, clb_layer *y, unsigned adds, bool bends);
   clb_status (*reverse)(clb_network *n, clb_layer *y, unsigned adds);
 

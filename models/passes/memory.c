@@ -47,7 +47,8 @@ static void use_computing(clb_network *n, int step) {
   }
   for (int i = 0; i < CLB_LAYER_OUTS; i++) {
     if (!backward || y->kind->reads_out >> i & 1)
-      use_array(n, y->out[i], CLB_VALUE, step, again && !backward);
+      use_array(n, y->out[i], CLB_VALUE, step,
+                again && !backward && !(n->step[step].adds >> i & 1));
     if (backward) use_array(n, y->out[i], CLB_GRADIENT, step, false);
   }
   use_array(n, y->work, CLB_VALUE, step, step >= n->n_forward);

@@ -21,14 +21,16 @@ void clb_pass_moves(clb_network *n) {
 }
 
 typedef struct {
-  bool done; /* backward has run */
-  int made;  /* the phase in which it ran forward last; -1: it has not */
-  int along; /* the same of tangents */
+  bool done;                /* backward has run */
+  int made;                 /* the phase in which it ran forward last; -1: it has not */
+  int along;                /* the same of tangents */
+  int went[CLB_LAYER_OUTS]; /* with which gradient, by number, of an output it last ran backward */
 } layer_state;
 typedef struct {
   int written, scattered; /* the phase in which its value (later its tangent) was written, or its
                              gradient (or adjoint) came from all receivers; -1: none */
-  bool pending;           /* of edges: its gradient has not yet gone on */
+  bool pending;           /* of edges: its gradient has not yet gone on; */
+  int gradient;           /* its number */
   bool tangent, adjoint;  /* there is one; of edges: which has not yet gone on */
 } array_state;
 typedef struct {
@@ -59,9 +61,25 @@ static bool has_gradient(const order *o, int array) {
          (clb_passing(o->n, array) ? o->array[array].pending : o->n->array[array]->has_gradient);
 }
 
-static bool has_gradients(const order *o, const clb_layer *y) {
+/* Which a layer has not yet taken. */
+static bool has_gradients(const order *o, int layer) {
+  const clb_layer *y = o->n->layer[layer];
   bool some = false;
-  for (int i = 0; i < CLB_LAYER_OUTS; i++) some |= has_gradient(o, y->out[i]);
+  for (int i = 0; i < CLB_LAYER_OUTS && y->kind->backward; i++)
+    some |= has_gradient(o, y->out[i]) && (!clb_passing(o->n, y->out[i]) ||
+                                           o->layer[layer].went[i] != o->array[y->out[i]].gradient);
+  return some;
+}
+
+static bool writes(const clb_layer *y, int array) {
+  bool some = false;
+  for (int i = 0; i < CLB_LAYER_OUTS; i++) some |= y->out[i] == array;
+  return some;
+}
+
+static bool written_before(const clb_network *n, int array, int layer) {
+  bool some = false;
+  for (int l = 0; l < layer; l++) some |= writes(n->layer[l], array);
   return some;
 }
 
@@ -87,8 +105,7 @@ static clb_status cut(order *o) {
   clb_status s = CLB_OK;
   if (fresh(o)) return s;
   for (int l = o->n->n_layers - 1; l >= 0 && !s; l--)
-    if (writes_passing(o->n, o->n->layer[l]) && has_gradients(o, o->n->layer[l]))
-      s = backward(o, l);
+    if (writes_passing(o->n, o->n->layer[l]) && has_gradients(o, l)) s = backward(o, l);
   o->phase++;
   return s;
 }
@@ -125,12 +142,6 @@ static clb_status add_step(order *o, clb_step step) {
   step.phase = o->phase;
   all[n->n_steps++] = step;
   return CLB_OK;
-}
-
-static bool writes(const clb_layer *y, int array) {
-  bool some = false;
-  for (int i = 0; i < CLB_LAYER_OUTS; i++) some |= y->out[i] == array;
-  return some;
 }
 
 /* Whether a writer of an array must run again before a step reads it: of arrays of atoms, the only
@@ -212,13 +223,20 @@ static clb_status backward(order *o, int layer) {
     const int writer = in_pieces(n, y->in[i]);
     if (writer >= 0) piece = writer;
     else if (has_gradient(o, y->in[i])) adds |= 1U << i;
+    o->array[y->in[i]].gradient += !o->array[y->in[i]].pending;
     in->has_gradient = o->array[y->in[i]].pending = true;
     if (y->kind->senders >> i & 1) o->array[y->in[i]].scattered = o->phase;
   }
   if (!s && adds & y->kind->overwrites) s = refuse(n, y, "a gradient");
   if (!s) s = add_step(o, (clb_step){.layer = layer, .sweep = CLB_SWEEP_BACKWARD, .adds = adds});
-  for (int i = 0; i < CLB_LAYER_OUTS && !clb_in_place(y); i++)
-    if (y->out[i] >= 0) o->array[y->out[i]].pending = false;
+  for (int i = 0; i < CLB_LAYER_OUTS && !clb_in_place(y); i++) {
+    if (y->out[i] < 0) continue;
+    o->layer[layer].went[i] = o->array[y->out[i]].gradient;
+    bool more = false; /* whether a layer before it takes it, too */
+    for (int l = 0; l < layer; l++)
+      more |= writes(n->layer[l], y->out[i]) && n->layer[l]->kind->backward;
+    o->array[y->out[i]].pending &= more;
+  }
   o->layer[layer].done = true;
   if (!s && piece >= 0) s = backward(o, piece);
   if (s || (n->blocked && y->kind->whole)) return s ? s : cut(o);
@@ -245,7 +263,7 @@ static bool narrows(const order *o, int layer) {
   const clb_network *n = o->n;
   const clb_layer *y = n->layer[layer];
   bool can = n->blocked && !o->layer[layer].done && y->kind->backward && !y->kind->whole &&
-             !y->kind->senders && !writes_passing(n, y) && has_gradients(o, y) &&
+             !y->kind->senders && !writes_passing(n, y) && has_gradients(o, layer) &&
              !must_wait(o, y, true) && y->in[0] >= 0 && y->in[1] < 0 && y->out[1] < 0 &&
              n->array[y->in[0]]->irreps.dim < n->array[y->out[0]]->irreps.dim;
   for (int l = 0; l < n->n_layers && can; l++)
@@ -262,7 +280,7 @@ static clb_status all_backward(order *o) {
   o->turn = o->phase;
   for (int l = n->n_layers - 1; l >= 0 && !s; l--) {
     const clb_layer *y = n->layer[l];
-    const bool wanted = y->kind->ends || has_gradients(o, y),
+    const bool wanted = y->kind->ends || has_gradients(o, l),
                never = n->blocked && y->kind->whole && !n->exchanges, again = writes_passing(n, y);
     if (wanted && y->kind->backward && !never && (again || !o->layer[l].done)) s = backward(o, l);
     for (int k = l - 1; k >= 0 && !s; k--)
@@ -304,7 +322,8 @@ static clb_status along(order *o, int layer, bool reverse) {
   for (int i = 0; i < CLB_LAYER_OUTS; i++) {
     if (y->out[i] < 0) continue;
     array_state *out = &o->array[y->out[i]];
-    if (out->tangent && !clb_passing(n, y->out[i])) adds |= 1U << i;
+    if (clb_passing(n, y->out[i]) ? written_before(n, y->out[i], layer) : out->tangent)
+      adds |= 1U << i;
     out->tangent = true;
     out->written = o->phase;
   }
@@ -356,12 +375,6 @@ static clb_status gradients_again(order *o, int layer) {
   }
   for (int a = 0; a < n->n_arrays; a++) o->array[a].pending = false;
   return s;
-}
-
-static bool written_before(const clb_network *n, int array, int layer) {
-  bool some = false;
-  for (int l = 0; l < layer; l++) some |= writes(n->layer[l], array);
-  return some;
 }
 
 static clb_status reverse(order *o, int layer) {

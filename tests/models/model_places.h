@@ -45,6 +45,14 @@ static inline opened open_file(const char *device, const char *path,
   return open_file_as(device, NULL, path, options);
 }
 
+/* A model of Allegro, of three species, in the folder of data. */
+static inline opened open_allegro(const char *device, const clb_limits *limits, const char *name,
+                                  const clb_model_options *options) {
+  char path[600];
+  snprintf(path, sizeof path, "%s/allegro/%s.safetensors", getenv("CLB_TEST_DATA"), name);
+  return open_file_as(device, limits, path, options);
+}
+
 static inline void close_model(opened *o) {
   clb_model_destroy(&o->model);
   clb_context_destroy(&o->ctx);

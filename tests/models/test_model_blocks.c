@@ -13,15 +13,22 @@ static atom_set scattered(int n_species, bool periodic, uint64_t seed) {
   return a;
 }
 
+/* which: of the made models; -1: one of Allegro. */
+static opened open_one(const char *device, const clb_limits *limits, int which,
+                       const clb_model_options *options) {
+  return which < 0 ? open_allegro(device, limits, "bessel", options)
+                   : open_made_as(device, limits, which, options);
+}
+
 static void same_as_whole(const char *device, const clb_limits *limits, int which,
                           clb_model_options options) {
   static const int64_t blocks[] = {1, 4, 100};
   const bool single = options.dtype == CLB_F32;
-  const int n_species = made_models[which].n_species;
-  opened whole = open_made_as(device, limits, which, &options);
+  const int n_species = which < 0 ? 3 : made_models[which].n_species;
+  opened whole = open_one(device, limits, which, &options);
   for (size_t i = limits ? 1 : 0; i < (limits ? 2 : sizeof blocks / sizeof *blocks); i++) {
     options.block_atoms = blocks[i];
-    opened o = open_made_as(device, limits, which, &options);
+    opened o = open_one(device, limits, which, &options);
     for (int periodic = 0; periodic < 2; periodic++) {
       const atom_set a = scattered(n_species, periodic, 50 + i);
       const computed wanted = compute_atoms(&whole, &a), found = compute_atoms(&o, &a);
@@ -38,6 +45,7 @@ static void same_as_whole(const char *device, const clb_limits *limits, int whic
 
 static void on_cpu(void **state) {
   (void)state;
+  same_as_whole("cpu", NULL, -1, (clb_model_options){.dtype = CLB_F64, .knots = CLB_NO_KNOTS});
   for (int which = 0; which < MADE_MODELS; which++)
     for (int i = 0; i < 3; i++)
       same_as_whole("cpu", NULL, which,
@@ -50,6 +58,8 @@ static void on_cpu(void **state) {
    are found here. */
 static void on_interpreter(void **state) {
   (void)state;
+  same_as_whole("cpu:interpreter", &device_limits[LIMITS_NVIDIA].limits, -1,
+                (clb_model_options){.dtype = CLB_F32, .knots = CLB_NO_KNOTS});
   for (int which = 0; which < MADE_MODELS; which++)
     same_as_whole("cpu:interpreter", &device_limits[LIMITS_NVIDIA].limits, which,
                   (clb_model_options){.dtype = CLB_F32, .knots = which % 2 ? CLB_NO_KNOTS : 16});

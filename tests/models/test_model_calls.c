@@ -111,6 +111,25 @@ static computed of_atoms(const edge_set *e, const edge_result *r, double volume)
 
 /* ---- edges and ghosts ---- */
 
+static void edges_and_ghosts(opened *o, int n_species, int exchanges, bool single) {
+  clb_model_info info;
+  const atom_set a = random_atoms(6, n_species, true, 11);
+  const computed wanted = compute_atoms(o, &a);
+  assert_int_equal(clb_model_describe(o->model, &info), CLB_OK);
+  assert_int_equal(info.exchanges, exchanges);
+  for (int way = 0; way < 3; way++) { /* no ghosts, rows on the host, rows on the device */
+    edge_set e = edges_of(&a, info.r_max, way > 0);
+    const clb_model_edges call = call_of(&e);
+    e.exchange.device_rows = way == 2;
+    const edge_result r = compute_edges(o, &call);
+    const computed c = of_atoms(&e, &r, volume_of(a.cell));
+    assert_true(way == 0 || e.n_total > 2 * a.n);
+    expect_same(&c, &wanted, a.n, single ? 2e-5 : 1e-11);
+    assert_int_equal(e.widest, way ? info.exchange_columns : 0);
+    for (int i = 0; i < 2; i++) assert_int_equal(e.calls[i], way ? info.exchanges : 0);
+  }
+}
+
 static void edges(void **state) {
   (void)state;
   for (int which = 0; which < MADE_MODELS; which++)
@@ -118,24 +137,17 @@ static void edges(void **state) {
       opened o = open_made(
           "cpu:interpreter", which,
           &(clb_model_options){.dtype = single ? CLB_F32 : CLB_F64, .knots = CLB_NO_KNOTS});
-      const atom_set a = random_atoms(6, made_models[which].n_species, true, 11);
-      const computed wanted = compute_atoms(&o, &a);
-      for (int way = 0; way < 3; way++) { /* no ghosts, rows on the host, rows on the device */
-        edge_set e = edges_of(&a, 3.1, way > 0);
-        const clb_model_edges call = call_of(&e);
-        clb_model_info info;
-        e.exchange.device_rows = way == 2;
-        const edge_result r = compute_edges(&o, &call);
-        const computed c = of_atoms(&e, &r, volume_of(a.cell));
-        assert_true(way == 0 || e.n_total > 2 * a.n);
-        expect_same(&c, &wanted, a.n, single ? 2e-5 : 1e-11);
-        assert_int_equal(clb_model_describe(o.model, &info), CLB_OK);
-        assert_int_equal(info.exchanges, made_models[which].n_layers - 1);
-        assert_int_equal(e.widest, way ? info.exchange_columns : 0);
-        for (int i = 0; i < 2; i++) assert_int_equal(e.calls[i], way ? info.exchanges : 0);
-      }
+      edges_and_ghosts(&o, made_models[which].n_species, made_models[which].n_layers - 1, single);
       close_model(&o);
     }
+}
+
+/* Nothing that Allegro has in an atom is another's: rows never travel. */
+static void edges_of_allegro(void **state) {
+  (void)state;
+  opened o = open_allegro("cpu:interpreter", NULL, "bessel", &f64);
+  edges_and_ghosts(&o, 3, 0, false);
+  close_model(&o);
 }
 
 /* The same lists and vectors in buffers; gradients in a buffer. */
@@ -481,9 +493,12 @@ static void bad_atoms(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(edges),       cmocka_unit_test(buffers),   cmocka_unit_test(same_graph),
-      cmocka_unit_test(turns),       cmocka_unit_test(sizes),     cmocka_unit_test(workspaces),
-      cmocka_unit_test(atomics),     cmocka_unit_test(defaults),  cmocka_unit_test(bad_files),
-      cmocka_unit_test(bad_options), cmocka_unit_test(bad_edges), cmocka_unit_test(bad_atoms)};
+      cmocka_unit_test(edges),       cmocka_unit_test(edges_of_allegro),
+      cmocka_unit_test(buffers),     cmocka_unit_test(same_graph),
+      cmocka_unit_test(turns),       cmocka_unit_test(sizes),
+      cmocka_unit_test(workspaces),  cmocka_unit_test(atomics),
+      cmocka_unit_test(defaults),    cmocka_unit_test(bad_files),
+      cmocka_unit_test(bad_options), cmocka_unit_test(bad_edges),
+      cmocka_unit_test(bad_atoms)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

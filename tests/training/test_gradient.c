@@ -155,6 +155,18 @@ static void test_differences(void **state) {
   }
 }
 
+/* Of Allegro, in blocks of two atoms: arrays of edges that several layers write. */
+static void test_allegro(void **state) {
+  (void)state;
+  opened o = open_allegro(
+      "cpu", NULL, SANITIZED ? "odd" : "bessel",
+      &(clb_model_options){.dtype = CLB_F64, .knots = CLB_NO_KNOTS, .trains = 1, .block_atoms = 2});
+  sample s = make_sample(3);
+  set_sample(&s);
+  expect_slopes(&o, &s, &losses[0]);
+  close_model(&o);
+}
+
 /* ---- devices ---- */
 
 static double *gradient_on(const char *device, int which, clb_dtype type, int64_t *n) {
@@ -343,6 +355,7 @@ int main(void) {
       cmocka_unit_test(test_differences), cmocka_unit_test(test_f32),
       cmocka_unit_test(test_interpreter), cmocka_unit_test(test_opencl),
       cmocka_unit_test(test_again),       cmocka_unit_test(test_refusals),
-      cmocka_unit_test(test_blocks),      cmocka_unit_test(test_converted)};
+      cmocka_unit_test(test_blocks),      cmocka_unit_test(test_converted),
+      cmocka_unit_test(test_allegro)};
   return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

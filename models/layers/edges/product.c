@@ -217,9 +217,79 @@ static clb_status workspace(clb_network *n, clb_layer *y, clb_pass pass, uint64_
   return CLB_OK;
 }
 
+/* ---- training ---- */
+
+static int learns(const clb_network *n, const clb_layer *y) {
+  return (clb_network_learns(n, y->in[CLB_PRODUCT_X]) ? X : 0) |
+         (clb_network_learns(n, y->in[CLB_PRODUCT_Y]) ? Y : 0);
+}
+
+static int moving(const clb_network *n, const clb_layer *y) {
+  return (n->array[y->in[CLB_PRODUCT_X]]->moves ? X : 0) |
+         (n->array[y->in[CLB_PRODUCT_Y]]->moves ? Y : 0);
+}
+
+static clb_status derive(clb_network *n, clb_layer *y) {
+  enum { ONCE = CLB_PASS_BIT(CLB_BACKWARD), TWICE = CLB_PASS_BIT(CLB_DOUBLE_BACKWARD) };
+  clb_product_layer *p = y->parameters;
+  const int of_edges = learns(n, y) & moving(n, y) & (gathers(n, y) ? X : X | Y),
+            all = learns(n, y) | (p->path[0].has_weight ? W : 0);
+  clb_status s = create(n, y, CLB_OPERAND_Z, false, TWICE, &p->along);
+  if (!s) s = create(n, y, all, true, ONCE | TWICE, &y->derivatives);
+  for (int add = 0; add < 2 && !s && of_edges; add++)
+    s = create(n, y, of_edges, add, ONCE, &p->again[add]);
+  return s;
+}
+
+static clb_status again_backward(clb_network *n, clb_layer *y, unsigned adds) {
+  const clb_product_layer *p = y->parameters;
+  return run_backward(n, y, p->again[adds & 1], false, clb_gradient(n, y->out[0]),
+                      clb_gradient(n, y->in[CLB_PRODUCT_X]), clb_gradient(n, y->in[CLB_PRODUCT_Y]),
+                      (clb_rows){0});
+}
+
+static void operands_twice(const clb_network *n, const clb_layer *y,
+                           clb_rows rows[DOUBLE_OPERANDS]) {
+  const clb_product_layer *p = y->parameters;
+  for (int i = 0; i < DOUBLE_OPERANDS; i++) rows[i] = (clb_rows){0};
+  rows[0] = clb_value(n, y->in[CLB_PRODUCT_X]);
+  rows[1] = other(n, y, clb_value(n, y->in[CLB_PRODUCT_Y]));
+  rows[2] = weights(n, p);
+  rows[D_G] = clb_gradient(n, y->out[0]);
+  rows[D_A] = clb_tangent(n, y->in[CLB_PRODUCT_X]);
+  rows[D_B] = other(n, y, clb_tangent(n, y->in[CLB_PRODUCT_Y]));
+}
+
+static clb_status along(clb_network *n, clb_layer *y, unsigned adds, bool bends) {
+  const clb_product_layer *p = y->parameters;
+  clb_rows rows[DOUBLE_OPERANDS];
+  (void)adds, (void)bends;
+  operands_twice(n, y, rows);
+  rows[D_Z] = clb_tangent(n, y->out[0]);
+  return run_part(p->along, CLB_DOUBLE_BACKWARD, 0, n->at.n_edges, rows);
+}
+
+static clb_status reverse(clb_network *n, clb_layer *y, unsigned adds) {
+  const clb_product_layer *p = y->parameters;
+  const clb_rows w = p->path[0].has_weight ? clb_weight_gradient(n, weights(n, p)) : (clb_rows){0},
+                 g_x = clb_adjoint(n, y->in[CLB_PRODUCT_X]),
+                 g_y = clb_adjoint(n, y->in[CLB_PRODUCT_Y]);
+  clb_rows rows[DOUBLE_OPERANDS];
+  (void)adds;
+  const clb_status s =
+      run_backward(n, y, y->derivatives, true, clb_adjoint(n, y->out[0]), g_x, g_y, w);
+  if (s) return s;
+  operands_twice(n, y, rows);
+  rows[D_X] = g_x;
+  rows[D_Y] = g_y;
+  rows[D_W] = w;
+  return gathers(n, y) ? run_summed(n, y, y->derivatives, CLB_DOUBLE_BACKWARD, D_Y, rows, true)
+                       : run_part(y->derivatives, CLB_DOUBLE_BACKWARD, 0, n->at.n_edges, rows);
+}
+
 static void free_ops(void *parameters) {
   clb_product_layer *p = parameters;
-  clb_op **all[] = {&p->op, &p->along, &p->again};
+  clb_op **all[] = {&p->op, &p->along, &p->again[0], &p->again[1]};
   for (size_t i = 0; i < sizeof all / sizeof *all; i++) clb_op_destroy(all[i]);
   for (int i = 0; i < CLB_PRODUCT_SETS * 2; i++) clb_op_destroy(&p->back[i / 2][i % 2]);
   clb_row_sum_destroy(&p->sum);
@@ -231,4 +301,10 @@ const clb_layer_kind clb_product_kind = {.reads_in = 1U << CLB_PRODUCT_X | 1U <<
                                          .forward = forward,
                                          .backward = backward,
                                          .workspace = workspace,
+                                         .late = true,
+                                         .always_adds = true,
+                                         .derive = derive,
+                                         .again_backward = again_backward,
+                                         .along = along,
+                                         .reverse = reverse,
                                          .free_ops = free_ops};
