@@ -6,8 +6,9 @@ Run with nequip 0.19.1, e3nn 0.6.0, torch 2.8.0, lightning 2.6.6 (Python 3.11):
 
 Writes nequip/NAME.nequip.zip and nequip/NAME.ckpt, and nequip_reference.json.  Packages are as
 `nequip-package` makes them, but without source code, which is not read: neither NequIP's and e3nn's
-modules nor what e3nn generates.  Those called `pairs` are not compressed.  With other arguments, PRESET FILE, it writes a package and a
-reference of a preset (S, M, L, XL) of 89 elements, in full."""
+modules nor what e3nn generates.  Those called `pairs` are not compressed.  The smallest ones are
+for fuzzers, fuzz/corpus/torch/nequip.ckpt and .zip.  With other arguments, PRESET FILE, it writes a
+package and a reference of a preset (S, M, L, XL) of 89 elements, in full."""
 import io
 import json
 import pathlib
@@ -161,6 +162,15 @@ def without_code():
     CodeGenMixin.__getstate__ = stripped
 
 
+def make_seeds(folder):
+    few = dict(COMMON, seed=4, type_names=["H", "O"], r_max=3.0, l_max=1, parity=False,
+               num_features=[2, 1], radial_mlp_width=2, num_bessels=2)
+    two, one = [module("NequIPGNNModel", dict(few, num_layers=n), False) for n in (2, 1)]
+    save_checkpoint(two, folder / "nequip.ckpt")
+    save_package(one.model, folder / "nequip.zip", ["H", "O"])
+    repack(folder / "nequip.zip", lambda entry: not entry.endswith(".py"))
+
+
 def make_all(folder):
     out = {}
     without_code()
@@ -172,6 +182,7 @@ def make_all(folder):
         out[name] = reference(model["sole_model"], arguments["r_max"], TYPES)
         save_package(model, f"{path}.nequip.zip", TYPES)
         repack(f"{path}.nequip.zip", lambda entry: not entry.endswith(".py"))
+    make_seeds(folder.parent / "fuzz" / "corpus" / "torch")
     (folder / "nequip_reference.json").write_text(json.dumps(out, separators=(",", ":")) + "\n")
 
 

@@ -231,10 +231,10 @@ static void read_neighbours(checkpoint *c, value names) {
   s->neighbours[0] = 1;
   if (v && v->kind != PICKLE_DICT) s->neighbours[0] = number_or(c, "avg_num_neighbors", 1);
   for (int i = 0; v && v->kind == PICKLE_DICT && i < s->n_neighbours; i++) {
-    value each = pickle_entry(v, names->items[i]->text);
+    const char *name = item(c->q->t, names, (size_t)i, PICKLE_TEXT)->text;
+    value each = pickle_entry(v, name);
     if (!each || !plain_number(each, &s->neighbours[i]))
-      fail_model(c->q->t->path, "its model's 'avg_num_neighbors' has none for type '%s'",
-                 names->items[i]->text);
+      fail_model(c->q->t->path, "its model's 'avg_num_neighbors' has none for type '%s'", name);
   }
 }
 

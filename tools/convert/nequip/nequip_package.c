@@ -26,6 +26,7 @@ static int check_modules(const nequip *q) {
   value all = modules_of(q->network);
   int layers = 0;
   expect_class(q->t, q->network, "SequentialGraphNetwork");
+  expect(q->t, all && all->kind == PICKLE_DICT, q->network, "it has no modules");
   for (size_t i = 0; i + 1 < all->n; i += 2) {
     const char *name = all->items[i]->kind == PICKLE_TEXT ? all->items[i]->text : "",
                *class = class_of(all->items[i + 1]);
@@ -165,10 +166,9 @@ static value find_model(const torch *t) {
   value all = modules_of(t->root);
   if (!strcmp(class_name(t->root), "GraphModel")) return t->root; /* TorchScript */
   expect_class(t, t->root, "ModuleDict");
-  if (!all || all->n != 2 || all->items[0]->kind != PICKLE_TEXT ||
-      strcmp(all->items[0]->text, sole) != 0)
-    fail_model(t->path, "it holds %zu models; only a package of one is supported",
-               all ? all->n / 2 : 0);
+  expect(t, all && all->kind == PICKLE_DICT, t->root, "it has no modules");
+  if (all->n != 2 || all->items[0]->kind != PICKLE_TEXT || strcmp(all->items[0]->text, sole) != 0)
+    fail_model(t->path, "it holds %zu models; only a package of one is supported", all->n / 2);
   value graph = all->items[1];
   if (strcmp(class_name(graph), "GraphModel") != 0)
     fail_model(t->path, "its model is a %s; only NequIP's GraphModel is supported",
