@@ -149,31 +149,44 @@ typedef struct {
   clb_pull pull;
 } pairs;
 
-/* C6 of the pair, and its derivative by the receiver's coordination number. */
-static void find_c6(pairs *c, const clb_neighbour *j, ir_val *c6, ir_val *slope) {
+/* Adds the products of the weights of system b, of lanes whose neighbour has it. */
+static void add_products(pairs *c, ir_val at, ir_val weight, ir_val mask, const ir_val sum[2]) {
   ir_kernel *k = c->r.k;
-  const ir_val zero = ir_real(k, c->r.t, 0), sum = ir_var(k, zero, false),
-               change = ir_var(k, zero, false),
-               row = ir_add(k, ir_mul(k, c->r.own, c->columns),
-                            ir_mul(k, j->element, wide(k, c->references))),
-               b = ir_loop(k, clb_i32(k, 0), c->references, clb_i32(k, 1)),
-               w = ir_load(k, c->weights, ir_add(k, ir_mul(k, wide(k, b), c->r.w.n), j->place),
-                           j->mask);
   ir_val v[2];
-  ir_load_wide(k, c->products, ir_mul(k, ir_add(k, row, wide(k, b)), clb_i64(k, 2)), j->mask, 2, v);
-  ir_set(k, sum, ir_fma(k, v[0], w, ir_get(k, sum)));
-  ir_set(k, change, ir_fma(k, v[1], w, ir_get(k, change)));
+  ir_load_wide(k, c->products, ir_mul(k, at, clb_i64(k, 2)), mask, 2, v);
+  for (int i = 0; i < 2; i++) ir_set(k, sum[i], ir_fma(k, v[i], weight, ir_get(k, sum[i])));
+}
+
+/* C6 of the pair, and its derivative by the receiver's coordination number. Where lanes are those
+   of a CPU, which loads lane by lane what is not adjacent, all elements are gone through. */
+static void find_c6(pairs *c, const clb_neighbour *j, ir_val c6[2]) {
+  ir_kernel *k = c->r.k;
+  const ir_val zero = ir_real(k, c->r.t, 0), step = wide(k, c->references),
+               row = ir_mul(k, c->r.own, c->columns),
+               sum[2] = {ir_var(k, zero, false), ir_var(k, zero, false)},
+               b = ir_loop(k, clb_i32(k, 0), c->references, clb_i32(k, 1)),
+               at = ir_add(k, row, wide(k, b)),
+               from = ir_add(k, ir_mul(k, wide(k, b), c->r.w.n), j->place),
+               w = ir_load(k, c->weights, from, j->inside);
+  if (!c->r.w.b.s->layer.wide_vectors)
+    add_products(c, ir_add(k, at, ir_mul(k, j->element, step)), w, j->mask, sum);
+  else {
+    const ir_val first = ir_loop(k, clb_i64(k, 0), c->columns, step),
+                 own = ir_2(k, IR_EQ, ir_mul(k, j->element, step), first);
+    add_products(c, ir_add(k, at, first), ir_select(k, own, w, zero), IR_NONE, sum);
+    ir_end(k);
+  }
   ir_end(k);
-  *c6 = ir_get(k, sum);
-  *slope = ir_get(k, change);
+  for (int i = 0; i < 2; i++) c6[i] = ir_get(k, sum[i]);
 }
 
 static void add_pair(void *user, const clb_neighbour *j) {
   pairs *c = user;
   ir_kernel *k = c->r.k;
   const ir_val one = ir_real(k, c->r.t, 1);
-  ir_val c6, slope;
-  find_c6(c, j, &c6, &slope);
+  ir_val both[2];
+  find_c6(c, j, both);
+  const ir_val c6 = both[0], slope = both[1];
   const ir_val pp = ir_mul(k, c->root, ir_load(k, c->roots, j->element, j->mask)), r2 = j->square,
                r4 = ir_mul(k, r2, r2), r6 = ir_mul(k, r4, r2), r0 = ir_fma(k, c->a1, pp, c->a2),
                r02 = ir_mul(k, r0, r0), r06 = ir_mul(k, ir_mul(k, r02, r02), r02),
@@ -241,7 +254,7 @@ static void add_through(void *user, const clb_neighbour *j) {
   ir_kernel *k = c->r.k;
   const ir_val inverse = ir_2(k, IR_DIV, ir_real(k, c->r.t, 1), ir_1(k, IR_SQRT, j->square)),
                radius = ir_add(k, c->radius, ir_load(k, c->radii, j->element, j->mask)),
-               slope = ir_add(k, c->slope, ir_load(k, c->slopes, j->place, j->mask));
+               slope = ir_add(k, c->slope, ir_load(k, c->slopes, j->place, j->inside));
   ir_val power;
   const ir_val f = count(&c->r, radius, inverse, &power),
                df = ir_mul(k, ir_mul(k, ir_real(k, c->r.t, -16), radius),
@@ -318,6 +331,7 @@ static void schedule(const clb_problem *p, const clb_limits *limits, clb_schedul
   const int step = p->dispersion.step;
   const int32_t type = step == CLB_DISPERSION_SUMS ? CLB_F64 : p->arithmetic;
   clb_layer_schedule(limits, type, step != CLB_DISPERSION_ELEMENTS, s);
+  s->layer.wide_vectors = limits->simd;
 }
 
 static void lower(const clb_problem *p, const clb_schedule *s, ir_kernel *k) {

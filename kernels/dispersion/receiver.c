@@ -56,7 +56,7 @@ static void look_at(void *user, ir_val first, ir_val end, const ir_val *image) {
   for (int i = 0; i < r->n_sums; i++) ir_set(k, r->part[i], ir_real(k, r->t, 0));
   const int lanes = r->w.b.s->lanes;
   const ir_val lot = ir_loop(k, first, end, clb_i32(k, lanes)), place = ir_add(k, lot, ir_lane(k)),
-               inside = ir_2(k, IR_LT, place, end);
+               inside = ir_2(k, IR_LT, ir_lane(k), ir_sub(k, end, lot));
   clb_neighbour j = {.place = wide(k, place)};
   clb_cell_vector(&r->w, r->x, j.place, inside, r->at.x, by, v);
   const ir_val square = ir_fma(k, v[0], v[0], ir_fma(k, v[1], v[1], ir_mul(k, v[2], v[2]))),
@@ -64,7 +64,8 @@ static void look_at(void *user, ir_val first, ir_val end, const ir_val *image) {
   j.mask = both(k, both(k, inside, ir_1(k, IR_NOT, self)), ir_2(k, IR_LT, square, r->squared));
   j.square = ir_select(k, j.mask, ir_cast(k, r->t, square), ir_real(k, r->t, 1));
   for (int d = 0; d < 3; d++) j.v[d] = ir_cast(k, r->t, v[d]);
-  j.element = wide(k, ir_load(k, r->elements, j.place, j.mask));
+  j.inside = inside;
+  j.element = wide(k, ir_load(k, r->elements, j.place, inside));
   r->each(r->user, &j);
   ir_end(k);
   for (int i = 0; i < r->n_sums; i++)

@@ -11,8 +11,10 @@ typedef struct clb_receiver clb_receiver;
 typedef struct {
   ir_val place, element; /* i64; of lanes without one, not to be used as an index */
   ir_val mask;           /* lanes that have one */
-  ir_val v[3], square;   /* from the receiver, and the square of the distance, 1 without one: of the
-                            arithmetic's type */
+  ir_val inside; /* lanes that have a place, within the radius or not: a CPU loads what is of these
+                    at once */
+  ir_val v[3], square; /* from the receiver, and the square of the distance, 1 without one: of the
+                          arithmetic's type */
 } clb_neighbour;
 
 enum { CLB_RECEIVER_SUMS = 12 };

@@ -224,18 +224,16 @@ static void compiles(void **state) {
   skip_where_sanitized(on->name);
   clb_context *ctx = context(state);
   const clb_dispersion_damping damping = {.radius = 5, .count_radius = 4};
-  for (int type = 0; type < 2; type++) {
-    clb_dispersion *d;
-    OK(ctx, clb_dispersion_create(ctx, (clb_dtype)type, &damping, &d));
-    clb_dispersion_destroy(&d);
-  }
+  clb_dispersion *d; /* which has steps in double precision as well */
+  OK(ctx, clb_dispersion_create(ctx, CLB_F32, &damping, &d));
+  clb_dispersion_destroy(&d);
 }
 
 int main(void) {
   static const named_test tests[] = {{"references_f64", references_f64, false},
-                                     {"derivatives", derivatives, false},
+                                     {"derivatives", derivatives, true},
                                      {"references_f32", references_f32, false},
-                                     {"symmetries", symmetries, false},
+                                     {"symmetries", symmetries, true},
                                      {"systems", systems, false},
                                      {"refusals", refusals, true}};
   return run_on_all("dispersion", tests, sizeof tests / sizeof *tests, compiles);

@@ -75,6 +75,29 @@ static void sums_interpreter(void **state) {
   expect_sums("cpu:interpreter", CLB_F64);
 }
 
+/* Steps that are replayed, and models that work in blocks. */
+static void steps(void **state) {
+  (void)state;
+  const clb_model_options with = options(CLB_F64, "pbe");
+  clb_model_options other = with;
+  opened o = open_made("cpu", MODEL, &with);
+  for (int blocked = 0; blocked < 2; blocked++) {
+    other.skin = blocked ? 0 : 0.6;
+    other.block_atoms = blocked ? 3 : 0;
+    opened p = open_made("cpu", MODEL, &other);
+    atom_set a = atoms_of(7, 3, 70);
+    for (int step = 0; step < 5; step++) {
+      const computed c = compute_atoms(&o, &a), d = compute_atoms(&p, &a);
+      expect_same(&d, &c, a.n, 1e-11);
+      for (int i = 0; i < 3 * a.n; i++) a.positions[i] += 0.02 * (i % 3 - 1);
+      a.positions[4] += 0.03;
+    }
+    assert_true(blocked || p.model->step); /* was recorded */
+    close_model(&p);
+  }
+  close_model(&o);
+}
+
 /* Structures at once, also between two calls for one, which has its grid again. */
 static void many(void **state) {
   (void)state;
@@ -246,9 +269,9 @@ static void edges(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(sums_f64),         cmocka_unit_test(sums_f32),
-                                     cmocka_unit_test(sums_interpreter), cmocka_unit_test(many),
-                                     cmocka_unit_test(dynamics),         cmocka_unit_test(edges),
-                                     cmocka_unit_test(refusals)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(sums_f64), cmocka_unit_test(sums_f32), cmocka_unit_test(sums_interpreter),
+      cmocka_unit_test(steps),    cmocka_unit_test(many),     cmocka_unit_test(dynamics),
+      cmocka_unit_test(edges),    cmocka_unit_test(refusals)};
   return cmocka_run_group_tests_name("model_dispersion", tests, NULL, NULL);
 }
