@@ -322,8 +322,10 @@ static clb_status along(order *o, int layer, bool reverse) {
   for (int i = 0; i < CLB_LAYER_OUTS; i++) {
     if (y->out[i] < 0) continue;
     array_state *out = &o->array[y->out[i]];
-    if (clb_passing(n, y->out[i]) ? written_before(n, y->out[i], layer) : out->tangent)
-      adds |= 1U << i;
+    bool before = !clb_passing(n, y->out[i]) && out->tangent;
+    for (int l = 0; l < layer && clb_passing(n, y->out[i]); l++)
+      before |= writes(n->layer[l], y->out[i]) && goes_along(n, n->layer[l]);
+    if (before) adds |= 1U << i;
     out->tangent = true;
     out->written = o->phase;
   }
