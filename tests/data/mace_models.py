@@ -27,7 +27,7 @@ MODELS = {
                      heads=["first", "second"], readout_cls=modules.blocks.NonLinearBiasReadoutBlock, use_last_readout_only=True,
                      use_agnostic_product=True, distance_transform="Agnesi", pair_repulsion=True),
     # charge and spin, which have energies of their own
-    "charged": dict(hidden_irreps="3x0e", max_ell=1, correlation=2, r_max=4.0, num_bessel=3, num_polynomial_cutoff=5, radial_MLP=[5], use_embedding_readout=True,
+    "charged": dict(hidden_irreps="3x0e", max_ell=1, correlation=2, r_max=4.0, num_bessel=3, num_polynomial_cutoff=5, radial_MLP=[5], apply_cutoff=False, use_embedding_readout=True,
                     embedding_specs={"total_spin": dict(type="categorical", per="graph", num_classes=4, emb_dim=3),
                                      "total_charge": dict(type="categorical", per="graph", num_classes=5, offset=2, emb_dim=2)}),
 }
