@@ -58,7 +58,7 @@ static int read_sent(const block *b) {
   const int x = array(b, CLB_PER_ATOM, in);
   clb_arch_bias(b->r, b->n, "linear_1_bias", x, true);
   clb_arch_linear(b->r, b->n, "linear_1", b->q->features, x, CLB_ARCH_ONE);
-  if (!b->r->status && !b->q->neighbours) divide_by_species(b);
+  if (!b->r->status && b->q->neighbours == 0) divide_by_species(b);
   clb_model_layer(b->r, &clb_exchange_kind, sizeof(clb_exchange), b->n, "exchange", x, x);
   return x;
 }
@@ -149,8 +149,9 @@ static void read_layers(const block *b, clb_nequip *q) {
   const int x = read_sent(b),
             weights =
                 clb_arch_radial(b->r, b->n, "radial", &q->radial, q->basis, m->n_weights), /* [4] */
-      message = clb_arch_convolution(b->r, b->n, m, q->neighbours ? 1 / sqrt(q->neighbours) : 1, x,
-                                     q->harmonics, weights);              /* [6, 7] */
+      message =
+          clb_arch_convolution(b->r, b->n, m, q->neighbours != 0 ? 1 / sqrt(q->neighbours) : 1, x,
+                               q->harmonics, weights);                    /* [6, 7] */
   clb_arch_linear(b->r, b->n, "linear_2", message, linear, CLB_ARCH_ONE); /* [8] */
   if (q->rms) linear = read_norm(b, linear);
   q->features = read_feed_forward(b, read_gate(b, linear));
