@@ -43,7 +43,7 @@ static int plain_product(reader *r, const char *what, int x, int y, const clb_ir
 
 /* [1], [2] */
 static int read_pair_scalars(reader *r) {
-  const clb_layer *basis = clb_arch_basis(r, CLB_VECTORS);
+  const clb_layer *basis = clb_arch_basis(r, clb_arch_vectors(r));
   const int64_t width = 2 * (int64_t)clb_model_whole(r, "n_embedding", 1, MAX_CHANNELS);
   if (!basis) return CLB_VECTORS;
   const double unit = r->out->r_max * r->out->r_max / (2 * acos(-1));
@@ -75,11 +75,11 @@ static void read_energy(reader *r, const clb_allegro *q) {
             sum = clb_allegro_sum(r, q, -1, 0, 1, edges, sqrt(0.5));
   const double scale = clb_model_number(r, "energy_scale");
   const int64_t species = r->out->n_species;
-  clb_layer *y = clb_model_layer(r, &clb_energy_kind, sizeof(clb_energy), -1, "energy", sum, -1);
-  if (y)
-    *(clb_energy *)y->parameters =
-        (clb_energy){.scale = clb_model_take(r, "species_scale", 1, &species, scale),
-                     .shift = clb_model_take(r, "species_shift", 1, &species, scale)};
+  clb_energy energy = {.scale = clb_model_take(r, "species_scale", 1, &species, scale),
+                       .shift = clb_model_take(r, "species_shift", 1, &species, scale)};
+  const int scaled = clb_arch_repelled(r, sum, &energy);
+  clb_layer *y = clb_model_layer(r, &clb_energy_kind, sizeof(clb_energy), -1, "energy", scaled, -1);
+  if (y) *(clb_energy *)y->parameters = energy;
 }
 
 void clb_arch_allegro(reader *r) {

@@ -252,3 +252,21 @@ void clb_arch_repulsion(reader *r, int energies) {
   for (int s = 0; s < r->out->n_species && !r->status; s++)
     r->out->weights[p->charges + s] = r->out->atomic_number[s];
 }
+
+int clb_arch_repelled(reader *r, int scalar, clb_energy *energy) {
+  const clb_irreps one = clb_scalars(1);
+  if (r->status || !clb_safetensors_says(r->file, "pair_repulsion") ||
+      !clb_model_choice(r, "pair_repulsion", "none", "zbl"))
+    return scalar;
+  const int energies = clb_model_array(r, CLB_PER_LOCAL, true, &one);
+  clb_layer *y =
+      clb_model_layer(r, &clb_linear_kind, sizeof(clb_linear), -1, "scale", scalar, energies);
+  if (y) {
+    ((clb_linear *)y->parameters)->by_species = true;
+    r->status = clb_linear_add(r->out, y->parameters, 0, 0, energy->scale);
+  }
+  energy->scale = clb_model_reserve(r, r->out->n_species);
+  for (int s = 0; s < r->out->n_species && !r->status; s++) r->out->weights[energy->scale + s] = 1;
+  clb_arch_repulsion(r, energies);
+  return energies;
+}

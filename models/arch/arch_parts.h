@@ -67,6 +67,9 @@ void clb_arch_linear(clb_model_reader *r, int block, const char *what, int from,
 int64_t clb_arch_positive(clb_model_reader *r, const char *name);
 /* Repulsion of nuclei, added to an array of energies. */
 void clb_arch_repulsion(clb_model_reader *r, int energies);
+/* Of a file that has `pair_repulsion`: repulsion is added to what has been scaled by species, whose
+   array it returns. */
+int clb_arch_repelled(clb_model_reader *r, int scalar, clb_energy *energy);
 
 /* ---- products ---- */
 

@@ -73,23 +73,6 @@ static int add_activation(reader *r, clb_scaled_activation f, int from) {
   return to;
 }
 
-/* Repulsion is added to what has been scaled. */
-static int repelled(reader *r, clb_nequip *q, int scalar) {
-  const clb_irreps one = clb_scalars(1);
-  const int energies = clb_model_array(r, CLB_PER_LOCAL, true, &one);
-  clb_layer *y =
-      clb_model_layer(r, &clb_linear_kind, sizeof(clb_linear), -1, "scale", scalar, energies);
-  if (y) {
-    ((clb_linear *)y->parameters)->by_species = true;
-    r->status = clb_linear_add(r->out, y->parameters, 0, 0, q->energy.scale);
-  }
-  q->energy.scale = clb_model_reserve(r, r->out->n_species);
-  for (int s = 0; s < r->out->n_species && !r->status; s++)
-    r->out->weights[q->energy.scale + s] = 1;
-  clb_arch_repulsion(r, energies);
-  return energies;
-}
-
 /* Matrices with an activation between them; without, and where nothing learns, one matrix. */
 static void read_energy(reader *r, clb_nequip *q) {
   const clb_irreps one = clb_scalars(1);
@@ -110,9 +93,7 @@ static void read_energy(reader *r, clb_nequip *q) {
     if (!r->status) add_matrix(r, from, to, at[k]);
     from = bends && k < n - 1 && !r->status ? add_activation(r, f, to) : to;
   }
-  if (clb_safetensors_says(r->file, "pair_repulsion") &&
-      clb_model_choice(r, "pair_repulsion", "none", "zbl"))
-    from = repelled(r, q, from);
+  from = clb_arch_repelled(r, from, &q->energy);
   clb_layer *sum = clb_model_layer(r, &clb_energy_kind, sizeof(clb_energy), -1, "energy", from, -1);
   if (sum) *(clb_energy *)sum->parameters = q->energy;
 }

@@ -29,6 +29,11 @@ MODELS = {
                  scalar_embed_mlp_hidden_layers_depth=2, scalar_embed_mlp_nonlinearity=None,
                  readout_mlp_hidden_layers_depth=0, tp_path_channel_coupling=False, radial_chemical_embed_dim=6,
                  forward_normalize=False),
+    # cutoffs of pairs of types, and repulsion of nuclei
+    "repelled": dict(SMALL, seed=5, l_max=1, num_layers=1,
+                     per_edge_type_cutoff={"H": 2.5, "O": {"H": 3.0, "Si": 3.5}},
+                     pair_potential={"_target_": "nequip.nn.pair_potential.ZBL", "units": "metal",
+                                     "chemical_species": ["H", "O", "Si"]}),
     "odd": dict(SMALL, seed=3, l_max=3, num_layers=1, num_tensor_features=3, r_max=3.5),
 }
 # By hand, too large to be kept: hyperparameters as in the documentation's large models.
@@ -113,6 +118,21 @@ class File:
         scale_shift = m.per_type_energy_scale_shift
         self.put("species_scale", scale_shift.scales.reshape(-1))
         self.put("species_shift", scale_shift.shifts.reshape(-1))
+
+        if hasattr(m, "pair_potential"):
+            self.repulsion(m.pair_potential)
+        norm = m.edge_norm
+        if norm._per_edge_type:
+            n = len(a["type_names"])
+            self.say(cutoffs="pairs")
+            self.put("pair_cutoffs", norm._rmax_recip.reshape(n, n).reciprocal())
+
+    def repulsion(self, zbl):
+        c = torch.tensor([0.02817, 0.28022, 0.50986, 0.18175])
+        self.say(pair_repulsion="zbl", zbl_p=int(zbl.cutoff.p))
+        self.put("zbl_coefficients", c * zbl._qqr2exesquare / 7.1998)
+        self.put("zbl_exponents", torch.tensor([0.20162, 0.40290, 0.94229, 3.19980]))
+        self.put("zbl_screening", zbl.atomic_numbers ** 0.23 / 0.46850)
 
     def two_body(self, embed):
         cutoff = embed.bessel_encode.cutoff
