@@ -433,23 +433,25 @@ static void nequip_checkpoints(void **state) {
   expect_nequip("cpu", "ckpt", 3, CLB_NO_KNOTS);
 }
 
-static void nequip_tables(void **state) {
-  (void)state;
-  expect_nequip("cpu", "ckpt", MAX_ATOMS, 1000);
-}
-
-/* One of them, small structures. */
-static void expect_one_nequip(const char *device) {
+/* One of them. */
+static void expect_one_nequip(const char *device, size_t most, int knots) {
   json_t *all = references("nequip_reference.json");
   char path[80];
   convert_model(format("%s/nequip/pairs.ckpt", getenv("CLB_TEST_DATA")), NULL, "nequip", path);
-  expect_structures(device, path, json_object_get(all, "pairs"), 5, 1e-9,
-                    &(clb_model_options){.dtype = CLB_F64, .knots = CLB_NO_KNOTS});
+  expect_structures(device, path, json_object_get(all, "pairs"), most, 1e-9,
+                    &(clb_model_options){.dtype = CLB_F64, .knots = knots});
   json_decref(all);
 }
+
+static void nequip_tables(void **state) {
+  (void)state;
+  expect_one_nequip("cpu", MAX_ATOMS, 1000);
+}
+
+static void expect_small_nequip(const char *device) { expect_one_nequip(device, 5, CLB_NO_KNOTS); }
 static void nequip_opencl(void **state) {
   (void)state;
-  on_opencl(expect_one_nequip);
+  on_opencl(expect_small_nequip);
 }
 
 static void nequip_interpreter(void **state) {
