@@ -128,9 +128,18 @@ static void check_product(const clb_network *f, const clb_layer *y) {
 
 static void check_repulsion(const clb_network *f, const clb_layer *y) {
   const clb_repulsion *p = y->parameters;
-  const int64_t tables[] = {p->charges, p->screening, p->radii};
-  for (int i = 0; i < 3; i++) check_weights(f, tables[i], f->n_species);
-  for (int s = 0; s < f->n_species; s++) FUZZ_CHECK(f->weights[p->radii + s] > 0);
+  const int64_t pairs = (int64_t)f->n_species * f->n_species;
+  check_weights(f, p->charges, f->n_species);
+  check_weights(f, p->screening, f->n_species);
+  check_weights(f, p->reach, pairs);
+  for (int64_t i = 0; i < pairs; i++) FUZZ_CHECK(f->weights[p->reach + i] > 0);
+}
+
+static void check_stretch(const clb_network *f, const clb_layer *y) {
+  const clb_stretch *p = y->parameters;
+  const int64_t pairs = (int64_t)f->n_species * f->n_species;
+  check_weights(f, p->factors, pairs);
+  for (int64_t i = 0; i < pairs; i++) FUZZ_CHECK(f->weights[p->factors + i] > 0);
 }
 
 static void check_embedding(const clb_network *f, const clb_layer *y) {
@@ -170,6 +179,7 @@ static void check_layer(const clb_network *f, const clb_layer *y) {
                {&clb_density_kind, check_density},
                {&clb_product_basis_kind, check_product},
                {&clb_repulsion_kind, check_repulsion},
+               {&clb_stretch_kind, check_stretch},
                {&clb_energy_kind, check_energy}};
   size_t k = 0;
   for (int i = 0; i < CLB_LAYER_INS; i++) FUZZ_CHECK(y->in[i] >= -1 && y->in[i] < f->n_arrays);
