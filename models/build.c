@@ -41,6 +41,7 @@ static void set_info(clb_model *m) {
                              .r_max = n->r_max,
                              .n_layers = n->n_blocks,
                              .l_max = n->l_max,
+                             .parity = n->parity,
                              .n_species = n->n_species,
                              .symbols = n->symbol,
                              .atomic_numbers = n->atomic_number,

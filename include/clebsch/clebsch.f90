@@ -267,7 +267,7 @@ module clebsch
     integer(c_int) :: knots = 0
     real(c_double) :: table_force_error = 0
     integer(c_int64_t) :: block_bytes_per_edge = 0, block_bytes_per_atom = 0
-    integer(c_int) :: charges(2) = 0, spins(2) = 0
+    integer(c_int) :: charges(2) = 0, spins(2) = 0, parity = 0
   end type
 
   type, bind(c) :: clb_model_atoms

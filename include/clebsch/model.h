@@ -97,6 +97,8 @@ typedef struct {
                                the block itself, of a system that is computed in blocks */
   int charges[2], spins[2]; /* the lowest and the highest that the model knows; both 0: it does not
                                read them */
+  int parity; /* 1: mirrored structures have the same energy; 0: its features have no parity, as
+                 those of SevenNet-0, and mirrored structures may have another one */
 } clb_model_info;
 /* The strings and arrays are valid as long as the model. */
 CLB_SIZED clb_status clb_model_describe(const clb_model *model, clb_model_info *info);

@@ -68,6 +68,7 @@ int clb_arch_harmonics(reader *r, int vectors, clb_irreps *sh) {
   r->out->l_max = clb_model_whole(r, "l_max", 0, CLB_MAX_L);
   clb_model_irreps(r, "irreps_sh", sh);
   const bool even = sh->n > 1 && sh->term[1].parity > 0;
+  r->out->parity = !even;
   bool good = sh->n == r->out->l_max + 1;
   for (int l = 0; l < sh->n && good; l++)
     good = sh->term[l].mul == 1 && sh->term[l].l == l &&

@@ -193,6 +193,7 @@ struct clb_network {
   int atomic_number[CLB_ELEMENTS];
   int n_species, n_blocks, l_max; /* n_blocks: convolutions, one after the other; l_max: of
                                      harmonics */
+  bool parity;                    /* of harmonics is (-1)^l; else all are even */
   double r_max;                   /* Angstrom */
   int64_t parameters;             /* numbers in the file */
   double *weights;                /* parameters of layers are offsets into it */

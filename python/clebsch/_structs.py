@@ -297,7 +297,7 @@ class model_info(c.Structure):
                 ("table_slope_error", c.c_double), ("knots", c.c_int),
                 ("table_force_error", c.c_double), ("block_bytes_per_edge", c.c_uint64),
                 ("block_bytes_per_atom", c.c_uint64), ("charges", c.c_int * 2),
-                ("spins", c.c_int * 2)]
+                ("spins", c.c_int * 2), ("parity", c.c_int)]
 
 
 class model_atoms(c.Structure):

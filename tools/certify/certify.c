@@ -122,7 +122,7 @@ int certify_main(int argc, char **argv) {
     const clb_model_atoms given = md_system_atoms(&s.fast, NULL);
     double *masses = allocate((size_t)atoms->n, sizeof *masses);
     for (int64_t i = 0; i < atoms->n; i++) masses[i] = atomic_weights[atoms->numbers[i]];
-    good = certify(&(certify_engine){compute, &s}, &given, masses, lines);
+    good = certify(&(certify_engine){compute, &s, s.exact.info.parity}, &given, masses, lines);
     const double seconds = seconds_now() - begin;
     if (good && a.json) print_json(&s, &a.choice, lines, seconds);
     if (good && !a.json) print(&s, lines, seconds);

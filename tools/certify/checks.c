@@ -93,9 +93,15 @@ static void skip(run *r, const char *name, const char *law, const char *why) {
 static const double stencil_at[4] = {-2, -1, 1, 2},
                     stencil[4] = {1. / 12, -8. / 12, 8. / 12, -1. / 12};
 
+/* A step of differences: as small as rounding of the energy allows, by which the error of a slope
+   of this size stays far below its limit, since the curvature of cutoffs may jump (XPLOR's does),
+   and an edge whose length passes there within a step is an error. */
+static double step_of(const run *r, double size) {
+  return fmin(fmax(1e-8 * fabs(r->at_base.energy) / size, 1e-6), 1e-3);
+}
+
 /* The slope of energies, and of forces, along d[n][3]. */
-static void along(run *r, const double *d, double *slope, double *bend) {
-  const double h = 1. / 500;
+static void along(run *r, double h, const double *d, double *slope, double *bend) {
   const int64_t n = 3 * r->base.a.n;
   *slope = 0;
   memset(bend, 0, (size_t)n * sizeof *bend);
@@ -121,13 +127,13 @@ static void check_forces(run *r) {
     d[k] = allocate((size_t)n, sizeof *d[k]);
     bend[k] = allocate((size_t)n, sizeof *bend[k]);
     for (int64_t i = 0; i < n; i++) d[k][i] = draw(r);
-    along(r, d[k], &slope, bend[k]);
+    along(r, step_of(r, size), d[k], &slope, bend[k]);
     error = fmax(error, fabs(slope + dot(n, r->at_base.forces, d[k])) / size);
   }
   const double ab = dot(n, d[0], bend[1]), ba = dot(n, d[1], bend[0]),
                scale = sqrt(dot(n, bend[0], bend[0])) + 0.01 * sqrt((double)n);
   report(r, "forces", "forces are the slope of the energy", error, 1e-6);
-  report(r, "curl", "second derivatives are symmetric", fabs(ab - ba) / scale, 1e-6);
+  report(r, "curl", "second derivatives are symmetric", fabs(ab - ba) / scale, 1e-5);
   for (int k = 0; k < 2; k++) {
     free(d[k]);
     free(bend[k]);
@@ -144,7 +150,9 @@ static void transform(double *v, int64_t n, const double m[9]) {
 
 static void check_stress(run *r) {
   static const char *const name = "stress", *const law = "stress is the slope by strain";
-  const double h = 1. / 2000;
+  const double size = r->volume * sqrt(dot(9, r->at_base.stress, r->at_base.stress)) +
+                      0.01 * (double)r->base.a.n,
+               h = step_of(r, size);
   double error = 0;
   if (!(r->volume > 0)) {
     skip(r, name, law, "the cell has no volume");
@@ -165,9 +173,7 @@ static void check_stress(run *r) {
       free(y.forces);
       free_copy(&c);
     }
-    const double expected = r->volume * dot(9, r->at_base.stress, strain),
-                 size = r->volume * sqrt(dot(9, r->at_base.stress, r->at_base.stress)) +
-                        0.01 * (double)r->base.a.n;
+    const double expected = r->volume * dot(9, r->at_base.stress, strain);
     error = fmax(error, fabs(slope - expected) / size);
   }
   report(r, name, law, error, 1e-6);
@@ -230,10 +236,16 @@ static void check_rotation(run *r) {
 }
 
 static void check_inversion(run *r) {
+  static const char *const name = "inversion", *const law =
+                                                   "a mirrored structure has mirrored forces";
   static const double m[9] = {-1, 0, 0, 0, -1, 0, 0, 0, -1};
+  if (!r->engine->parity) {
+    skip(r, name, law, "the model's features have no parity");
+    return;
+  }
   copy c = copy_of(&r->base.a, 1);
   transform(c.x, c.a.n, m);
-  compare(r, "inversion", "a mirrored structure has mirrored forces", &c, NULL, 1, m);
+  compare(r, name, law, &c, NULL, 1, m);
 }
 
 static void check_permutation(run *r) {

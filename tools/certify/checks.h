@@ -14,6 +14,7 @@ typedef struct {
   bool (*compute)(void *user, bool exact, const clb_model_atoms *atoms,
                   const clb_model_results *results);
   void *user;
+  bool parity; /* mirrored structures must have mirrored forces */
 } certify_engine;
 
 typedef struct {
