@@ -160,7 +160,6 @@ static clb_status set_edges(clb_model *m, batch *b, clb_model_edges *e) {
 
 void clb_structures_hand_out(const batch *b) {
   int64_t at = 0;
-  if (b->v_atom) clb_model_symmetrise(b->n_atoms, b->v_atom);
   for (int64_t i = b->first; i < b->first + b->n; i++) {
     const clb_model_atoms *a = &b->atoms[i];
     const clb_model_results *r = &b->results[i];
@@ -172,8 +171,12 @@ void clb_structures_hand_out(const batch *b) {
     if (r->energy) *r->energy = energy;
     if (r->e_atom) memcpy(r->e_atom, b->e_atom + at, (size_t)a->n * sizeof *r->e_atom);
     if (r->forces) memcpy(r->forces, b->force + 3 * at, 3 * (size_t)a->n * sizeof *r->forces);
-    for (int k = 0; k < 9 && r->stress; k++) r->stress[k] = virial[k] / clb_cell_volume(a->cell);
-    if (r->v_atom) memcpy(r->v_atom, b->v_atom + 9 * at, 9 * (size_t)a->n * sizeof *r->v_atom);
+    for (int k = 0; k < 9 && r->stress; k++)
+      r->stress[k] = (virial[k] + virial[k % 3 * 3 + k / 3]) / 2 / clb_cell_volume(a->cell);
+    if (r->v_atom) {
+      memcpy(r->v_atom, b->v_atom + 9 * at, 9 * (size_t)a->n * sizeof *r->v_atom);
+      clb_model_symmetrise(a->n, r->v_atom);
+    }
     at += a->n;
   }
 }
