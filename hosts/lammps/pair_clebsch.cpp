@@ -64,12 +64,13 @@ void PairClebsch::fail(const std::string &why) const
 /* ---- input ---- */
 
 static const char usage[] = "pair_style clebsch takes device NAME ..., dtype f32 or f64, knots N, "
-                            "atomics yes or no, guard yes or no, list yes or no, p2p auto, yes or no, d3 FUNCTIONAL, and "
-                            "d3_cutoff ANGSTROM; not ";
+                            "atomics yes or no, guard yes or no, list yes or no, p2p auto, yes or no, d3 FUNCTIONAL, "
+                            "d3_cutoff ANGSTROM, charge N and spin N; not ";
 
 static bool is_key(const std::string &s)
 {
-  for (const char *key : {"device", "dtype", "precision", "knots", "atomics", "guard", "list", "p2p", "d3", "d3_cutoff"})
+  for (const char *key : {"device", "dtype", "precision", "knots", "atomics", "guard", "list", "p2p", "d3", "d3_cutoff", "charge",
+                          "spin"})
     if (s == key) return true;
   return false;
 }
@@ -79,6 +80,7 @@ void PairClebsch::settings(int narg, char **arg)
 {
   options = clb_model_options();
   d3.clear();
+  charge = spin = 0;
   options.dtype = CLB_F32;
   guarded = true, lists = false, p2p = AUTO;
   devices.clear();
@@ -98,6 +100,8 @@ void PairClebsch::settings(int narg, char **arg)
       if (options.knots == 0) options.knots = CLB_NO_KNOTS;
     }
     else if (key == "d3") options.d3 = (d3 = value).c_str();
+    else if (key == "charge") charge = utils::inumeric(FLERR, value, false, lmp);
+    else if (key == "spin") spin = utils::inumeric(FLERR, value, false, lmp);
     else if (key == "d3_cutoff") options.d3_cutoff = utils::numeric(FLERR, value, false, lmp);
     else if (key == "atomics" && answer) options.atomics = value == "yes";
     else if (key == "guard" && answer) guarded = value == "yes";
@@ -419,6 +423,7 @@ void PairClebsch::compute(int eflag, int vflag)
   e.species = species.data(), e.senders.host = senders.data(), e.receivers.host = receivers.data();
   e.positions = e.n_total ? atom->x[0] : nowhere;
   e.images = ghosts.images().data();
+  e.charge = charge, e.spin = spin;
   if (options.d3) take_cell(e);
   if (comm->nprocs > 1) e.exchange = ghosts.exchange();    // one process has images alone
   r.energy = &energy, r.forces = forces.data();

@@ -34,6 +34,7 @@ class PairClebsch : public Pair {
   clb_model_options options;
   std::string d3; /* the functional of options.d3 */
   double cell[9]; /* with d3 */
+  int charge, spin; /* of all atoms */
   bool guarded = true;    /* a force beyond its bound ends the run */
   bool lists = false;     /* pairs are always LAMMPS' own */
   enum { AUTO, YES, NO } p2p = AUTO; /* rows of ghosts from device to device */

@@ -264,6 +264,36 @@ static void takes_precision(void **state) {
   json_decref(splines);
 }
 
+#define ION "3\n%s\nO 0.1 0 0\nH 0.2 0.96 0.1\nH -0.9 -0.3 0.2\n"
+/* The charge and the spin of a file, and of options, which go before it. */
+static void takes_charge_and_spin(void **state) {
+  (void)state;
+  char run[512];
+  snprintf(run, sizeof run,
+           "energy --model %s/mace/charged.model --structure ion.xyz --device cpu --exact",
+           getenv("CLB_TEST_DATA"));
+  static const char *const files[] = {"", "charge=-1", "total_charge=1 spin=2"},
+                           *const options[] = {"", "--charge -1 --spin 1", "--charge 1 --spin 2"};
+  double found[3];
+  for (int i = 0; i < 3; i++) {
+    put_text("ion.xyz", format(ION, files[i]));
+    json_t *of_file = json_of(format("%s --json", run));
+    put_text("ion.xyz", format(ION, i ? "charge=2 spin=3" : ""));
+    json_t *of_options = json_of(format("%s --json %s", run, options[i]));
+    found[i] = number_of(of_file, "energy");
+    assert_true(found[i] == number_of(of_options, "energy"));
+    assert_true(!i || fabs(found[i] - found[i - 1]) > 1e-3);
+    json_decref(of_file);
+    json_decref(of_options);
+  }
+  expect_printed(format("%s --charge 1", run), "charge 1, multiplicity 3");
+  expect_clebsch("energy --model model --structure atoms.xyz --charge 1", 1,
+                 "model: it does not read the charge of atoms");
+  expect_clebsch("energy --model model --structure atoms.xyz --spin 2", 1, "the spin of atoms");
+  expect_clebsch("energy --model model --structure atoms.xyz --spin 0", 2,
+                 "--spin is a whole number");
+}
+
 static void speaks_to_people(void **state) {
   (void)state;
   expect_printed("energy -m model -s atoms.xyz -o f.xyz -r 1", "6 atoms: 4 H 2 O; periodic: abc",
@@ -342,13 +372,21 @@ static void computes_silicon(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(has_fields),         cmocka_unit_test(differentiates),
-      cmocka_unit_test(writes_forces),      cmocka_unit_test(takes_precision),
-      cmocka_unit_test(speaks_to_people),   cmocka_unit_test(minds_its_arguments),
-      cmocka_unit_test(computes_water),     cmocka_unit_test(computes_silicon),
-      cmocka_unit_test(says_what_they_are), cmocka_unit_test(tells_of_models),
-      cmocka_unit_test(labels_frames),      cmocka_unit_test(labels_all_or_none),
-      cmocka_unit_test(estimates_memory),   cmocka_unit_test(one_frame),
+      cmocka_unit_test(has_fields),
+      cmocka_unit_test(differentiates),
+      cmocka_unit_test(writes_forces),
+      cmocka_unit_test(takes_precision),
+      cmocka_unit_test(takes_charge_and_spin),
+      cmocka_unit_test(speaks_to_people),
+      cmocka_unit_test(minds_its_arguments),
+      cmocka_unit_test(computes_water),
+      cmocka_unit_test(computes_silicon),
+      cmocka_unit_test(says_what_they_are),
+      cmocka_unit_test(tells_of_models),
+      cmocka_unit_test(labels_frames),
+      cmocka_unit_test(labels_all_or_none),
+      cmocka_unit_test(estimates_memory),
+      cmocka_unit_test(one_frame),
   };
   return cmocka_run_group_tests(tests, make_work, remove_folder);
 }

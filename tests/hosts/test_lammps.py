@@ -2,6 +2,8 @@
 python3 tests/hosts/test_lammps.py LAMMPS_PYTHON PLUGIN COMMAND MAKE_MODEL
 
 All cases of a number of processes are one run of LAMMPS, with `clear` between them."""
+import os
+import pathlib
 import re
 import subprocess
 
@@ -168,6 +170,18 @@ def check_dispersion(folder):
            f"d3 with exclusions: status {status}\n{out[-1500:]}")
 
 
+def check_charge(folder):
+    """A model that reads the charge and the spin of all atoms."""
+    converted = pathlib.Path(os.environ["CLB_TEST_DATA"]) / "mace" / "charged.model"
+    subprocess.run([COMMAND, "convert", converted, folder / "charged.safetensors"], check=True, capture_output=True)
+    pair = PLAIN.replace("model.saf", "charged.saf").replace("knots 0", "knots 0 charge -1 spin 2")
+    status, out = run(folder, 2, begin(LARGE, pair) + COMPUTES + results("charge"))
+    expect(status == 0, f"charge: status {status}\n{out[-3000:]}")
+    if status == 0:
+        compare(folder, "charge", "charge", LARGE.reference(folder, options=(
+            "--model", folder / "charged.safetensors", "--charge", "-1", "--spin", "2")))
+
+
 def refusals(folder):
     for sentence, script in REFUSED.items():
         status, out = run(folder, 2, script, 60)
@@ -196,6 +210,7 @@ def test(folder):
     check_ways(folder, references)
     check_devices(folder, references)
     check_dispersion(folder)
+    check_charge(folder)
     refusals(folder)
 
 

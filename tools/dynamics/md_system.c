@@ -24,7 +24,17 @@ double real_number(const struct argp_state *state, const char *option, const cha
   return x;
 }
 
-enum { KEY_ATOMIC = 600, KEY_ELEMENTS, KEY_EXACT, KEY_BLOCK, KEY_FRAME, KEY_D3, KEY_D3_CUTOFF };
+enum {
+  KEY_ATOMIC = 600,
+  KEY_ELEMENTS,
+  KEY_EXACT,
+  KEY_BLOCK,
+  KEY_FRAME,
+  KEY_D3,
+  KEY_D3_CUTOFF,
+  KEY_CHARGE,
+  KEY_SPIN
+};
 
 static error_t parse_model(int key, char *arg, struct argp_state *state) {
   md_choice *c = state->input;
@@ -45,6 +55,11 @@ static error_t parse_model(int key, char *arg, struct argp_state *state) {
     case KEY_D3_CUTOFF:
       c->options.d3_cutoff = real_number(state, "--d3-cutoff", arg, 0.1, 1000);
       return 0;
+    case KEY_CHARGE:
+      c->charge = (int32_t)whole_number(state, "--charge", arg, -1000, 1000);
+      c->charged = true;
+      return 0;
+    case KEY_SPIN: c->spin = (int32_t)whole_number(state, "--spin", arg, 1, 1000); return 0;
     case KEY_EXACT: c->options.dtype = CLB_F64, c->options.knots = CLB_NO_KNOTS; return 0;
     case 't':
       if (strcmp(arg, "f64") != 0 && strcmp(arg, "f32") != 0)
@@ -90,6 +105,11 @@ static const struct argp_option model_options[] = {
      "Add the dispersion D3(BJ) of a functional, such as pbe: that of the model's labels", 0},
     {"d3-cutoff", KEY_D3_CUTOFF, "A", 0,
      "Distance up to which dispersion acts, in Angstrom (default: 60 Bohr, 31.75)", 0},
+    {"charge", KEY_CHARGE, "N", 0,
+     "Of all atoms, in e, for a model that reads it (default: what the file of atoms says, else 0)",
+     0},
+    {"spin", KEY_SPIN, "N", 0,
+     "The multiplicity, for a model that reads it (default: what the file says, else 1)", 0},
     {0}};
 const struct argp md_model_argp = {.options = model_options, .parser = parse_model};
 
@@ -149,6 +169,17 @@ static bool sum_model(const char *path, uint64_t *sum) {
   return good;
 }
 
+/* Whether the model reads what was given. */
+static bool take_states(md_system *y, const md_choice *choice) {
+  const int *charges = y->info.charges, *spins = y->info.spins;
+  const bool both[] = {choice->charged && charges[0] == charges[1],
+                       choice->spin && spins[0] == spins[1]};
+  y->charged = choice->charged, y->charge = choice->charge, y->spin = choice->spin;
+  if (both[0] || both[1])
+    warn("%s: it does not read the %s of atoms", choice->model, both[0] ? "charge" : "spin");
+  return !both[0] && !both[1];
+}
+
 static bool open_model(md_system *y, const md_choice *choice, const char *path) {
   print_note(y->ctx);
   announce("%s: compiling %s, which takes seconds to minutes where its kernels are not kept yet",
@@ -160,7 +191,7 @@ static bool open_model(md_system *y, const md_choice *choice, const char *path) 
   announce_end();
   if (status) warn("%s", clb_error(y->ctx));
   print_note(y->ctx);
-  return !status && (!choice->checksum || sum_model(path, &y->checksum));
+  return !status && take_states(y, choice) && (!choice->checksum || sum_model(path, &y->checksum));
 }
 
 bool md_system_open(md_system *y, const md_choice *choice) {
@@ -221,6 +252,8 @@ bool md_system_set_atoms(md_system *y, structure *atoms, const char *from) {
   y->from = from;
   y->atoms = *atoms;
   *atoms = (structure){0};
+  if (y->charged) y->atoms.charge = y->charge;
+  if (y->spin) y->atoms.spin = y->spin;
   const size_t n = (size_t)y->atoms.n;
   y->species = allocate(n, sizeof *y->species);
   y->e_atom = allocate(n, sizeof *y->e_atom);
@@ -294,9 +327,12 @@ void md_system_close(md_system *y) {
 /* ---- what it is ---- */
 
 void md_system_print_model(const md_system *y) {
+  const clb_model_info *i = &y->info;
   printf("model      %s: %s, %d layers, l <= %d, r_max %g A, %lld parameters\n", y->name,
-         y->info.architecture, y->info.n_layers, y->info.l_max, y->info.r_max,
-         (long long)y->info.parameters);
+         i->architecture, i->n_layers, i->l_max, i->r_max, (long long)i->parameters);
+  if (y->atoms.n && (i->charges[0] != i->charges[1] || i->spins[0] != i->spins[1]))
+    printf("states     charge %d, multiplicity %d\n", y->atoms.charge,
+           y->atoms.spin ? y->atoms.spin : 1);
 }
 
 void md_system_print_device(const md_system *y, const char *format) {

@@ -15,8 +15,10 @@ typedef struct {
   model_choice part;                      /* of a model that is converted first */
   structure_options reading;
   clb_model_options options;
-  bool checksum; /* compute the checksum of the model file */
-  bool optional; /* the caller sees to it that there is a model */
+  bool checksum;        /* compute the checksum of the model file */
+  bool charged;         /* charge is that of all atoms, whatever the file says */
+  int32_t charge, spin; /* spin: the same of the multiplicity, 0: as the file says */
+  bool optional;        /* the caller sees to it that there is a model */
 } md_choice;
 /* Of both the input is an md_choice. */
 extern const struct argp md_model_argp;  /* --model, --modality, --head, --device, --dtype, --knots,
@@ -43,8 +45,10 @@ typedef struct {
   int32_t *species;                              /* [n], species of the model */
   double energy, *e_atom, *forces, stress[3][3]; /* results of the last md_system_compute; eV,
                                                     Angstrom */
-  bool without_e_atom;                           /* they are not computed */
-  bool has_stress;                               /* the cell has a volume */
+  bool charged;                                  /* as in the choice, and so the next two */
+  int32_t charge, spin;
+  bool without_e_atom; /* they are not computed */
+  bool has_stress;     /* the cell has a volume */
 } md_system;
 
 /* The following print a message on standard error when they return false. Opens the device and the
