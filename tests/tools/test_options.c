@@ -95,8 +95,8 @@ static void compare_option(option *all, int *n, int page, const char *arguments,
   option o = {.page = page};
   char next = 0;
   if (strncmp(line, "  -", 3) != 0 && strncmp(line, "      --", 8) != 0) return;
-  if (sscanf(line, " -%1[a-zA-Z?], --%31[a-z-]%c", o.letter, o.name, &next) < 2 &&
-      sscanf(line, " --%31[a-z-]%c", o.name, &next) < 1)
+  if (sscanf(line, " -%1[a-zA-Z?], --%31[a-z0-9-]%c", o.letter, o.name, &next) < 2 &&
+      sscanf(line, " --%31[a-z0-9-]%c", o.name, &next) < 1)
     return;
   o.argument = next == '=';
   for (int i = 0; i < *n; i++) {
