@@ -182,6 +182,10 @@ void intel_mark_result(intel_thread *t, const intel_ins *i);
 bool intel_in_place(intel_thread *t, const intel_ins *i);
 void intel_mark_loaded(intel_thread *t, const intel_ins *i);
 void intel_mark_scratch(intel_thread *t, const intel_ins *i);
+/* Bytes of a thread's scratch, and behind it what a message that begins within reads: rubbish. */
+static inline size_t intel_scratch_room(const intel_kernel *k) {
+  return (size_t)k->scratch_bytes + 8 * INTEL_REGISTER;
+}
 /* Where component c of a lane lies in the registers. */
 uint32_t intel_element_at(const intel_ins *i, int c, int lane);
 

@@ -106,8 +106,8 @@ static void start(intel_thread *t, const uint32_t *junk) {
   memset(t->written, 0, sizeof t->written);
   t->written[0] = ~0ull;
   if (p->kernel->scratch_bytes) {
-    memset(t->scratch, 0xee, p->kernel->scratch_bytes);
-    memset(t->scratch_written, 0, p->kernel->scratch_bytes / 8);
+    memset(t->scratch, 0xee, intel_scratch_room(p->kernel));
+    memset(t->scratch_written, 0, intel_scratch_room(p->kernel) / 8);
   }
   uint32_t r0[16], *r = r0;
   uint64_t x = machine_draw(random);
@@ -175,8 +175,8 @@ static bool make_threads(const intel_launch *p, intel_group *g) {
         64, (sizeof *t + 63) & ~(size_t)63); /* registers are read 64 bytes at a time */
     if (!t) break;
     memset(t, 0, sizeof *t);
-    t->scratch = malloc(p->kernel->scratch_bytes * 9 / 8 + 1u);
-    t->scratch_written = t->scratch + p->kernel->scratch_bytes;
+    t->scratch = malloc(intel_scratch_room(p->kernel) * 9 / 8 + 1u);
+    t->scratch_written = t->scratch + intel_scratch_room(p->kernel);
     if (!t->scratch) {
       free(t);
       break;

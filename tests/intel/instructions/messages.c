@@ -232,13 +232,14 @@ static void run_payload(intel_thread *t, const intel_ins *i) {
   else memcpy(t->g + m->to * INTEL_REGISTER, t->launch->payload + at, bytes);
 }
 
+/* Intel's compiler fills registers in blocks, and the last one may end behind the scratch. */
 static void run_scratch(intel_thread *t, const intel_ins *i) {
   const intel_message *m = &i->message;
   uint32_t bytes = (uint32_t)m->components * INTEL_REGISTER, header;
   memcpy(&header, t->g + m->address * INTEL_REGISTER + 20, sizeof header);
   if (header != t->scratch_at) intel_fail(t, i, "the header's scratch address is not that of r0.5");
   else if (intel_mask(t, i) != intel_all(i->lanes)) intel_fail(t, i, "with channels off");
-  else if (m->offset + bytes > t->launch->kernel->scratch_bytes)
+  else if (m->offset + (m->stores ? bytes : 1) > t->launch->kernel->scratch_bytes)
     intel_fail(t, i, "byte %u of %u of scratch", m->offset + bytes,
                t->launch->kernel->scratch_bytes);
   else if (m->stores) memcpy(t->scratch + m->offset, t->g + m->data * INTEL_REGISTER, bytes);
