@@ -244,7 +244,7 @@ static void read_readout(checkpoint *c) {
                                          {"None", "identity"}, {"null", "identity"}};
   value v = pickle_entry(c->config, "readout_mlp_nonlinearity");
   const char *name = !v ? "silu" : v->kind == PICKLE_TEXT ? v->text : "";
-  if (!number_or(c, "readout_mlp_hidden_layers_depth", 0)) return;
+  if (!(number_or(c, "readout_mlp_hidden_layers_depth", 0) > 0)) return;
   for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
     if (!strcmp(name, kinds[i][0]))
       snprintf(c->s->readout, sizeof c->s->readout, "%s", kinds[i][1]);
