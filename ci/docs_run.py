@@ -40,6 +40,7 @@ LINES = [
     (r"^(mpiexec -n 8 )?clebsch (evaluate|gradient|train)", NEVER, "needs labels of the reader's; tests have some"),
     (r"^clebsch (md|relax) .*(box\.gro|--continue run )", NEVER, "needs atoms of the reader's"),
     (r"^clebsch (md|relax) .*spc216", LONG, "minutes on a CPU"),
+    (r"^clebsch convert model\.nequip\.zip", NEVER, "needs a package of the reader's; tests have some: test_model_reference"),
     (r"^clebsch rdf|^examples/train/water.sh", NEVER, "needs trajectories or a model of the reader's; tests: test_rdf, example_train"),
     (r"^clebsch (bench|compare|tune)", LONG, "minutes on a CPU"),
 ]
