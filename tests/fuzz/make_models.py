@@ -165,7 +165,7 @@ def nequip():
         radial_basis=Object("nequip.nn.embedding._edge\nRadialBasisEdgeEncoding", basis=basis, cutoff=cutoff),
         chemical_embedding=Object(atomwise, linear=linear(((2, E0),), ((2, E0),))),
         layer0_convnet=layer(((2, E0),), [(0, 0, 0), (0, 1, 1)], ((2, E0), (2, O1)), ((2, E0), (2, O1))),
-        layer1_convnet=layer(hidden, [(0, 0, 0), (1, 1, 1), (0, 1, 2), (1, 0, 3)], ((2, E0), (1, E0), (2, O1), (1, O1)), ((3, E0), (3, O1))),
+        layer1_convnet=layer(hidden, [(0, 0, 0), (0, 1, 2), (1, 0, 3), (1, 1, 1)], ((2, E0), (1, E0), (2, O1), (1, O1)), ((3, E0), (3, O1))),
         conv_to_output_hidden=Object(atomwise, linear=linear(hidden, ((2, E0),))), output_hidden_to_scalar=Object(atomwise, linear=linear(((2, E0),), ((1, E0),))),
         per_species_rescale=Object("nequip.nn._atomwise\nPerSpeciesScaleShift", has_scales=True, scales=Tensor(2), has_shifts=True, shifts=Tensor(2)),
         total_energy_sum=Object("nequip.nn._atomwise\nAtomwiseReduce", reduce="sum", constant=1.0))
