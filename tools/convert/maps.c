@@ -2,10 +2,23 @@
 #include "tools/convert/maps.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "tools/cli/tool.h"
 
 const double silu_scale = 1.6791767923989418;
+
+double moment_scale(const char *name) {
+  const struct {
+    const char *name;
+    double scale;
+  } all[] = {{"silu", silu_scale},         {"tanh", 1.5937334472592695},
+             {"abs", 1.001110600838467},   {"ssp", 1.878204668541552},
+             {"relu", 1.4163393446331365}, {"sigmoid", 1.8467055342154763}};
+  for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+    if (!strcmp(all[i].name, name)) return all[i].scale;
+  return 0;
+}
 
 static bool starts(const irreps *list, int i) { /* the first term of its irrep */
   for (int k = 0; k < i; k++)

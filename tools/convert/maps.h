@@ -6,6 +6,9 @@
 
 /* The second moment of silu of a normal variable is 1 with this factor. */
 extern const double silu_scale;
+/* The same of silu, tanh, abs, ssp, relu or sigmoid; 0: another. e3nn's normalize2mom estimates it
+   from a million random numbers. */
+double moment_scale(const char *name);
 
 /* Puts `factor` times the numbers of w from `first` on; as they are, in their precision, where the
    factor is 1. */

@@ -194,28 +194,20 @@ static void refuse_options(const checkpoint *c) {
                               "is not supported");
 }
 
-/* e3nn's factors, which make the second moments 1. */
-static const struct {
-  const char *name;
-  double scale;
-} activations[] = {{"silu", 1.6791767923989418},
-                   {"tanh", 1.5937334472592695},
-                   {"abs", 1.001110600838467},
-                   {"ssp", 1.878204668541552}};
-
 static void put_activation(const checkpoint *c, const char *argument, const char *parity,
                            const char *otherwise, const char *key) {
+  static const char *const known[] = {"silu", "tanh", "abs", "ssp"};
   value dict = given(c, argument), name = dict ? pickle_entry(dict, parity) : NULL;
   const char *text = name && name->kind == PICKLE_TEXT ? name->text : otherwise;
   size_t i = 0;
-  while (i < 4 && strcmp(text, activations[i].name) != 0) i++;
+  while (i < 4 && strcmp(text, known[i]) != 0) i++;
   if (i == 4)
     fail_model(c->q->t->path, "its model's '%s' has '%s', which is not supported", argument, text);
   if (*parity == 'o' && strcmp(text, "tanh") != 0)
     fail_model(c->q->t->path, "its model's '%s' has '%s' for odd scalars; only tanh is supported",
                argument, text);
-  put_string(c->q->out, activations[i].name, "%s", key);
-  put_number(c->q->out, activations[i].scale, "%s_scale", key);
+  put_string(c->q->out, text, "%s", key);
+  put_number(c->q->out, moment_scale(text), "%s_scale", key);
 }
 
 static void put_activations(const checkpoint *c) {

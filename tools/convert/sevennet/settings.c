@@ -55,20 +55,11 @@ static void unknown(const sevennet *q, const char *key, const char *found, const
 
 /* ---- activations ---- */
 
-/* e3nn's normalize2mom estimates the factor from a million random numbers. */
 void put_activation(const sevennet *q, const char *name, const char *prefix) {
-  static const struct {
-    const char *name;
-    double scale;
-  } known[] = {{"silu", 1.6791767923989418}, {"tanh", 1.5937334472592695},
-               {"abs", 1.001110600838467},   {"ssp", 1.878204668541552},
-               {"relu", 1.4163393446331365}, {"sigmoid", 1.8467055342154763}};
-  size_t i = 0;
-  while (i < sizeof known / sizeof *known && strcmp(known[i].name, name) != 0) i++;
-  if (i == sizeof known / sizeof *known)
-    unknown(q, prefix, name, "silu, tanh, abs, ssp, relu or sigmoid");
+  const double scale = moment_scale(name);
+  if (!(scale > 0)) unknown(q, prefix, name, "silu, tanh, abs, ssp, relu or sigmoid");
   put_string(q->out, name, "%s", prefix);
-  put_number(q->out, known[i].scale, "%s_scale", prefix);
+  put_number(q->out, scale, "%s_scale", prefix);
 }
 
 const char *self_connection(const sevennet *q, int layer) {
