@@ -49,6 +49,11 @@ void print_note(const clb_context *ctx) {
   told |= note != NULL;
 }
 
+bool ends_in(const char *text, const char *end) {
+  const size_t n = strlen(text), m = strlen(end);
+  return n >= m && !strcmp(text + n - m, end);
+}
+
 void *allocate(size_t n, size_t size) {
   void *p = calloc(n ? n : 1, size ? size : 1);
   if (!p) fatal("out of memory (%zu x %zu bytes)", n, size);

@@ -26,6 +26,7 @@ void warn(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void fatal(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));
 /* Prints clb_context_note, once. */
 void print_note(const clb_context *ctx);
+bool ends_in(const char *text, const char *end);
 void *allocate(size_t n, size_t size);         /* zeroed; exits if there is no memory */
 void *enlarge(void *p, size_t n, size_t size); /* realloc that exits if there is no memory; the
                                                   caller holds p until it returns, so nothing

@@ -155,11 +155,6 @@ const struct argp md_choice_argp = {
 
 /* ---- the model ---- */
 
-static bool ends_in(const char *text, const char *end) {
-  const size_t n = strlen(text), m = strlen(end);
-  return n >= m && !strcmp(text + n - m, end);
-}
-
 static bool sum_model(const char *path, uint64_t *sum) {
   struct stat about;
   const int fd = open(path, O_RDONLY | O_CLOEXEC);

@@ -5,16 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tools/cli/tool.h"
 #include "tools/convert/nequip/nequip_reader.h"
 
 bool nequip_near(double a, double b) { return fabs(a - b) <= 1e-6 * fabs(b); }
 
 /* ---- tensors ---- */
-
-static bool ends_in(const char *name, const char *end) {
-  const size_t n = strlen(name), m = strlen(end);
-  return n >= m && !strcmp(name + n - m, end);
-}
 
 /* Whether an entry of a state is learned; others are constants. */
 static bool is_learned(const nequip *q, const char *name) {
