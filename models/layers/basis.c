@@ -35,11 +35,7 @@ static clb_status backward(clb_network *n, clb_layer *y, unsigned adds) {
 
 static clb_status derive(clb_network *n, clb_layer *y) {
   clb_basis *p = y->parameters;
-  const clb_status s = clb_layer_add_training(p->op);
-  return s ? s
-           : clb_column_sum_create(n->ctx, n->type, n->type,
-                                   n->array[y->out[CLB_BASIS_FUNCTIONS]]->irreps.dim, INT32_MAX,
-                                   &p->sums);
+  return clb_network_derive(n, p->op, y->out[CLB_BASIS_FUNCTIONS], &p->sums);
 }
 
 /* Frequencies are constants of the kernels. */

@@ -284,6 +284,13 @@ clb_status clb_network_grow(clb_network *n, clb_buffer **buffer, int64_t count) 
   return clb_buffer_create(n->ctx, (uint64_t)all, buffer);
 }
 
+clb_status clb_network_derive(clb_network *n, clb_op *op, int array, clb_op **sums) {
+  const clb_status s = clb_layer_add_training(op);
+  return s ? s
+           : clb_column_sum_create(n->ctx, n->type, n->type, n->array[array]->irreps.dim, INT32_MAX,
+                                   sums);
+}
+
 clb_status clb_network_write(clb_network *n, clb_buffer *to, clb_dtype type, int64_t at,
                              int64_t count, const double *from) {
   const uint64_t bytes = (uint64_t)clb_dtype_bytes((int32_t)type), first = (uint64_t)at * bytes;

@@ -333,6 +333,8 @@ clb_status clb_network_multiply(clb_network *n, const clb_gemm_step *p);
 /* At least so many numbers of the network's type on the device, whose contents are lost where there
    were fewer. */
 clb_status clb_network_grow(clb_network *n, clb_buffer **buffer, int64_t count);
+/* Adds an op's passes of training, and makes that of sums of columns like an array's. */
+clb_status clb_network_derive(clb_network *n, clb_op *op, int array, clb_op **sums);
 
 /* Copies double precision on the host to numbers of `type` on the device, from number `at` on, and
    from the first ones. */
