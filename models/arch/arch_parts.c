@@ -26,17 +26,12 @@ int clb_arch_scalars(reader *r, clb_per per, int64_t n) {
 }
 
 clb_scaled_activation clb_arch_activation(reader *r, const char *key) {
-  char scale[CLB_MODEL_KEY], known[100] = "";
+  const char *names[CLB_ACTIVATIONS];
+  char scale[CLB_MODEL_KEY];
+  for (int f = 0; f < CLB_ACTIVATIONS; f++) names[f] = clb_activation_name((clb_activation)f);
   snprintf(scale, sizeof scale, "%s_scale", key);
-  const char *text = clb_model_text(r, key);
-  for (int f = 0; f < CLB_ACTIVATIONS; f++) {
-    const char *name = clb_activation_name((clb_activation)f);
-    if (!strcmp(text, name))
-      return (clb_scaled_activation){(clb_activation)f, clb_model_number(r, scale)};
-    snprintf(known + strlen(known), sizeof known - strlen(known), "%s%s", f ? ", " : "", name);
-  }
-  clb_model_refuse(r, "'%s' is \"%.60s\"; only these are known: %s", key, text, known);
-  return (clb_scaled_activation){CLB_SILU, 1};
+  const int f = clb_model_word(r, key, names, CLB_ACTIVATIONS);
+  return (clb_scaled_activation){(clb_activation)f, clb_model_number(r, scale)};
 }
 
 /* ---- edges ---- */

@@ -3,7 +3,6 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "models/arch/nequip.h"
 
@@ -105,17 +104,10 @@ static int read_gate(const block *b, int in) {
 static void read_self(const block *b, int from, int to) {
   static const char *const words[] = {"linear", "species", "embedding", "none"};
   char own[CLB_MODEL_KEY];
-  const char *of_all = "self_connection",
-             *key = clb_safetensors_says(b->r->file, of_all) ? of_all
-                                                             : clb_arch_key(own, b->n, of_all),
-             *text = clb_model_text(b->r, key);
-  int i = 0;
-  while (i < 4 && strcmp(text, words[i]) != 0) i++;
-  if (i == 4)
-    clb_model_refuse(b->r,
-                     "'%s' is \"%.60s\"; only \"linear\", \"species\", \"embedding\" and "
-                     "\"none\" are known",
-                     key, text);
+  const char *of_all = "self_connection", *key = clb_safetensors_says(b->r->file, of_all)
+                                                     ? of_all
+                                                     : clb_arch_key(own, b->n, of_all);
+  const int i = clb_model_word(b->r, key, words, 4);
   if (i < 3) clb_arch_linear(b->r, b->n, of_all, from, to, (clb_arch_matrices)i);
 }
 
