@@ -34,17 +34,6 @@ int clb_allegro_map(reader *r, int block, const char *tensor, const clb_allegro_
   return to;
 }
 
-/* The columns of a tensor that is a matrix. */
-static int64_t width_of(reader *r, int block, const char *tensor) {
-  char key[CLB_MODEL_KEY];
-  const clb_tensor *t =
-      r->status ? NULL : clb_safetensors_find(r->file, key_of(key, block, tensor));
-  const int64_t width = t && t->rank == 2 ? t->shape[1] : 1;
-  if (width < 1 || width > CLB_MODEL_WIDTH)
-    clb_model_refuse(r, "'%s' must have 1 to %d columns", key, CLB_MODEL_WIDTH);
-  return width;
-}
-
 clb_allegro_scalars clb_allegro_hidden(reader *r, int block, const char *what, const char *of,
                                        const clb_allegro_scalars *from) {
   char key[CLB_MODEL_KEY], tensor[32];
@@ -58,7 +47,7 @@ clb_allegro_scalars clb_allegro_hidden(reader *r, int block, const char *what, c
   const double scale = none ? 1 : clb_model_number(r, key);
   for (int k = 0; k < layers && !r->status; k++) {
     snprintf(tensor, sizeof tensor, "%s.%d", what, k);
-    const int64_t width = width_of(r, block, tensor);
+    const int64_t width = clb_model_columns(r, key_of(key, block, tensor));
     int to = clb_allegro_map(r, block, tensor, &s, width, 1);
     if (!none) {
       const int after = clb_arch_scalars(r, CLB_PER_EDGE, width);

@@ -230,11 +230,7 @@ static void read_matrix(const block *b, int k, int64_t rows, int64_t columns, in
 static int64_t width_of(const block *b, int k) {
   char what[16], key[CLB_MODEL_KEY];
   snprintf(what, sizeof what, "readout.%d", k);
-  const clb_tensor *t = clb_safetensors_find(b->r->file, clb_arch_key(key, b->n, what));
-  const int64_t width = t && t->rank == 2 ? t->shape[1] : 1;
-  if (width < 1 || width > CLB_MODEL_WIDTH)
-    clb_model_refuse(b->r, "'%s' must have 1 to %d columns", key, CLB_MODEL_WIDTH);
-  return width;
+  return clb_model_columns(b->r, clb_arch_key(key, b->n, what));
 }
 
 /* [7] */

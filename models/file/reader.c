@@ -114,6 +114,14 @@ clb_layer *clb_model_layer(reader *r, const clb_layer_kind *kind, size_t bytes, 
   return y;
 }
 
+int64_t clb_model_columns(reader *r, const char *name) {
+  const clb_tensor *t = r->status ? NULL : clb_safetensors_find(r->file, name);
+  const int64_t columns = t && t->rank == 2 ? t->shape[1] : 1;
+  if (columns < 1 || columns > CLB_MODEL_WIDTH)
+    clb_model_refuse(r, "'%s' must have 1 to %d columns", name, CLB_MODEL_WIDTH);
+  return columns;
+}
+
 int64_t clb_model_take(reader *r, const char *name, int rank, const int64_t *shape, double factor) {
   const clb_tensor *t; /* there: nothing larger than the file's tensors is allocated */
   if (!r->status) r->status = clb_safetensors_want(r->error, r->file, name, rank, shape, &t);

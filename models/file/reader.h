@@ -41,6 +41,9 @@ void clb_model_irreps(clb_model_reader *r, const char *key, clb_irreps *irreps);
 
 /* Reserves n more weights, set to 0, at an offset that is a multiple of 16. */
 int64_t clb_model_reserve(clb_model_reader *r, int64_t n);
+/* The columns of a tensor that is a matrix, at most CLB_MODEL_WIDTH; 1 where it is none, which
+   clb_model_take then refuses. */
+int64_t clb_model_columns(clb_model_reader *r, const char *name);
 /* Appends a tensor times a factor. */
 int64_t clb_model_take(clb_model_reader *r, const char *name, int rank, const int64_t *shape,
                        double factor);
