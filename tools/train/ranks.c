@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "tools/cli/tool.h"
+#include "tools/common/output.h"
 
 typedef void (*call)(void);
 typedef struct {
@@ -136,10 +137,8 @@ static bool open_library(void) {
 static void count_here(rank_numbers *r) {
   char host[256] = "";
   double *all = allocate((size_t)r->n, sizeof *all);
-  uint64_t hash = 14695981039346656037u;
   gethostname(host, sizeof host - 1);
-  for (const char *c = host; *c; c++) hash = (hash ^ (unsigned char)*c) * 1099511628211u;
-  all[r->rank] = (double)(hash >> 11);
+  all[r->rank] = (double)(bytes_checksum(CHECKSUM_START, host, strlen(host)) >> 11);
   ranks_sum(r->n, all);
   r->n_here = r->rank_here = 0;
   for (int k = 0; k < r->n; k++) {
