@@ -63,7 +63,7 @@ typedef struct {
   clb_model_atoms *atoms;
   clb_labels *labels;
   double *energies, *stresses, *forces;
-  int64_t n_atoms, n[2], n_atoms_of[2]; /* the latter by head */
+  int64_t n[2], n_atoms, n_atoms_of_first; /* n: by head; those of the first */
 } batch_arrays;
 
 static void order_by_head(const batch_work *b, batch_arrays *x) {
@@ -74,8 +74,8 @@ static void order_by_head(const batch_work *b, batch_arrays *x) {
       if ((which >= b->replayed) != head) continue;
       x->which[at++] = which;
       x->n[head]++;
-      x->n_atoms_of[head] += atoms;
       x->n_atoms += atoms;
+      x->n_atoms_of_first += head ? 0 : atoms;
     }
 }
 
@@ -141,13 +141,10 @@ static bool refused(const md_system *y, clb_status status) {
   return false;
 }
 
-/* Means over the structures of a head become its part of those over the batch. */
+/* Adds a head's part of means over the batch. */
 static clb_status of_head(const batch_work *b, const batch_arrays *x, learner_head head,
                           const clb_gradient_results *results, const md_system **y) {
-  const int64_t n = x->n[head], first = head ? x->n[0] : 0, atoms = head ? x->n_atoms_of[0] : 0;
-  const double structures = (double)n / (double)b->n,
-               forces = x->n_atoms ? (double)x->n_atoms_of[head] / (double)x->n_atoms : 0;
-  clb_loss loss = *b->loss;
+  const int64_t first = head ? x->n[0] : 0, atoms = head ? x->n_atoms_of_first : 0;
   double sum, terms[LABELS];
   const clb_gradient_results mine = {&sum,
                                      terms,
@@ -155,13 +152,12 @@ static clb_status of_head(const batch_work *b, const batch_arrays *x, learner_he
                                      results->energies + first,
                                      results->forces + 3 * atoms,
                                      results->stresses + 9 * first};
-  loss.energy *= structures, loss.forces *= forces, loss.stress *= structures;
-  const clb_status s = train_devices_gradient(b->learner->devices, n, x->atoms + first,
-                                              x->labels + first, &loss, &mine, y);
+  const clb_status s =
+      train_devices_gradient(b->learner->devices, x->n[head], x->atoms + first, x->labels + first,
+                             b->n, x->n_atoms, b->loss, &mine, y);
   if (s) return s;
   *results->loss += sum;
-  for (int k = 0; k < LABELS; k++)
-    results->terms[k] += terms[k] * (k == LABEL_FORCES ? forces : structures);
+  for (int k = 0; k < LABELS; k++) results->terms[k] += terms[k];
   return CLB_OK;
 }
 

@@ -129,8 +129,9 @@ static void sum_over_ranks(const part *all, int64_t parameters, const clb_gradie
 }
 
 clb_status train_devices_gradient(const train_devices *d, int64_t n, const clb_model_atoms *atoms,
-                                  const clb_labels *labels, const clb_loss *loss,
-                                  const clb_gradient_results *results, const md_system **refused) {
+                                  const clb_labels *labels, int64_t batch, int64_t batch_atoms,
+                                  const clb_loss *loss, const clb_gradient_results *results,
+                                  const md_system **refused) {
   const int64_t parameters = d->y[0].info.parameters;
   const rank_numbers ranks = ranks_of_run();
   part all = {.n = n}, mine = {0}, p = {0};
@@ -155,7 +156,7 @@ clb_status train_devices_gradient(const train_devices *d, int64_t n, const clb_m
         results->energies + at,
         results->forces + 3 * before,
         results->stresses + 9 * at};
-    weigh(x, n, all.n_atoms);
+    weigh(x, batch, batch_atoms);
   }
   run_all(s, d->n);
   for (int k = d->n - 1; k >= 0; k--)
