@@ -171,8 +171,8 @@ void clb_structures_hand_out(const batch *b) {
     if (r->energy) *r->energy = energy;
     if (r->e_atom) memcpy(r->e_atom, b->e_atom + at, (size_t)a->n * sizeof *r->e_atom);
     if (r->forces) memcpy(r->forces, b->force + 3 * at, 3 * (size_t)a->n * sizeof *r->forces);
-    for (int k = 0; k < 9 && r->stress; k++)
-      r->stress[k] = (virial[k] + virial[k % 3 * 3 + k / 3]) / 2 / clb_cell_volume(a->cell);
+    clb_model_symmetrise(1, virial);
+    for (int k = 0; k < 9 && r->stress; k++) r->stress[k] = virial[k] / clb_cell_volume(a->cell);
     if (r->v_atom) {
       memcpy(r->v_atom, b->v_atom + 9 * at, 9 * (size_t)a->n * sizeof *r->v_atom);
       clb_model_symmetrise(a->n, r->v_atom);
