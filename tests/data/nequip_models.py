@@ -105,8 +105,7 @@ def reference(model, cutoff, types):
     return out
 
 
-def module(builder, arguments, averages):
-    target = "nequip.model." + builder
+def module(target, arguments, averages):
     info = dict(versions={"nequip": "0.19.1"}, data={}, trainer={}, global_options={},
                 runs=["train"], training_module={"_target_": "nequip.train.NequIPLightningModule"})
     about = dict(model=dict(arguments, _target_=target), info_dict=info,
@@ -165,23 +164,27 @@ def without_code():
 def make_seeds(folder):
     few = dict(COMMON, seed=4, type_names=["H", "O"], r_max=3.0, l_max=1, parity=False,
                num_features=[2, 1], radial_mlp_width=2, num_bessels=2)
-    two, one = [module("NequIPGNNModel", dict(few, num_layers=n), False) for n in (2, 1)]
+    two, one = [module("nequip.model.NequIPGNNModel", dict(few, num_layers=n), False) for n in (2, 1)]
     save_checkpoint(two, folder / "nequip.ckpt")
     save_package(one.model, folder / "nequip.zip", ["H", "O"])
     repack(folder / "nequip.zip", lambda entry: not entry.endswith(".py"))
+
+
+def save(m, path):
+    """PATH.ckpt and PATH.nequip.zip; returns the model of the latter."""
+    save_checkpoint(m, f"{path}.ckpt")
+    model = m.evaluation_model
+    save_package(model, f"{path}.nequip.zip", TYPES)
+    repack(f"{path}.nequip.zip", lambda entry: not entry.endswith(".py"))
+    return model["sole_model"]
 
 
 def make_all(folder):
     out = {}
     without_code()
     for name, (builder, arguments, averages) in MODELS.items():
-        m = module(builder, dict(COMMON, **arguments), averages)
-        path = folder / "nequip" / name
-        save_checkpoint(m, f"{path}.ckpt")
-        model = m.evaluation_model
-        out[name] = reference(model["sole_model"], arguments["r_max"], TYPES)
-        save_package(model, f"{path}.nequip.zip", TYPES)
-        repack(f"{path}.nequip.zip", lambda entry: not entry.endswith(".py"))
+        m = module(f"nequip.model.{builder}", dict(COMMON, **arguments), averages)
+        out[name] = reference(save(m, folder / "nequip" / name), arguments["r_max"], TYPES)
     make_seeds(folder.parent / "fuzz" / "corpus" / "torch")
     (folder / "nequip_reference.json").write_text(json.dumps(out, separators=(",", ":")) + "\n")
 
@@ -194,15 +197,16 @@ def make_preset(size, path):
                      avg_num_neighbors=60.0, per_type_energy_scales=0.9,
                      per_type_energy_shifts={t: -0.1 * i for i, t in enumerate(types)},
                      pair_potential=dict(ZBL, chemical_species=types))
-    m = module("PresetNequIPGNNModel", arguments, False)
+    m = module("nequip.model.PresetNequIPGNNModel", arguments, False)
     model = m.evaluation_model
     save_package(model, path, types)
     out = reference(model["sole_model"], 6.0, types)
     pathlib.Path(str(path) + ".json").write_text(json.dumps(out))
 
 
-set_global_state()
-if len(sys.argv) == 2:
-    make_all(pathlib.Path(sys.argv[1]))
-else:
-    make_preset(sys.argv[1], pathlib.Path(sys.argv[2]))
+if __name__ == "__main__":
+    set_global_state()
+    if len(sys.argv) == 2:
+        make_all(pathlib.Path(sys.argv[1]))
+    else:
+        make_preset(sys.argv[1], pathlib.Path(sys.argv[2]))

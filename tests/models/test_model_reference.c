@@ -320,16 +320,19 @@ static void mace_interpreter(void **state) {
 
 /* ---- Allegro ---- */
 
-/* Converted models of random weights, 8 to 17 KB each. Of `name` alone, or of all; structures of at
-   most so many atoms. */
-static void expect_allegro(const char *device, const char *only, size_t most,
+/* Models of random weights, 8 to 38 KB each (tests/data/allegro_reference.py); of those that are
+   not model files, the package or checkpoint, after its `ending`. Of `only`, or of all; structures
+   of at most so many atoms. */
+static void expect_allegro(const char *device, const char *only, const char *ending, size_t most,
                            const clb_model_options *options) {
   json_t *all = references("allegro_reference.json"), *structures;
   const char *name;
   json_object_foreach(all, name, structures) {
-    char path[600];
+    char path[600], from[600];
     if (only && strcmp(name, only) != 0) continue;
     snprintf(path, sizeof path, "%s/allegro/%s.safetensors", getenv("CLB_TEST_DATA"), name);
+    snprintf(from, sizeof from, "%s/allegro/%s.%s", getenv("CLB_TEST_DATA"), name, ending);
+    if (access(path, R_OK)) convert_model(from, NULL, "allegro", path);
     expect_structures(device, path, structures, most, 1e-9, options);
   }
   json_decref(all);
@@ -337,24 +340,24 @@ static void expect_allegro(const char *device, const char *only, size_t most,
 
 static void allegro_f64(void **state) {
   (void)state;
-  expect_allegro("cpu", NULL, MAX_ATOMS,
+  expect_allegro("cpu", NULL, "nequip.zip", MAX_ATOMS,
                  &(clb_model_options){.dtype = CLB_F64, .knots = CLB_NO_KNOTS});
 }
 
 static void allegro_f32(void **state) {
   (void)state;
-  expect_allegro("cpu", "bessel", MAX_ATOMS,
+  expect_allegro("cpu", "bessel", "", MAX_ATOMS,
                  &(clb_model_options){.dtype = CLB_F32, .knots = CLB_NO_KNOTS});
 }
 
 static void allegro_interpreter(void **state) {
   (void)state;
-  expect_allegro("cpu:interpreter", NULL, 3,
+  expect_allegro("cpu:interpreter", NULL, "ckpt", 3,
                  &(clb_model_options){.dtype = CLB_F64, .knots = CLB_NO_KNOTS});
 }
 
 static void expect_small_allegro(const char *device) {
-  expect_allegro(device, "bessel", 3,
+  expect_allegro(device, "bessel", "", 3,
                  &(clb_model_options){.dtype = CLB_F64, .knots = CLB_NO_KNOTS});
 }
 static void allegro_opencl(void **state) {

@@ -204,12 +204,13 @@ int convert_main(int argc, char **argv) {
       .options = options,
       .parser = parse,
       .args_doc = "IN OUT",
-      .doc = "Converts a model to the safetensors file OUT, which holds everything needed to "
-             "evaluate it.\v"
-             "IN is a NequIP model (package: .nequip.zip, checkpoint: .ckpt, TorchScript: .pth), a "
-             "SevenNet checkpoint (.pth), a MACE model (.model, or TorchScript: .pth) or a Nequix "
-             "model (.nqx). Nothing in it is executed. "
-             "Weights keep their precision. An existing OUT is replaced only on success."};
+      .doc =
+          "Converts a model to the safetensors file OUT, which holds everything needed to "
+          "evaluate it.\v"
+          "IN is a model of NequIP or Allegro (package: .nequip.zip, checkpoint: .ckpt; NequIP's "
+          "TorchScript: .pth), a SevenNet checkpoint (.pth), a MACE model (.model, or "
+          "TorchScript: .pth) or a Nequix model (.nqx). Nothing in it is executed. "
+          "Weights keep their precision. An existing OUT is replaced only on success."};
   convert_arguments a = {0};
   parse_arguments(&argp, argc, argv, 0, &a);
   model *m = write_converted(a.in, &a.choice, a.out);

@@ -40,7 +40,7 @@ int chosen_of(const char *path, const char *wanted, const char *const *names, in
 
 /* ---- output ---- */
 
-enum { MAX_RANK = 6, MAX_TENSORS = 4096, NAME_BYTES = 80 };
+enum { MAX_RANK = 6, MAX_TENSORS = 4096, NAME_BYTES = 112 };
 
 typedef struct {
   char name[NAME_BYTES];
@@ -121,7 +121,9 @@ enum { MAX_PATHS = 512 };
 typedef struct {
   int x, y, z; /* terms of the features, the harmonics and the messages */
 } path_terms;
-/* The paths of a layer in the order of their weights, and its messages. */
+/* The paths of a layer in the order of their weights. */
+void put_path_list(model *m, int layer, const path_terms *paths, int n);
+/* These, and its messages. */
 void put_paths(model *m, int layer, const path_terms *paths, int n, const irreps *messages);
 /* A gate to the irreps `out`: scalars, which come first, and others, which are gated by one more
    scalar a channel, even if some scalars are. Returns its input. */

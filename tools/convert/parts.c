@@ -161,13 +161,17 @@ int64_t channels_of(const irreps *list, irrep t) {
 
 /* ---- what several formats put ---- */
 
-void put_paths(model *m, int layer, const path_terms *paths, int n, const irreps *messages) {
+void put_path_list(model *m, int layer, const path_terms *paths, int n) {
   char text[MAX_PATHS * 12] = "";
   size_t used = 0;
   for (int i = 0; i < n; i++)
     used += (size_t)snprintf(text + used, sizeof text - used, "%s%d,%d,%d", i ? " " : "",
                              paths[i].x, paths[i].y, paths[i].z);
   put_string(m, text, "layers.%d.paths", layer);
+}
+
+void put_paths(model *m, int layer, const path_terms *paths, int n, const irreps *messages) {
+  put_path_list(m, layer, paths, n);
   put_irreps(m, messages, "layers.%d.irreps_message", layer);
 }
 

@@ -1,11 +1,12 @@
-/* tests/tools/convert/test_convert_nequip.c - `clebsch convert` on NequIP's packages and
-   checkpoints that hold what is not supported, or are wrong (tests/data/nequip_models.py). */
+/* tests/tools/convert/test_convert_nequip.c - `clebsch convert` on NequIP's and
+   Allegro's packages and checkpoints that hold what is not supported, or are wrong
+   (tests/data/nequip_models.py, allegro_reference.py). */
 #include "tests/tools/convert_archive.h"
 
 static unsigned char *original(const char *name, size_t *n) {
   char path[600];
   unsigned char *bytes = malloc(sizeof made.bytes);
-  snprintf(path, sizeof path, "%s/nequip/%s", getenv("CLB_TEST_DATA"), name);
+  snprintf(path, sizeof path, "%s/%s", getenv("CLB_TEST_DATA"), name);
   FILE *f = fopen(path, "rb");
   if (!f || !bytes) fail_msg("%s cannot be read", path);
   *n = fread(bytes, 1, sizeof made.bytes, f);
@@ -43,7 +44,8 @@ static void refuses_packages(void **state) {
       {"type_names", "type_nomes", "it has no list of 1 to 128 types of atoms"},
       {"nequip.nn.norm", "pequip.nn.norm", "which no model needs"}};
   (void)state;
-  refuses_changed("pairs.nequip.zip", "/model/eager_model.pkl", all, sizeof all / sizeof *all);
+  refuses_changed("nequip/pairs.nequip.zip", "/model/eager_model.pkl", all,
+                  sizeof all / sizeof *all);
 }
 
 static void refuses_checkpoints(void **state) {
@@ -56,18 +58,39 @@ static void refuses_checkpoints(void **state) {
       {"4x0e+2x1o+2x0o", "4x0e+2x1o-2x0o", "which are no irreps"},
       {"4x0e+2x1o+2x0o", "4x0e+2x1o+2x0e", "have an irrep twice, which is not supported"},
       {"4x0e+2x1o+2x0o", "4x0e+3x1o+2x0o", "numbers, not"},
-      {"type_embed.embed_module.weight", "type_embed.embed_module.height",
-       "not of one NequIP model"},
+      {"edge_norm._rmax_recip", "edge_norm._rmax_rezip", "not of one NequIP model"},
       {"conv.edge_mlp.mlp.0.weight", "conv.edge_mlp.mlp.7.weight", "it has no tensor 'layer0"}};
   (void)state;
-  refuses_changed("pairs.ckpt", "/data.pkl", all, sizeof all / sizeof *all);
+  refuses_changed("nequip/pairs.ckpt", "/data.pkl", all, sizeof all / sizeof *all);
+}
+
+static void refuses_allegro(void **state) {
+  static const changed packages[] =
+      {{"Allegro_Module", "Allegro_Medule", "its module 'allegro', a Allegro_Medule"},
+       {"ProductTypeEmbedding", "ProductTypeEmbellish", "its module 'type_embed', a ProductTypeEm"},
+       {"Contracter", "Contractor", "Contractor' stands where Contracter was expected"},
+       {"component", "integral!", "not normalised by component"},
+       {"SiLU", "Mish", "with the activation Mish is not supported"},
+       {"weight_individual_irreps", "weight_individual_irrups", "weight_individual_irreps"},
+       {"norm_module", "form_module", "norm"}},
+                       checkpoints[] = {
+                           {"TwoBodyBesselScalarEmbed", "TwoBodyVesselScalarEmbed",
+                            "its radial_chemical_embed 'allegro.nn.TwoBodyVessel"},
+                           {"allegro.tps.0.weights", "allegro.tps.0.heights", "tps.0.weights"},
+                           {"AllegroModel", "AllegraModel",
+                            "its model is built by 'allegro.model"}};
+  (void)state;
+  refuses_changed("allegro/pairs.nequip.zip", "/model/eager_model.pkl", packages,
+                  sizeof packages / sizeof *packages);
+  refuses_changed("allegro/pairs.ckpt", "/data.pkl", checkpoints,
+                  sizeof checkpoints / sizeof *checkpoints);
 }
 
 /* Every file cut short is refused, and so is one whose bytes are not those of its sums. */
 static void refuses_parts(void **state) {
   (void)state;
   size_t n;
-  unsigned char *bytes = original("parity.nequip.zip", &n);
+  unsigned char *bytes = original("nequip/parity.nequip.zip", &n);
   for (size_t part = 100; part < n; part += n / 7) refused_bytes(bytes, part, "without its end");
   free(bytes);
 }
@@ -104,6 +127,7 @@ static void refuses_compiled(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(refuses_packages), cmocka_unit_test(refuses_checkpoints),
-      cmocka_unit_test(refuses_parts), cmocka_unit_test(refuses_compiled)};
+      cmocka_unit_test(refuses_allegro), cmocka_unit_test(refuses_parts),
+      cmocka_unit_test(refuses_compiled)};
   return cmocka_run_group_tests(tests, make_folder, remove_converted);
 }

@@ -1,7 +1,5 @@
 /* tools/convert/nequip/nequip_checkpoint.c - NequIP's checkpoints (Lightning: .ckpt): tensors by
    name, and the arguments that the network was built with. */
-#include <ctype.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,69 +10,6 @@
 /* Versions 0.N in which meanings changed: features of one parity are no longer even ones, and both
    parities of a degree are neighbours; pair potentials have cutoffs of their own. */
 enum { NATURAL_PARITY = 16, OWN_CUTOFFS = 17, NEWEST = 1000 };
-
-typedef struct {
-  nequip *q;
-  value config; /* arguments of the builder */
-  nequip_settings *s;
-  int version; /* N of 0.N */
-} checkpoint;
-
-/* ---- arguments ---- */
-
-/* NULL: not given, or None. */
-static value given(const checkpoint *c, const char *key) {
-  value v = pickle_entry(c->config, key);
-  return v && v->kind != PICKLE_NONE ? v : NULL;
-}
-
-static double number_or(const checkpoint *c, const char *key, double otherwise) {
-  value v = given(c, key);
-  double x = otherwise;
-  if (v && !plain_number(v, &x))
-    fail_model(c->q->t->path, "its model's argument '%s' is not a number", key);
-  return x;
-}
-
-static int whole_or(const checkpoint *c, const char *key, int otherwise, int low, int high) {
-  const double x = number_or(c, key, otherwise);
-  if (!(x >= low && x <= high && x == floor(x)))
-    fail_model(c->q->t->path, "its model has %s = %g; it must be a whole number from %d to %d", key,
-               x, low, high);
-  return (int)x;
-}
-
-static bool flag_or(const checkpoint *c, const char *key, bool otherwise) {
-  value v = given(c, key);
-  return v ? v->kind == PICKLE_BOOL && v->whole : otherwise;
-}
-
-/* "4x0e+2x1o", with blanks or not; multiplicities of 1 may be left out. */
-static irreps irreps_of(const checkpoint *c, value v, const char *key) {
-  const char *text = v && v->kind == PICKLE_TEXT ? v->text : "", *at = text;
-  irreps out = {.n = 0};
-  bool good = *text;
-  while (good) {
-    int mul = 1, l, used = 0;
-    char parity = 0;
-    if (sscanf(at, " %6d x %2d %c %n", &mul, &l, &parity, &used) != 3) mul = 1, used = 0;
-    if (!used && sscanf(at, " %2d %c %n", &l, &parity, &used) != 2) used = 0;
-    good = used && (parity == 'e' || parity == 'o') && mul >= 0 && mul <= MAX_CHANNELS && l >= 0 &&
-           l <= MAX_DEGREE && out.n < MAX_TERMS && (!at[used] || at[used] == '+');
-    if (!good) break;
-    out.term[out.n++] = (irrep){mul, l, parity == 'e' ? 1 : -1};
-    at += used;
-    if (!*at++) return out;
-  }
-  fail_model(c->q->t->path, "its model's argument '%s' is \"%.60s\", which are no irreps", key,
-             text);
-}
-
-static irreps harmonics(int l_max, bool even) {
-  irreps out = {.n = l_max + 1};
-  for (int l = 0; l <= l_max; l++) out.term[l] = (irrep){1, l, l % 2 && !even ? -1 : 1};
-  return out;
-}
 
 /* ---- builders ---- */
 
@@ -87,8 +22,8 @@ static const struct {
                {"L", 6, 3, {128, 64, 32, 32}},
                {"XL", 6, 4, {320, 96, 64, 32, 32}}};
 
-static size_t preset_of(const checkpoint *c) {
-  value name = given(c, "preset");
+static size_t preset_of(const nequip_checkpoint *c) {
+  value name = nequip_given(c, "preset");
   size_t i = 0;
   while (i < 4 && !(name && name->kind == PICKLE_TEXT && !strcasecmp(name->text, presets[i].name)))
     i++;
@@ -97,23 +32,23 @@ static size_t preset_of(const checkpoint *c) {
 }
 
 /* Features of each layer: of all but the last one by degree, and then scalars. */
-static void by_degree(checkpoint *c, bool preset) {
+static void by_degree(nequip_checkpoint *c, bool preset) {
   nequip_settings *s = c->s;
   const size_t size = preset ? preset_of(c) : 0;
-  const int l_max = whole_or(c, "l_max", preset ? presets[size].l_max : 1, 0, MAX_DEGREE);
-  const bool parity = flag_or(c, "parity", !preset), old = c->version < NATURAL_PARITY;
-  value features = given(c, "num_features");
+  const int l_max = nequip_whole(c, "l_max", preset ? presets[size].l_max : 1, 0, MAX_DEGREE);
+  const bool parity = nequip_flag(c, "parity", !preset), old = c->version < NATURAL_PARITY;
+  value features = nequip_given(c, "num_features");
   irreps hidden = {.n = 0};
   int mul[MAX_DEGREE + 1];
-  s->n_layers = whole_or(c, "num_layers", preset ? presets[size].layers : 4, 1, NEQUIP_LAYERS);
+  s->n_layers = nequip_whole(c, "num_layers", preset ? presets[size].layers : 4, 1, NEQUIP_LAYERS);
   s->hidden = allocate((size_t)s->n_layers, sizeof *s->hidden);
-  c->q->sh = harmonics(l_max, old && !parity);
+  c->q->sh = nequip_harmonics(l_max, old && !parity);
   if (features && features->kind == PICKLE_LIST && features->n != (size_t)l_max + 1)
     fail_model(c->q->t->path, "its model's 'num_features' are not one for each degree");
   for (int l = 0; l <= l_max; l++)
     mul[l] = features && features->kind == PICKLE_LIST
                  ? (int)whole_item(c->q->t, features, (size_t)l, MAX_CHANNELS + 1)
-             : features || !preset ? whole_or(c, "num_features", 32, 1, MAX_CHANNELS)
+             : features || !preset ? nequip_whole(c, "num_features", 32, 1, MAX_CHANNELS)
                                    : presets[size].features[l];
   for (int i = 0; i < 2 * (l_max + 1); i++) {
     const int l = old ? i % (l_max + 1) : i / 2, p = (old ? i > l_max : i % 2) ? -1 : 1;
@@ -123,27 +58,29 @@ static void by_degree(checkpoint *c, bool preset) {
   s->hidden[s->n_layers - 1] = (irreps){1, {{mul[0], 0, 1}}};
 }
 
-static void in_full(checkpoint *c) {
-  value list = given(c, "feature_irreps_hidden"), sh = given(c, "irreps_edge_sh");
+static void in_full(nequip_checkpoint *c) {
+  value list = nequip_given(c, "feature_irreps_hidden"), sh = nequip_given(c, "irreps_edge_sh");
   if (!list || list->kind != PICKLE_LIST || !list->n || list->n > NEQUIP_LAYERS)
     fail_model(c->q->t->path, "its model's 'feature_irreps_hidden' are not those of 1 to %d layers",
                NEQUIP_LAYERS);
   c->s->n_layers = (int)list->n;
   c->s->hidden = allocate(list->n, sizeof *c->s->hidden);
   for (size_t n = 0; n < list->n; n++)
-    c->s->hidden[n] = irreps_of(c, list->items[n], "feature_irreps_hidden");
+    c->s->hidden[n] = nequip_irreps(c, list->items[n], "feature_irreps_hidden");
   c->q->sh = sh && sh->kind == PICKLE_WHOLE
-                 ? harmonics(whole_or(c, "irreps_edge_sh", 0, 0, MAX_DEGREE), false)
-                 : irreps_of(c, sh, "irreps_edge_sh");
+                 ? nequip_harmonics(nequip_whole(c, "irreps_edge_sh", 0, 0, MAX_DEGREE), false)
+                 : nequip_irreps(c, sh, "irreps_edge_sh");
 }
 
 /* Modifiers that change no result. */
-static void check_modifiers(const checkpoint *c, value list) {
-  static const char *const harmless[] = {"enable_OpenEquivariance", "enable_CuEquivariance"};
+static void check_modifiers(const nequip_checkpoint *c, value list) {
+  static const char *const harmless[] = {"enable_OpenEquivariance", "enable_CuEquivariance",
+                                         "enable_TritonContracter",
+                                         "enable_CuEquivarianceContracter"};
   for (size_t i = 0; list && i < list->n; i++) {
     value name = list->kind == PICKLE_LIST ? pickle_entry(list->items[i], "modifier") : NULL;
     bool good = false;
-    for (size_t k = 0; k < 2 && name && name->kind == PICKLE_TEXT; k++)
+    for (size_t k = 0; k < 4 && name && name->kind == PICKLE_TEXT; k++)
       good |= !strcmp(name->text, harmless[k]);
     if (!good)
       fail_model(c->q->t->path,
@@ -153,26 +90,30 @@ static void check_modifiers(const checkpoint *c, value list) {
   }
 }
 
-static void find_builder(checkpoint *c) {
-  static const char *const names[] = {"NequIPGNNModel",           "PresetNequIPGNNModel",
-                                      "NequIPGNNEnergyModel",     "FullNequIPGNNModel",
-                                      "FullNequIPGNNEnergyModel", "modify"};
+static void find_builder(nequip_checkpoint *c) {
+  enum { IN_FULL = 3, ALLEGRO = 5, MODIFY = 7, BUILDERS };
+  static const char *const names[BUILDERS] = {"NequIPGNNModel",           "PresetNequIPGNNModel",
+                                              "NequIPGNNEnergyModel",     "FullNequIPGNNModel",
+                                              "FullNequIPGNNEnergyModel", "AllegroModel",
+                                              "FullAllegroModel",         "modify"};
   for (int depth = 0; depth < 4; depth++) {
-    value target = given(c, "_target_");
+    value target = nequip_given(c, "_target_");
     const char *text = target && target->kind == PICKLE_TEXT ? target->text : "nothing",
                *dot = strrchr(text, '.');
     size_t i = 0;
-    while (i < 6 && strcmp(dot ? dot + 1 : text, names[i]) != 0) i++;
-    if (i == 6)
+    while (i < BUILDERS && strcmp(dot ? dot + 1 : text, names[i]) != 0) i++;
+    if (i == BUILDERS)
       fail_model(c->q->t->path,
                  "its model is built by '%s', which does not say what it is: package it with "
                  "`nequip-package build` and convert the .nequip.zip",
                  text);
-    if (i < 3) by_degree(c, i == 1);
-    else if (i < 5) in_full(c);
+    if (i < ALLEGRO) c->s->p = nequip_number(c, "polynomial_cutoff_p", 6);
+    if (i < IN_FULL) by_degree(c, i == 1);
+    else if (i < ALLEGRO) in_full(c);
+    else if (i < MODIFY) allegro_read_arguments(c, i > ALLEGRO);
     else {
-      check_modifiers(c, given(c, "modifiers"));
-      c->config = given(c, "model");
+      check_modifiers(c, nequip_given(c, "modifiers"));
+      c->config = nequip_given(c, "model");
       if (!c->config) break;
       continue;
     }
@@ -183,21 +124,21 @@ static void find_builder(checkpoint *c) {
 
 /* ---- what builders have in common ---- */
 
-static void refuse_options(const checkpoint *c) {
-  value type = given(c, "convnet_nonlinearity_type");
-  if (flag_or(c, "convnet_resnet", false))
+static void refuse_options(const nequip_checkpoint *c) {
+  value type = nequip_given(c, "convnet_nonlinearity_type");
+  if (nequip_flag(c, "convnet_resnet", false))
     fail_model(c->q->t->path, "its model has convnet_resnet = True, which is not supported");
-  if (given(c, "categorical_graph_field_embed"))
+  if (nequip_given(c, "categorical_graph_field_embed"))
     fail_model(c->q->t->path, "'categorical_graph_field_embed' is not supported");
   if (type && (type->kind != PICKLE_TEXT || strcmp(type->text, "gate") != 0))
     fail_model(c->q->t->path, "its model has a convnet_nonlinearity_type other than 'gate', which "
                               "is not supported");
 }
 
-static void put_activation(const checkpoint *c, const char *argument, const char *parity,
+static void put_activation(const nequip_checkpoint *c, const char *argument, const char *parity,
                            const char *otherwise, const char *key) {
   static const char *const known[] = {"silu", "tanh", "abs", "ssp"};
-  value dict = given(c, argument), name = dict ? pickle_entry(dict, parity) : NULL;
+  value dict = nequip_given(c, argument), name = dict ? pickle_entry(dict, parity) : NULL;
   const char *text = name && name->kind == PICKLE_TEXT ? name->text : otherwise;
   size_t i = 0;
   while (i < 4 && strcmp(text, known[i]) != 0) i++;
@@ -210,18 +151,18 @@ static void put_activation(const checkpoint *c, const char *argument, const char
   put_number(c->q->out, moment_scale(text), "%s_scale", key);
 }
 
-static void put_activations(const checkpoint *c) {
+static void put_activations(const nequip_checkpoint *c) {
   put_activation(c, "convnet_nonlinearity_scalars", "e", "silu", "activation_even");
   if (c->q->odd) put_activation(c, "convnet_nonlinearity_scalars", "o", "tanh", "activation_odd");
   if (c->q->gated) put_activation(c, "convnet_nonlinearity_gates", "e", "silu", "activation_gate");
 }
 
-static void read_neighbours(checkpoint *c, value names) {
-  value v = given(c, "avg_num_neighbors");
+static void read_neighbours(nequip_checkpoint *c, value names) {
+  value v = nequip_given(c, "avg_num_neighbors");
   nequip_settings *s = c->s;
   s->n_neighbours = v && v->kind == PICKLE_DICT ? (int)c->q->n_species : 1;
   s->neighbours[0] = 1;
-  if (v && v->kind != PICKLE_DICT) s->neighbours[0] = number_or(c, "avg_num_neighbors", 1);
+  if (v && v->kind != PICKLE_DICT) s->neighbours[0] = nequip_number(c, "avg_num_neighbors", 1);
   for (int i = 0; v && v->kind == PICKLE_DICT && i < s->n_neighbours; i++) {
     const char *name = item(c->q->t, names, (size_t)i, PICKLE_TEXT)->text;
     value each = pickle_entry(v, name);
@@ -230,13 +171,13 @@ static void read_neighbours(checkpoint *c, value names) {
   }
 }
 
-static void read_readout(checkpoint *c) {
+static void read_readout(nequip_checkpoint *c) {
   static const char *const kinds[][2] = {{"silu", "silu"},     {"tanh", "tanh"},
                                          {"ssp", "ssp"},       {"sigmoid", "sigmoid"},
                                          {"None", "identity"}, {"null", "identity"}};
   value v = pickle_entry(c->config, "readout_mlp_nonlinearity");
   const char *name = !v ? "silu" : v->kind == PICKLE_TEXT ? v->text : "";
-  if (!(number_or(c, "readout_mlp_hidden_layers_depth", 0) > 0)) return;
+  if (!(nequip_number(c, "readout_mlp_hidden_layers_depth", 0) > 0)) return;
   for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
     if (!strcmp(name, kinds[i][0]))
       snprintf(c->s->readout, sizeof c->s->readout, "%s", kinds[i][1]);
@@ -244,8 +185,8 @@ static void read_readout(checkpoint *c) {
     fail_model(c->q->t->path, "a readout with the activation %s is not supported", name);
 }
 
-static void read_repulsion(checkpoint *c) {
-  value v = given(c, "pair_potential"), target = v ? pickle_entry(v, "_target_") : NULL,
+static void read_repulsion(nequip_checkpoint *c) {
+  value v = nequip_given(c, "pair_potential"), target = v ? pickle_entry(v, "_target_") : NULL,
         p = v ? pickle_entry(v, "polynomial_cutoff_p") : NULL;
   const char *name = target && target->kind == PICKLE_TEXT ? target->text : "", *dot;
   if (!v) return;
@@ -258,13 +199,13 @@ static void read_repulsion(checkpoint *c) {
     fail_model(c->q->t->path, "its pair potential's 'polynomial_cutoff_p' is not a number");
 }
 
-static void find_learned(checkpoint *c) {
+static void find_learned(nequip_checkpoint *c) {
   static const char *const flags[][2] = {
       {"bessel_trainable", "bessel_encode.bessel_weights"},
       {"per_type_energy_scales_trainable", "per_type_energy_scale_shift.scales"},
       {"per_type_energy_shifts_trainable", "per_type_energy_scale_shift.shifts"}};
   for (int i = 0; i < 3; i++)
-    if (flag_or(c, flags[i][0], false)) c->q->learned[i] = flags[i][1];
+    if (nequip_flag(c, flags[i][0], false)) c->q->learned[i] = flags[i][1];
 }
 
 /* ---- the file ---- */
@@ -290,34 +231,39 @@ static value dict_in(const torch *t, value dict, const char *key) {
 static void find_prefix(nequip *q) {
   static const char *const prefixes[] = {"model.sole_model.model.func.", "model.sole_model.model."};
   for (int i = 0; i < 2 && !q->prefix; i++)
-    if (pickle_entry(q->state, named("%stype_embed.embed_module.weight", prefixes[i]).text))
+    if (pickle_entry(q->state, named("%sedge_norm._rmax_recip", prefixes[i]).text))
       q->prefix = prefixes[i];
   if (!q->prefix)
     fail_model(q->t->path, "a checkpoint, but not of one NequIP model: it has no tensor "
-                           "'model.sole_model.model.func.type_embed.embed_module.weight'");
+                           "'model.sole_model.model.func.edge_norm._rmax_recip'");
   q->averaged = pickle_entry(q->state, "ema.ema_weight_0") != NULL;
+}
+
+static void put_nequip(nequip_checkpoint *c) {
+  refuse_options(c);
+  read_readout(c);
+  nequip_put_network(c->q, c->s);
+  put_activations(c);
 }
 
 void nequip_read_checkpoint(torch *t, model *out) {
   nequip *q = &(nequip){.t = t, .out = out};
-  checkpoint *c = &(checkpoint){.q = q, .s = allocate(1, sizeof *c->s)};
+  nequip_checkpoint *c = &(nequip_checkpoint){.q = q, .s = allocate(1, sizeof *c->s)};
   t->program = "NequIP";
   q->state = dict_in(t, t->root, "state_dict");
   c->config = dict_in(t, dict_in(t, t->root, "hyper_parameters"), "model");
   c->version = version_of(t);
   find_builder(c);
   find_prefix(q);
-  value names = given(c, "type_names");
+  value names = nequip_given(c, "type_names");
   nequip_put_types(q, names, c->s->atomic_number);
-  refuse_options(c);
-  c->s->r_max = number_or(c, "r_max", 0);
-  c->s->p = number_or(c, "polynomial_cutoff_p", 6);
+  c->s->r_max = nequip_number(c, "r_max", 0);
   find_learned(c);
   read_neighbours(c, names);
-  read_readout(c);
   read_repulsion(c);
-  nequip_put_network(q, c->s);
-  put_activations(c);
+  if (c->s->allegro) allegro_put_network(q, c->s);
+  else put_nequip(c);
+  free(c->s->allegro);
   free(c->s->hidden);
   free(c->s);
 }

@@ -14,10 +14,10 @@ bool nequip_near(double a, double b) { return fabs(a - b) <= 1e-6 * fabs(b); }
 
 /* Whether an entry of a state is learned; others are constants. */
 static bool is_learned(const nequip *q, const char *name) {
-  static const char *const always[] = {"embed_module.weight", "linear_1.weight", "linear_2.weight",
-                                       "sc.weight"};
+  static const char *const always[] = {"_embed.weight",   "embed_module.weight", "linear_1.weight",
+                                       "linear_2.weight", "sc.weight",           ".weights"};
   bool found = strstr(name, ".mlp.") != NULL;
-  for (int i = 0; i < 4; i++) found |= ends_in(name, always[i]);
+  for (int i = 0; i < 6; i++) found |= ends_in(name, always[i]);
   for (int i = 0; i < 3; i++) found |= q->learned[i] && ends_in(name, q->learned[i]);
   return found;
 }
@@ -62,14 +62,14 @@ static int find(const irreps *list, irrep t) {
   return -1;
 }
 
-static bool couples(irrep a, irrep b, irrep to) {
+bool nequip_couples(irrep a, irrep b, irrep to) {
   return to.l >= abs(a.l - b.l) && to.l <= a.l + b.l && a.parity * b.parity == to.parity;
 }
 
 static bool reached(const nequip *q, irrep to) {
   for (int x = 0; x < q->features.n; x++)
     for (int y = 0; y < q->sh.n; y++)
-      if (couples(q->features.term[x], q->sh.term[y], to)) return true;
+      if (nequip_couples(q->features.term[x], q->sh.term[y], to)) return true;
   return false;
 }
 
@@ -130,7 +130,7 @@ static void find_paths(const nequip *q, nequip_layer *l) {
       for (int degree = 0; degree <= MAX_DEGREE; degree++) {
         const irrep a = q->features.term[x], b = q->sh.term[y],
                     to = {a.mul, degree, a.parity * b.parity};
-        if (!couples(a, b, to) || find(&l->linear, to) < 0) continue;
+        if (!nequip_couples(a, b, to) || find(&l->linear, to) < 0) continue;
         if (l->n_paths == MAX_TERMS)
           fail_model(q->t->path, "a layer has more than %d paths", MAX_TERMS);
         message[l->n_paths] = to;

@@ -46,8 +46,8 @@ static bool put_cutoffs(nequip *q, double r_max) {
   return true;
 }
 
-static int64_t put_basis(nequip *q, const nequip_settings *s) {
-  const weights w = nequip_weights(q, "bessel_encode.bessel_weights");
+int64_t nequip_put_basis(nequip *q, const nequip_settings *s, const char *frequencies_at) {
+  const weights w = nequip_weights(q, frequencies_at);
   double *frequencies = allocate((size_t)w.count, sizeof *frequencies);
   for (int64_t i = 0; i < w.count; i++) frequencies[i] = pi * element(&w, i);
   for (int i = 0; i < q->sh.n; i++)
@@ -156,6 +156,14 @@ static void put_repulsion(nequip *q, const nequip_settings *s) {
   put_doubles(q->out, screening, q->n_species, "zbl_screening");
 }
 
+void nequip_put_energies(nequip *q, const nequip_settings *s) {
+  put_string(q->out, "1", "energy_scale");
+  put_per_type(q, "per_type_energy_scale_shift.scales", 1, "species_scale");
+  put_per_type(q, "per_type_energy_scale_shift.shifts", 0, "species_shift");
+  if (s->repels) put_repulsion(q, s);
+  else put_string(q->out, "none", "pair_repulsion");
+}
+
 /* ---- the network ---- */
 
 static int64_t put_embedding(nequip *q) {
@@ -178,7 +186,8 @@ static void put_neighbours(nequip *q, const nequip_settings *s) {
 
 void nequip_put_network(nequip *q, const nequip_settings *s) {
   put_string(q->out, "nequip", "architecture");
-  const int64_t n_basis = put_basis(q, s), width = put_embedding(q);
+  const int64_t n_basis = nequip_put_basis(q, s, "bessel_encode.bessel_weights"),
+                width = put_embedding(q);
   put_neighbours(q, s);
   put_string(q->out, "fan_in", "radial_normalization");
   put_string(q->out, "silu", "radial_activation");
@@ -198,9 +207,5 @@ void nequip_put_network(nequip *q, const nequip_settings *s) {
   put_number(q->out, s->n_layers, "n_layers");
   put_string(q->out, "none", "norm");
   put_readout(q, s);
-  put_string(q->out, "1", "energy_scale");
-  put_per_type(q, "per_type_energy_scale_shift.scales", 1, "species_scale");
-  put_per_type(q, "per_type_energy_scale_shift.shifts", 0, "species_shift");
-  if (s->repels) put_repulsion(q, s);
-  else put_string(q->out, "none", "pair_repulsion");
+  nequip_put_energies(q, s);
 }

@@ -9,24 +9,21 @@
 #include "tools/convert/nequip/nequip_reader.h"
 
 /* The modules of a network, and their classes; another one would change the result. */
-static const struct {
-  const char *name, *class;
-} known[] = {{"type_embed", "NodeTypeEmbed"},
-             {"spharm", "SphericalHarmonicEdgeAttrs"},
-             {"edge_norm", "EdgeLengthNormalizer"},
-             {"bessel_encode", "BesselEdgeLengthEncoding"},
-             {"factor", "ApplyFactor"},
-             {"per_atom_energy_readout", "ScalarMLP"},
-             {"per_type_energy_scale_shift", "PerTypeScaleShift"},
-             {"pair_potential", "ZBL"},
-             {"total_energy_sum", "AtomwiseReduce"}};
+static const nequip_module known[] = {{"type_embed", "NodeTypeEmbed"},
+                                      {"spharm", "SphericalHarmonicEdgeAttrs"},
+                                      {"edge_norm", "EdgeLengthNormalizer"},
+                                      {"bessel_encode", "BesselEdgeLengthEncoding"},
+                                      {"factor", "ApplyFactor"},
+                                      {"per_atom_energy_readout", "ScalarMLP"},
+                                      {"per_type_energy_scale_shift", "PerTypeScaleShift"},
+                                      {"pair_potential", "ZBL"},
+                                      {"total_energy_sum", "AtomwiseReduce"}};
 
-/* Returns the number of layers. */
-static int check_modules(const nequip *q) {
-  value all = modules_of(q->network);
+int nequip_check_modules(const nequip *q, value network, const nequip_module *list, size_t n) {
+  value all = modules_of(network);
   int layers = 0;
-  expect_class(q->t, q->network, "SequentialGraphNetwork");
-  expect(q->t, all && all->kind == PICKLE_DICT, q->network, "it has no modules");
+  expect_class(q->t, network, "SequentialGraphNetwork");
+  expect(q->t, all && all->kind == PICKLE_DICT, network, "it has no modules");
   for (size_t i = 0; i + 1 < all->n; i += 2) {
     const char *name = all->items[i]->kind == PICKLE_TEXT ? all->items[i]->text : "",
                *class = class_of(all->items[i + 1]);
@@ -34,16 +31,20 @@ static int check_modules(const nequip *q) {
     int number, used = 0;
     if (all->items[i + 1]->kind != PICKLE_OBJECT) continue; /* an attribute, in TorchScript */
     class = strrchr(class, ' ') + 1;
-    while (k < sizeof known / sizeof *known && strcmp(name, known[k].name) != 0) k++;
+    while (k < n && strcmp(name, list[k].name) != 0) k++;
     const bool layer = sscanf(name, "layer%3d_convnet%n", &number, &used) == 1 && used &&
                        !name[used] && number == layers && !strcmp(class, "ConvNetLayer");
     layers += layer;
-    if (!layer && (k == sizeof known / sizeof *known || strcmp(class, known[k].class) != 0))
+    if (!layer && (k == n || strcmp(class, list[k].class) != 0))
       fail_model(q->t->path, "its module '%s', a %s, is not supported", name, class);
   }
-  if (!layers || layers > NEQUIP_LAYERS)
-    fail_model(q->t->path, "it has %d layers, not 1 to %d", layers, NEQUIP_LAYERS);
   return layers;
+}
+
+void nequip_check_harmonics(const nequip *q, value sh) {
+  expect_flag(q->t, sh, "normalize", true);
+  expect(q->t, !strcmp(attribute(q->t, sh, "normalization", PICKLE_TEXT)->text, "component"), sh,
+         "harmonics that are not normalised by component");
 }
 
 static void read_edges(nequip *q, nequip_settings *s) {
@@ -51,10 +52,7 @@ static void read_edges(nequip *q, nequip_settings *s) {
   value sh = attribute(t, q->network, "spharm.sh", PICKLE_OBJECT),
         factor = attribute(t, q->network, "factor", PICKLE_OBJECT);
   q->sh = irreps_at(t, q->network, "spharm.irreps_edge_sh");
-  expect_flag(t, sh, "normalize", true);
-  expect(t, !strcmp(attribute(t, sh, "normalization", PICKLE_TEXT)->text, "component"), sh,
-         "harmonics that are not normalised by component");
-  s->r_max = number_of(q->t, q->network, "edge_norm.r_max");
+  nequip_check_harmonics(q, sh);
   s->p = number_of(q->t, q->network, "bessel_encode.cutoff.p");
   expect(t, nequip_near(number_of(q->t, factor, "factor") * s->r_max * s->r_max, 2 * acos(-1.)),
          factor, "a factor of the radial basis that is not 2 pi / r_max^2");
@@ -94,13 +92,12 @@ static void read_readout(nequip *q, nequip_settings *s) {
 
 /* ---- layers ---- */
 
-/* Neighbours per type, or of all, from factors of messages. */
-static void read_neighbours(nequip *q, value conv, nequip_settings *s) {
+void nequip_read_neighbours(nequip *q, value conv, const char *norm, nequip_settings *s) {
   double factor[NEQUIP_TYPES];
   int n = 1;
   value old = maybe(conv, "scatter_norm_factor"); /* before 0.16; None: 1 */
-  if (maybe(conv, "avg_num_neighbors_norm")) {
-    const weights w = weights_at(q->t, conv, "avg_num_neighbors_norm.norm_const");
+  if (maybe(conv, norm)) {
+    const weights w = weights_at(q->t, conv, named("%s.norm_const", norm).text);
     expect(q->t, w.count == 1 || w.count == q->n_species, conv,
            "it has neither one avg_num_neighbors nor one for each type");
     n = (int)w.count;
@@ -129,7 +126,7 @@ static void check_layer(nequip *q, int number, nequip_settings *s, nequip_layer 
   value act = maybe(conv, "edge_mlp.mlp.1");
   expect(q->t, !act || !strcmp(class_name(act), "SiLU"), conv,
          "a radial network with another activation than silu");
-  read_neighbours(q, conv, s);
+  nequip_read_neighbours(q, conv, "avg_num_neighbors_norm", s);
   q->features = l->out;
 }
 
@@ -176,20 +173,34 @@ static value find_model(const torch *t) {
   return graph;
 }
 
+static void read_modules(nequip *q, nequip_settings *s) {
+  s->n_layers = nequip_check_modules(q, q->network, known, sizeof known / sizeof *known);
+  if (!s->n_layers || s->n_layers > NEQUIP_LAYERS)
+    fail_model(q->t->path, "it has %d layers, not 1 to %d", s->n_layers, NEQUIP_LAYERS);
+  s->hidden = allocate((size_t)s->n_layers, sizeof *s->hidden);
+  read_edges(q, s);
+  check_layers(q, s);
+  read_readout(q, s);
+}
+
 void nequip_read_modules(torch *t, model *out) {
   nequip *q = &(nequip){.t = t, .out = out};
   nequip_settings *s = allocate(1, sizeof *s);
   t->program = "NequIP";
   value graph = find_model(t), inside = attribute(t, graph, "model", PICKLE_OBJECT);
   q->network = maybe(inside, "func") ? maybe(inside, "func") : inside;
-  s->n_layers = check_modules(q);
-  s->hidden = allocate((size_t)s->n_layers, sizeof *s->hidden);
   nequip_put_types(q, maybe(graph, "type_names"), s->atomic_number);
-  read_edges(q, s);
-  check_layers(q, s);
-  read_readout(q, s);
-  read_energies(q, s);
-  nequip_put_network(q, s);
+  s->r_max = number_of(q->t, q->network, "edge_norm.r_max");
+  if (maybe(q->network, "allegro")) {
+    allegro_read_modules(q, s);
+    read_energies(q, s);
+    allegro_put_network(q, s);
+  } else {
+    read_modules(q, s);
+    read_energies(q, s);
+    nequip_put_network(q, s);
+  }
+  free(s->allegro);
   free(s->hidden);
   free(s);
 }

@@ -38,6 +38,8 @@ typedef struct {
 } nequip_layer;
 
 bool nequip_near(double a, double b);
+/* Whether a product of a and b has the irrep `to`. */
+bool nequip_couples(irrep a, irrep b, irrep to);
 /* The layer after q->features that gives those of `hidden` that there are paths to. */
 void nequip_find_layer(const nequip *q, const irreps *hidden, nequip_layer *l);
 /* Puts irreps, paths, linear maps and, if it has any, the self connection: a matrix for each of
@@ -56,7 +58,10 @@ void nequip_put_activation(nequip *q, value act, const char *key);
 
 /* ---- the network from 0.7 on: what its files say in different ways ---- */
 
+typedef struct allegro allegro;
+
 typedef struct {
+  allegro *allegro; /* NULL: the network is NequIP's */
   int atomic_number[NEQUIP_TYPES];
   double r_max, p;
   int n_layers, n_neighbours; /* n_neighbours: 1, or one for each type */
@@ -71,5 +76,58 @@ typedef struct {
 void nequip_put_types(nequip *q, value names, int *atomic_number);
 /* Puts all but the activations of gates. */
 void nequip_put_network(nequip *q, const nequip_settings *s);
+/* Cutoffs, harmonics and Bessel functions; frequencies: their tensor. Returns their number. */
+int64_t nequip_put_basis(nequip *q, const nequip_settings *s, const char *frequencies);
+/* What energies of types are multiplied by and added to, and the repulsion of nuclei. */
+void nequip_put_energies(nequip *q, const nequip_settings *s);
+
+typedef struct {
+  const char *name, *class;
+} nequip_module;
+
+/* Refuses modules of a network that are neither these nor layers; returns the number of layers. */
+int nequip_check_modules(const nequip *q, value network, const nequip_module *list, size_t n);
+void nequip_check_harmonics(const nequip *q, value sh); /* how they are normalised */
+/* Neighbours per type, or of all, from factors of sums, which the module `norm` of an object has;
+   all objects must agree. */
+void nequip_read_neighbours(nequip *q, value object, const char *norm, nequip_settings *s);
+
+/* ---- Allegro's network, which has types, edges and energies of atoms as NequIP's ---- */
+
+/* After hidden matrices: nothing, a module that does nothing, silu. */
+typedef enum { ALLEGRO_LINEAR, ALLEGRO_IDENTITY, ALLEGRO_SILU } allegro_activation;
+
+struct allegro {
+  irreps tracked; /* that features may have */
+  bool spline;    /* the pair's scalars */
+  bool backward;  /* matrices, but for one, are scaled by their outputs, not their inputs */
+  allegro_activation two_body, latent, readout;
+};
+
+/* Puts the network. */
+void allegro_put_network(nequip *q, const nequip_settings *s);
+/* Refuses modules that compute something else; reads what tensors do not say. */
+void allegro_read_modules(nequip *q, nequip_settings *s);
+
+/* ---- the arguments that a checkpoint's network was built with ---- */
+
+typedef struct {
+  nequip *q;
+  value config;
+  nequip_settings *s;
+  int version; /* N of NequIP 0.N */
+} nequip_checkpoint;
+
+/* NULL: not given, or None. */
+value nequip_given(const nequip_checkpoint *c, const char *key);
+double nequip_number(const nequip_checkpoint *c, const char *key, double otherwise);
+int nequip_whole(const nequip_checkpoint *c, const char *key, int otherwise, int low, int high);
+bool nequip_flag(const nequip_checkpoint *c, const char *key, bool otherwise);
+/* Of text, "4x0e+2x1o", with blanks or not; multiplicities of 1 may be left out. */
+irreps nequip_irreps(const nequip_checkpoint *c, value v, const char *key);
+/* Of degrees 0 to l_max; even: all of them. */
+irreps nequip_harmonics(int l_max, bool even);
+/* Reads the arguments of AllegroModel, or FullAllegroModel. */
+void allegro_read_arguments(nequip_checkpoint *c, bool full);
 
 #endif

@@ -1,0 +1,58 @@
+/* tools/convert/nequip/nequip_arguments.c - the arguments that a checkpoint's network was built
+ * with. */
+#include <math.h>
+#include <stdio.h>
+
+#include "tools/convert/nequip/nequip_reader.h"
+
+value nequip_given(const nequip_checkpoint *c, const char *key) {
+  value v = pickle_entry(c->config, key);
+  return v && v->kind != PICKLE_NONE ? v : NULL;
+}
+
+double nequip_number(const nequip_checkpoint *c, const char *key, double otherwise) {
+  value v = nequip_given(c, key);
+  double x = otherwise;
+  if (v && !plain_number(v, &x))
+    fail_model(c->q->t->path, "its model's argument '%s' is not a number", key);
+  return x;
+}
+
+int nequip_whole(const nequip_checkpoint *c, const char *key, int otherwise, int low, int high) {
+  const double x = nequip_number(c, key, otherwise);
+  if (!(x >= low && x <= high && x == floor(x)))
+    fail_model(c->q->t->path, "its model has %s = %g; it must be a whole number from %d to %d", key,
+               x, low, high);
+  return (int)x;
+}
+
+bool nequip_flag(const nequip_checkpoint *c, const char *key, bool otherwise) {
+  value v = nequip_given(c, key);
+  return v ? v->kind == PICKLE_BOOL && v->whole : otherwise;
+}
+
+irreps nequip_irreps(const nequip_checkpoint *c, value v, const char *key) {
+  const char *text = v && v->kind == PICKLE_TEXT ? v->text : "", *at = text;
+  irreps out = {.n = 0};
+  bool good = *text;
+  while (good) {
+    int mul = 1, l, used = 0;
+    char parity = 0;
+    if (sscanf(at, " %6d x %2d %c %n", &mul, &l, &parity, &used) != 3) mul = 1, used = 0;
+    if (!used && sscanf(at, " %2d %c %n", &l, &parity, &used) != 2) used = 0;
+    good = used && (parity == 'e' || parity == 'o') && mul >= 0 && mul <= MAX_CHANNELS && l >= 0 &&
+           l <= MAX_DEGREE && out.n < MAX_TERMS && (!at[used] || at[used] == '+');
+    if (!good) break;
+    out.term[out.n++] = (irrep){mul, l, parity == 'e' ? 1 : -1};
+    at += used;
+    if (!*at++) return out;
+  }
+  fail_model(c->q->t->path, "its model's argument '%s' is \"%.60s\", which are no irreps", key,
+             text);
+}
+
+irreps nequip_harmonics(int l_max, bool even) {
+  irreps out = {.n = l_max + 1};
+  for (int l = 0; l <= l_max; l++) out.term[l] = (irrep){1, l, l % 2 && !even ? -1 : 1};
+  return out;
+}
