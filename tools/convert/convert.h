@@ -107,6 +107,8 @@ typedef struct {
 } irreps;
 
 bool same_irrep(irrep a, irrep b); /* whatever the multiplicities */
+/* "32x0e + 16x1o", as e3nn reads it; false: it is not so, has no terms, or is too large. */
+bool read_irreps(const char *text, irreps *out);
 /* "0e": writes to text and returns it. */
 const char *irrep_label(irrep t, char text[LABEL_BYTES]);
 /* "32x0e+16x1o"; "" where there are no terms. */

@@ -37,24 +37,15 @@ static int64_t whole_of(const nequix *q, const char *key, int64_t low, int64_t h
   return (int64_t)x;
 }
 
-/* "128x0e + 64x1o": natural parity, ascending degrees. */
+/* Natural parity, ascending degrees. */
 static irreps irreps_of(const nequix *q, const char *key) {
-  const char *s = json_string_value(json_object_get(q->header, key));
-  irreps out = {.n = 0};
-  char parity;
-  while (s) {
-    int used = 0;
-    irrep *t = &out.term[out.n];
-    bool good = out.n <= MAX_DEGREE &&
-                sscanf(s, " %5dx%2d%c %n", &t->mul, &t->l, &parity, &used) == 3 && used;
-    good = good && t->mul >= 1 && t->mul <= MAX_CHANNELS && t->l >= 0 && t->l <= MAX_DEGREE &&
-           parity == (t->l % 2 ? 'o' : 'e');
-    if (!good || (out.n ? t->l <= out.term[out.n - 1].l : t->l != 0)) break;
-    t->parity = t->l % 2 ? -1 : 1;
-    out.n++;
-    if (!s[used]) return out;
-    s = s[used] == '+' ? s + used + 1 : NULL;
+  irreps out;
+  bool good = read_irreps(json_string_value(json_object_get(q->header, key)), &out);
+  for (int i = 0; i < out.n && good; i++) {
+    const irrep t = out.term[i];
+    good = t.mul && t.parity == (t.l % 2 ? -1 : 1) && (i ? t.l > out.term[i - 1].l : !t.l);
   }
+  if (good) return out;
   fail_model(q->in->path,
              "'%s' of its header is not irreps of natural parity whose degrees start at 0 and grow",
              key);

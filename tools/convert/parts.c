@@ -9,6 +9,7 @@
 #include "models/atoms/elements.h"
 #include "tools/cli/tool.h"
 #include "tools/convert/convert.h"
+#include "tools/reference/reference_irreps.h"
 
 void fail_model(const char *path, const char *format, ...) {
   char sentence[1024];
@@ -134,6 +135,18 @@ double number_at(const unsigned char *data, bool f64, int64_t i) {
 /* ---- irreps ---- */
 
 bool same_irrep(irrep a, irrep b) { return a.l == b.l && a.parity == b.parity; }
+
+bool read_irreps(const char *text, irreps *out) {
+  reference_irreps read;
+  *out = (irreps){.n = 0};
+  if (!text || !reference_irreps_read(text, &read) || !read.n || read.n > MAX_TERMS) return false;
+  for (int i = 0; i < read.n; i++) {
+    const reference_irrep *t = &read.term[i];
+    if (t->mul > MAX_CHANNELS) return false;
+    out->term[out->n++] = (irrep){t->mul, t->l, t->parity};
+  }
+  return true;
+}
 
 const char *irrep_label(irrep t, char text[LABEL_BYTES]) {
   snprintf(text, LABEL_BYTES, "%d%c", t.l, t.parity > 0 ? 'e' : 'o');

@@ -23,22 +23,16 @@ enum { BASIS = 8, HIDDEN = 64, MAX_LAYERS = 16, MAX_FEATURES = 8 };
 
 /* ---- irreps ---- */
 
-/* "64x0e+64x1o", degrees ascending, each irrep once, scalars first; false: it is not so. */
-static bool read_irreps(const char *text, irreps *out) {
-  const char *at = text;
-  char parity;
-  *out = (irreps){.n = 0};
-  for (int used = 0, mul, l; *at; at += used + (at[used] == '+')) {
-    if (sscanf(at, "%6dx%2d%c%n", &mul, &l, &parity, &used) != 3 || out->n == MAX_FEATURES ||
-        mul < 1 || mul > MAX_CHANNELS || l < 0 || l > MAX_DEGREE ||
-        (parity != 'e' && parity != 'o') || (at[used] && (at[used] != '+' || !at[used + 1])))
-      return false;
-    const irrep t = {mul, l, parity == 'e' ? 1 : -1};
-    for (int i = 0; i < out->n; i++)
-      if (same_irrep(out->term[i], t) || out->term[i].l > l) return false;
-    out->term[out->n++] = t;
+/* Degrees ascending, each irrep once, scalars first; false: it is not so. */
+static bool read_features(const char *text, irreps *out) {
+  if (!read_irreps(text, out) || out->n > MAX_FEATURES) return false;
+  for (int i = 0; i < out->n; i++) {
+    const irrep t = out->term[i];
+    if (!t.mul) return false;
+    for (int j = 0; j < i; j++)
+      if (same_irrep(out->term[j], t) || out->term[j].l > t.l) return false;
   }
-  return out->n && !out->term[0].l && out->term[0].parity > 0;
+  return !out->term[0].l && out->term[0].parity > 0;
 }
 
 static int highest(const irreps *list) { return list->term[list->n - 1].l; }
@@ -91,7 +85,7 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
   switch (key) {
     case NEW: c->name = new_names[name_among(state, "--new", arg, new_names, NEW_KINDS)]; return 0;
     case FEATURES:
-      if (!read_irreps(arg, &c->features))
+      if (!read_features(arg, &c->features))
         argp_error(state,
                    "--features are up to %d irreps with their channels, even scalars first, "
                    "then by degree: 64x0e+64x1o+32x2e; not '%s'",
@@ -141,7 +135,7 @@ const struct argp new_argp = {.options = options, .parser = parse};
 new_network new_network_of(const new_choice *c) {
   new_network q = {.c = *c};
   while (strcmp(new_names[q.kind], c->name) != 0) q.kind++;
-  if (!c->features.n) read_irreps(usual[q.kind].features, &q.c.features);
+  if (!c->features.n) read_features(usual[q.kind].features, &q.c.features);
   if (!c->layers) q.c.layers = usual[q.kind].layers;
   if (!(c->r_max > 0)) q.c.r_max = usual[q.kind].r_max;
   if (c->l_max < 0)

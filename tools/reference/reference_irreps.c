@@ -3,6 +3,7 @@
 #include "tools/reference/reference_irreps.h"
 
 #include <complex.h>
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,9 +12,10 @@
 /* ---- irreps ---- */
 
 static int append(reference_irreps *irreps, int mul, int l, int parity) {
-  if (irreps->n == REFERENCE_MAX_TERMS) return 0;
+  const long long dim = irreps->dim + (long long)mul * (2 * l + 1);
+  if (irreps->n == REFERENCE_MAX_TERMS || dim > INT_MAX) return 0;
   irreps->term[irreps->n++] = (reference_irrep){mul, l, parity, irreps->dim};
-  irreps->dim += mul * (2 * l + 1);
+  irreps->dim = (int)dim;
   return 1;
 }
 
@@ -22,9 +24,9 @@ int reference_irreps_read(const char *text, reference_irreps *irreps) {
   while (strspn(text, " \t\n")) text++;
   for (const char *s = text; *s;) {
     int mul, l, used = 0, used_more = 0;
-    if (sscanf(s, "%d%n", &mul, &used) != 1 || mul < 0) return 0;
+    if (sscanf(s, "%9d%n", &mul, &used) != 1 || mul < 0) return 0;
     s += used;
-    if (sscanf(s, " x%d%n", &l, &used_more) == 1) s += used_more;
+    if (sscanf(s, " x%9d%n", &l, &used_more) == 1) s += used_more;
     else l = mul, mul = 1;
     char p = 0;
     if (sscanf(s, " %c%n", &p, &used) != 1 || !strchr("eoy", p) || l < 0 || l > REFERENCE_MAX_L)

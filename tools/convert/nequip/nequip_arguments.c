@@ -32,23 +32,12 @@ bool nequip_flag(const nequip_checkpoint *c, const char *key, bool otherwise) {
 }
 
 irreps nequip_irreps(const nequip_checkpoint *c, value v, const char *key) {
-  const char *text = v && v->kind == PICKLE_TEXT ? v->text : "", *at = text;
-  irreps out = {.n = 0};
-  bool good = *text;
-  while (good) {
-    int mul = 1, l, used = 0;
-    char parity = 0;
-    if (sscanf(at, " %6d x %2d %c %n", &mul, &l, &parity, &used) != 3) mul = 1, used = 0;
-    if (!used && sscanf(at, " %2d %c %n", &l, &parity, &used) != 2) used = 0;
-    good = used && (parity == 'e' || parity == 'o') && mul >= 0 && mul <= MAX_CHANNELS && l >= 0 &&
-           l <= MAX_DEGREE && out.n < MAX_TERMS && (!at[used] || at[used] == '+');
-    if (!good) break;
-    out.term[out.n++] = (irrep){mul, l, parity == 'e' ? 1 : -1};
-    at += used;
-    if (!*at++) return out;
-  }
-  fail_model(c->q->t->path, "its model's argument '%s' is \"%.60s\", which are no irreps", key,
-             text);
+  const char *text = v && v->kind == PICKLE_TEXT ? v->text : "";
+  irreps out;
+  if (!read_irreps(text, &out))
+    fail_model(c->q->t->path, "its model's argument '%s' is \"%.60s\", which are no irreps", key,
+               text);
+  return out;
 }
 
 irreps nequip_harmonics(int l_max, bool even) {

@@ -11,35 +11,28 @@
 
 /* ---- irreps ---- */
 
-/* "128x0e+64x1o". Scalars come first, because a gate puts them there. */
-static irreps read_irreps(const sevennet *q, const char *text) {
-  irreps out = {.n = 0};
-  for (const char *at = text; *at;) {
-    int used = 0, mul = 1;
-    irrep t = {0};
-    char parity = 0;
-    if (sscanf(at, " %6dx%2d%c %n", &mul, &t.l, &parity, &used) != 3 || !used)
-      mul = 1, used = 0, sscanf(at, " %2d%c %n", &t.l, &parity, &used);
-    t = (irrep){mul, t.l, parity == 'o' ? -1 : 1};
-    const bool good = used && (parity == 'e' || (parity == 'o' && q->parity)) && mul > 0 &&
-                      mul <= MAX_CHANNELS && t.l >= 0 && t.l <= MAX_DEGREE && out.n < MAX_TERMS &&
-                      !channels_of(&out, t) && (t.l || !out.n || !out.term[out.n - 1].l) &&
-                      (!at[used] || (at[used] == '+' && at[used + 1]));
-    if (!good)
-      fail_model(q->t->path,
-                 "its irreps \"%.80s\" are not supported: scalars come first, an irrep occurs "
-                 "once%s",
-                 text, q->parity ? "" : ", and all are even");
-    out.term[out.n++] = t;
-    at += used + (at[used] == '+');
+/* Scalars come first, because a gate puts them there. */
+static irreps checked_irreps(const sevennet *q, const char *text) {
+  irreps out, before = {.n = 0};
+  bool good = read_irreps(text, &out);
+  for (int i = 0; i < out.n && good; i++) {
+    const irrep t = out.term[i];
+    good = t.mul > 0 && (t.parity > 0 || q->parity) && !channels_of(&before, t) &&
+           (t.l || !i || !out.term[i - 1].l);
+    before.term[before.n++] = t;
   }
+  if (!good)
+    fail_model(q->t->path,
+               "its irreps \"%.80s\" are not supported: scalars come first, an irrep occurs "
+               "once%s",
+               text, q->parity ? "" : ", and all are even");
   return out;
 }
 
 irreps listed_irreps(const sevennet *q, int i) {
   value list = pickle_entry(q->config, "irreps_manual");
   if (list && list->kind == PICKLE_LIST)
-    return read_irreps(q, item(q->t, list, (size_t)i, PICKLE_TEXT)->text);
+    return checked_irreps(q, item(q->t, list, (size_t)i, PICKLE_TEXT)->text);
   if (q->equflash) return equflash_irreps(q, i);
   return (irreps){1, {{whole_in(q, "channel", NAN, 1, MAX_CHANNELS), 0, 1}}};
 }
