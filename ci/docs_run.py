@@ -100,7 +100,7 @@ def lines_of(block):
 
 def missing(line, env):
     """What this machine lacks for a line, or None."""
-    if "ci/sevennet.sh" in line and "CLB_SEVENNET_DIR" not in env:
+    if re.search(r"ci/sevennet\.sh|clebsch fetch", line) and "CLB_SEVENNET_DIR" not in env:
         return "CLB_TEST_SEVENNET is not set"
     return next((f"no {path}" for path in re.findall(r"/usr/share/[\w./-]+", line)
                  if not os.path.exists(path)), None)
@@ -148,6 +148,8 @@ def run_pages(wanted, scratch, build, own, long):
         env["CLB_SEVENNET_DIR"] = str(pathlib.Path(env["CLB_TEST_SEVENNET"]).parent.parent)
     elif long:
         env["CLB_SEVENNET_DIR"] = str(scratch / "sevennet")
+    if not long:  # without a network
+        env["CLB_MODELS_MIRROR"] = env.get("CLB_SEVENNET_DIR", "/nonexistent")
     if own:
         subprocess.run(["mount", "-t", "tmpfs", "tmpfs", home], check=True)
         for part in ("/etc", "/usr/local"):

@@ -1,8 +1,10 @@
 /* models/open.c - clb_model_open. */
 #include <math.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "models/dispersion/model_dispersion.h"
+#include "src/base/folders.h"
 #include "src/base/sizes.h"
 
 static clb_status check_options(clb_context *ctx, const clb_model_options *o) {
@@ -32,6 +34,28 @@ static clb_status check_options(clb_context *ctx, const clb_model_options *o) {
   return clb_model_check_dispersion(ctx, o);
 }
 
+/* Opens the file that is meant by a path, or by the name of a model. */
+static clb_status load(clb_model *m, const char *asked) {
+  const int knots = m->options.knots;
+  clb_text path = {0}, folder = {0};
+  clb_status s = CLB_OK;
+  clb_model_file(&path, asked);
+  clb_models_folder(&folder);
+  if (path.failed || folder.failed)
+    s = clb_fail(&m->ctx->error, CLB_ERROR_MEMORY, "clb_model_open: no memory");
+  else if (clb_is_model_name(asked) && access(path.s, F_OK))
+    s = clb_fail(&m->ctx->error, CLB_ERROR_ARGUMENT,
+                 "%s: No such file, and no model in %s; `clebsch models` lists names, and `clebsch "
+                 "fetch` gets a model",
+                 asked, folder.n ? folder.s : "$CLB_MODELS_DIR, which is not set");
+  else
+    s = knots ? clb_model_load(m, path.s, knots > 0 ? knots : 0)
+              : clb_model_choose_knots(m, path.s);
+  clb_text_free(&path);
+  clb_text_free(&folder);
+  return s;
+}
+
 clb_status clb_model_open_sized(clb_context *ctx, const char *path,
                                 const clb_model_options *options, clb_model **model, size_t size) {
   clb_status s = clb_context_check(ctx, __func__);
@@ -47,8 +71,7 @@ clb_status clb_model_open_sized(clb_context *ctx, const char *path,
   if (!m) return clb_fail(&ctx->error, CLB_ERROR_MEMORY, "clb_model_open: no memory");
   *m = (clb_model){
       .ctx = clb_context_hold(ctx), .type = o.dtype, .sum_type = clb_sum_type(ctx), .options = o};
-  s = o.knots ? clb_model_load(m, path, o.knots > 0 ? o.knots : 0)
-              : clb_model_choose_knots(m, path);
+  s = load(m, path);
   if (!s) s = clb_model_create_dispersion(m);
   if (s) clb_model_destroy(model);
   return s;

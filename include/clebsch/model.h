@@ -65,7 +65,8 @@ typedef struct {
 } clb_model_options;
 
 /* Reads a model that `clebsch convert` wrote (a safetensors file; docs/model-format.md in the
-   sources), compiles its kernels and moves its weights to the device.  options: NULL means all
+   sources), compiles its kernels and moves its weights to the device.  path: the file, or a name
+   under which `clebsch fetch` keeps a model, such as "sevennet-0".  options: NULL means all
    zeros. CLB_ERROR_ARGUMENT: the file does not exist or is not such a model; CLB_ERROR_UNSUPPORTED:
    f64 on a device without it. The file is not needed afterwards. */
 CLB_SIZED clb_status clb_model_open(clb_context *ctx, const char *path,

@@ -3,7 +3,6 @@ from __future__ import annotations
 
 import ctypes as c
 import math
-import os
 from typing import Any, Dict, Optional, Union
 
 import numpy as np
@@ -19,7 +18,7 @@ from . import _structs as s
 from ._context import Context
 from ._library import Error
 from ._structs import VERSION
-from .model import Model, Path, file_name, file_state, has_volume, reopen, sha256
+from .model import Model, Path, file_state, has_volume, model_file, reopen, sha256
 
 
 class Calculator(Base):
@@ -45,7 +44,7 @@ class Calculator(Base):
                  modality: Optional[str] = None, exact: bool = False, d3: Optional[str] = None,
                  d3_cutoff: float = 0.0) -> None:
         super().__init__()
-        file = os.path.abspath(file_name(model))
+        file = model_file(model)
         self._settings = {"model": file, "device": device, "dtype": dtype, "knots": knots,
                           "skin": skin, "atomics": atomics, "head": head, "modality": modality,
                           "exact": exact, "d3": d3, "d3_cutoff": d3_cutoff}

@@ -3,9 +3,11 @@ from __future__ import annotations
 
 import ctypes as c
 import dataclasses
+import errno
 import hashlib
 import os
 import pathlib
+import re
 import tempfile
 from typing import (Any, Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Union)
 
@@ -37,6 +39,20 @@ def convert(source: Path, target: Path, head: Optional[str] = None,
 
 def file_name(path: Path) -> str:
     return _checks.text("the name of a file", os.fspath(path))
+
+
+def model_file(path: Path) -> str:
+    """The file that the library takes for a path or a name of a model, as an absolute path."""
+    asked = file_name(path)
+    if os.path.exists(asked) or not re.fullmatch("[A-Za-z0-9_-]{1,100}", asked):
+        return os.path.abspath(asked)
+    data = os.environ.get("XDG_DATA_HOME") or os.path.expanduser("~/.local/share")
+    folder = os.environ.get("CLB_MODELS_DIR") or os.path.join(data, "clebsch", "models")
+    named = os.path.join(folder, f"{asked.lower()}.safetensors")
+    if not os.path.exists(named):
+        raise FileNotFoundError(errno.ENOENT, f"No such file, and no model in {folder}; `clebsch "
+                                "models` lists names, and `clebsch fetch` gets a model", asked)
+    return os.path.abspath(named)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -94,7 +110,8 @@ def has_volume(cell: np.ndarray) -> bool:
 class Model:
     """A model on a device.
 
-    path: any file that `clebsch energy` takes.  device: a name that `clebsch devices` shows ("":
+    path: any file that `clebsch energy` takes, or the name of a model that `clebsch fetch` got.
+    device: a name that `clebsch devices` shows ("":
     $CLB_DEVICE, else the first that opens), or a Context.  dtype: "f32" (default) or "f64", of
     features, weights and arithmetic; results are f64.  knots: of the splines that replace radial
     networks; None: as many as keep forces within 1e-5 (eV/Angstrom) of the networks' (the attributes

@@ -3,7 +3,6 @@
 OpenMM 8.4 or newer, which has PythonForce."""
 from __future__ import annotations
 
-import os
 from typing import Any, Optional, Sequence, Union
 
 import numpy as np
@@ -11,7 +10,7 @@ from openmm import PythonForce, unit
 
 from . import _checks
 from ._context import Context
-from .model import Model, Path, file_name, file_state, reopen
+from .model import Model, Path, file_state, model_file, reopen
 
 KJ_PER_EV = 96.48533212331001  # e N_A, exact in SI
 ANGSTROM_PER_NM = 10
@@ -59,7 +58,7 @@ def force(model: Path, atoms: Any, particles: Optional[Sequence[int]] = None,
     periodic = periodic is not None and _checks.flag("periodic", periodic)
     some = [] if particles is None else _particles(particles, len(numbers))
     computation = Computation(numbers[some] if some else numbers, periodic,
-                              path=os.path.abspath(file_name(model)), device=device,
+                              path=model_file(model), device=device,
                               dtype=dtype, knots=knots, skin=skin, atomics=atomics, head=head,
                               modality=modality, exact=exact, d3=d3, d3_cutoff=d3_cutoff)
     made = PythonForce(computation)

@@ -10,29 +10,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "src/base/folders.h"
+
 bool clb_cache_is_off(void) {
   const char *own = getenv("CLB_CACHE_DIR");
   return own && !strcmp(own, "off");
 }
 
 void clb_cache_folder(clb_text *path) {
-  const char *own = getenv("CLB_CACHE_DIR"), *xdg = getenv("XDG_CACHE_HOME"),
-             *home = getenv("HOME");
-  if (clb_cache_is_off()) return;
-  if (own && *own) clb_text_add(path, "%s", own);
-  else if (xdg && *xdg) clb_text_add(path, "%s/clebsch", xdg);
-  else if (home && *home) clb_text_add(path, "%s/.cache/clebsch", home);
-}
-
-int clb_cache_make_folders(const char *path) {
-  clb_text part = {0};
-  int e = 0;
-  for (const char *c = path; *c && !part.failed; c++) {
-    if (*c == '/' && part.n && mkdir(part.s, 0777) && errno != EEXIST && !e) e = errno;
-    clb_text_bytes(&part, c, 1);
-  }
-  clb_text_free(&part);
-  return e;
+  if (!clb_cache_is_off()) clb_user_folder(path, "CLB_CACHE_DIR", "XDG_CACHE_HOME", ".cache");
 }
 
 bool clb_cache_path(const char *name, clb_text *path) {
@@ -82,7 +68,7 @@ static bool write_all(int fd, const char *bytes, size_t n) {
 
 bool clb_cache_write(const char *path, const void *const *parts, const size_t *bytes, int n) {
   clb_text temporary = {0};
-  const int without = clb_cache_make_folders(path), fd = make_beside(path, &temporary);
+  const int without = clb_make_folders(path), fd = make_beside(path, &temporary);
   bool good = fd >= 0;
   int e = errno == ENOENT && without ? without : errno;
   for (int i = 0; i < n && good; i++) good = write_all(fd, parts[i], bytes[i]);

@@ -13,8 +13,6 @@ void clb_cache_folder(clb_text *path);
 bool clb_cache_is_off(void); /* there is none, as the user wants it */
 /* The path of a file in the folder; false if there is no folder. */
 bool clb_cache_path(const char *name, clb_text *path);
-/* Creates the folders of a new file; 0, or why there is none. */
-int clb_cache_make_folders(const char *path);
 /* Writes the concatenated parts to a file, creating its folders; a reader sees the whole file or
    none. On false, errno is set. */
 bool clb_cache_write(const char *path, const void *const *parts, const size_t *bytes, int n);

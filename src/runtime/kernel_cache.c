@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "src/base/cache_folder.h"
+#include "src/base/folders.h"
 
 /* A file is this header and the binary. */
 typedef struct {
@@ -91,7 +92,7 @@ static int open_locks(void) {
   clb_text path = {0};
   int fd = -1;
   if (clb_cache_path(CLB_CACHE_LOCKS, &path)) {
-    clb_cache_make_folders(path.s);
+    clb_make_folders(path.s);
     fd = open(path.s, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
   }
   clb_text_free(&path);

@@ -240,7 +240,7 @@ typedef struct {
 
 static bool convert(void *user) {
   const paths *p = user;
-  convert_file(p->from, &(model_choice){0}, p->to);
+  model_free(convert_file(p->from, &(model_choice){0}, p->to));
   return true;
 }
 

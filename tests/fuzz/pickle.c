@@ -30,6 +30,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv) {
   (void)argc, (void)argv;
   in.bytes = fuzz_corpus("torch/tiny.pth", &in.n);
   zip_open(&z, &in);
+  zip_enter(&z);
   for (int i = 0; i < z.n; i++) {
     const zip_entry *e = &z.entries[i];
     char name[80];

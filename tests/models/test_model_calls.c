@@ -392,6 +392,27 @@ static void bad_options(void **state) {
   clb_context_destroy(&ctx);
 }
 
+/* A model by the name of its file in the user's folder, in any case of letters. */
+static void opened_by_name(void **state) {
+  (void)state;
+  clb_context *ctx;
+  clb_model *m;
+  char folder[] = "/tmp/clebsch_models_XXXXXX", path[80];
+  assert_non_null(mkdtemp(folder));
+  setenv("CLB_MODELS_DIR", folder, 1);
+  snprintf(path, sizeof path, "%s/made-1.safetensors", folder);
+  made_write(&made_models[0], path, NULL, NULL);
+  assert_int_equal(clb_context_create("cpu:interpreter", &ctx), CLB_OK);
+  assert_int_equal(clb_model_open(ctx, "Made-1", &f64, &m), CLB_OK);
+  clb_model_destroy(&m);
+  assert_int_equal(clb_model_open(ctx, "made-2", &f64, &m), CLB_ERROR_ARGUMENT);
+  assert_non_null(strstr(clb_error(ctx), "made-2: No such file, and no model in /tmp/clebsch_mod"));
+  clb_context_destroy(&ctx);
+  unlink(path);
+  rmdir(folder);
+  unsetenv("CLB_MODELS_DIR");
+}
+
 static void refuse_edges(opened *o, const clb_model_edges *e, clb_status status, const char *what) {
   double x;
   const clb_status s =
@@ -498,7 +519,7 @@ int main(void) {
       cmocka_unit_test(turns),       cmocka_unit_test(sizes),
       cmocka_unit_test(workspaces),  cmocka_unit_test(atomics),
       cmocka_unit_test(defaults),    cmocka_unit_test(bad_files),
-      cmocka_unit_test(bad_options), cmocka_unit_test(bad_edges),
-      cmocka_unit_test(bad_atoms)};
+      cmocka_unit_test(bad_options), cmocka_unit_test(opened_by_name),
+      cmocka_unit_test(bad_edges),   cmocka_unit_test(bad_atoms)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -326,6 +326,18 @@ class Water(unittest.TestCase):
             with self.assertRaisesRegex(clebsch.Error, "water.pth has changed"):
                 pickle.loads(saved)
 
+    def test_ase_names(self):
+        """A model by its name, as the library and the command find it."""
+        with tempfile.TemporaryDirectory() as folder, unittest.mock.patch.dict(os.environ, CLB_MODELS_DIR=folder):
+            clebsch.convert(WATER, os.path.join(folder, "water-1.safetensors"))
+            named = fresh(self.atoms)
+            named.calc = Calculator("Water-1", "cpu", exact=True)
+            self.near(named.get_potential_energy(), self.atoms.get_potential_energy())
+            self.assertEqual(named.calc.parameters["model"], os.path.join(folder, "water-1.safetensors"))
+            said = clebsch.Model("Water-1", "cpu", exact=True).compute(named.numbers, named.positions, named.cell)
+            self.near(said.energy, named.get_potential_energy())
+            self.near(pickle.loads(pickle.dumps(named.calc)).get_potential_energy(named), said.energy)
+
     def test_ase_refusals(self):
         copper = Atoms("CuOAu", np.eye(3), calculator=self.calculator)
         with self.assertRaisesRegex(clebsch.Error, "water.pth does not know Cu, Au; it knows H, O"):
@@ -341,6 +353,8 @@ class Water(unittest.TestCase):
             Calculator(WATER, "nowhere")
         with self.assertRaises(FileNotFoundError):
             Calculator("nosuch.safetensors")
+        with self.assertRaisesRegex(FileNotFoundError, "no model in .*`clebsch fetch` gets a model: 'no-such'"):
+            Calculator("no-such")
         with self.assertRaisesRegex(clebsch.Error, "run.py"):
             Calculator(pathlib.Path(__file__).with_name("run.py"), "cpu")
         with self.assertRaisesRegex(clebsch.Error, "it has no modalities"):

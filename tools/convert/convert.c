@@ -23,7 +23,7 @@ static const struct {
 
 /* ---- files ---- */
 
-static void read_source(source_file *in) {
+void source_read(source_file *in) {
   struct stat about;
   if (stat(in->path, &about)) fail_model(in->path, "%s", strerror(errno));
   if (!S_ISREG(about.st_mode)) fail_model(in->path, "not a file");
@@ -96,24 +96,30 @@ void model_free(model *m) {
   free(m);
 }
 
-static model *read_model(const char *from, const model_choice *choice) {
-  source_file in = {.path = from, .choice = *choice};
-  model *m = model_new(from, "clebsch model");
-  read_source(&in);
+/* Frees the bytes. */
+static model *model_of(source_file *in) {
+  const model_choice *choice = &in->choice;
+  model *m = model_new(in->path, "clebsch model");
   size_t i = 0;
-  while (i < sizeof formats / sizeof *formats && !formats[i].is(&in)) i++;
+  while (i < sizeof formats / sizeof *formats && !formats[i].is(in)) i++;
   if (i == sizeof formats / sizeof *formats)
     fail_model(
-        from,
+        in->path,
         "neither a model of PyTorch (.pth, .model, .nequip.zip, .ckpt) nor a Nequix model (.nqx)");
-  formats[i].convert(&in, m);
+  formats[i].convert(in, m);
   if (choice->modality && !m->has_modalities)
-    fail_model(from, "it has no modalities, so '%s' cannot be chosen", choice->modality);
+    fail_model(in->path, "it has no modalities, so '%s' cannot be chosen", choice->modality);
   if (choice->head && !m->has_heads)
-    fail_model(from, "it has no heads, so '%s' cannot be chosen", choice->head);
+    fail_model(in->path, "it has no heads, so '%s' cannot be chosen", choice->head);
   qsort(m->tensors, (size_t)m->n, sizeof *m->tensors, by_width);
-  free(in.bytes);
+  free(in->bytes);
   return m;
+}
+
+static model *read_model(const char *from, const model_choice *choice) {
+  source_file in = {.path = from, .choice = *choice};
+  source_read(&in);
+  return model_of(&in);
 }
 
 bool convert_knows(const char *path) {
@@ -125,8 +131,7 @@ bool convert_knows(const char *path) {
   return n >= 4 && (starts_as_torch(head) || (*head == '{' && !own));
 }
 
-/* What was written, in a line. */
-static void tell(const model *m, const char *to) {
+void model_tell(const model *m, const char *to) {
   const char *species = json_string_value(json_object_get(m->metadata, "species")),
              *architecture = json_string_value(json_object_get(m->metadata, "architecture")),
              *r_max = json_string_value(json_object_get(m->metadata, "r_max"));
@@ -139,17 +144,19 @@ static void tell(const model *m, const char *to) {
   printf(", r_max %s A, %.3g MB\n", r_max, 1e-6 * (double)about.st_size);
 }
 
-static model *write_converted(const char *from, const model_choice *choice, const char *to) {
-  const named_file files[] = {{"the file to convert", from, FILE_INPUT},
-                              {"the model", to, FILE_WHOLE}};
-  if (!outputs_ready(files, 2)) exit(EXIT_FAILED);
-  model *m = read_model(from, choice);
+model *source_convert(source_file *in, const char *to) {
+  model *m = model_of(in);
   if (!model_write(to, m)) exit(EXIT_FAILED);
   return m;
 }
 
-void convert_file(const char *from, const model_choice *choice, const char *to) {
-  model_free(write_converted(from, choice, to));
+model *convert_file(const char *from, const model_choice *choice, const char *to) {
+  source_file in = {.path = from, .choice = *choice};
+  const named_file files[] = {{"the file to convert", from, FILE_INPUT},
+                              {"the model", to, FILE_WHOLE}};
+  if (!outputs_ready(files, 2)) exit(EXIT_FAILED);
+  source_read(&in);
+  return source_convert(&in, to);
 }
 
 int model_in_memory(const model *m) {
@@ -213,8 +220,8 @@ int convert_main(int argc, char **argv) {
           "Weights keep their precision. An existing OUT is replaced only on success."};
   convert_arguments a = {0};
   parse_arguments(&argp, argc, argv, 0, &a);
-  model *m = write_converted(a.in, &a.choice, a.out);
-  tell(m, a.out);
+  model *m = convert_file(a.in, &a.choice, a.out);
+  model_tell(m, a.out);
   model_free(m);
   return EXIT_GOOD;
 }

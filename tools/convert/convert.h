@@ -28,10 +28,8 @@ void fail_model(const char *path, const char *format, ...)
 
 /* Whether a file begins like those that are converted, whatever its name. */
 bool convert_knows(const char *path);
-/* Writes the model in a file to the safetensors file `to`; exits (fail_model) on failure. */
-void convert_file(const char *from, const model_choice *choice, const char *to);
-/* The same, to an unnamed file in memory that exists as long as its descriptor, which is
-   returned. */
+/* The model in a file, as a safetensors file without a name in memory that exists as long as its
+   descriptor, which is returned; exits (fail_model) on failure. */
 int convert_in_memory(const char *from, const model_choice *choice);
 /* The place in names of the one that was chosen, or of the only one; refuses others, and lists all.
    what: "modality", of several "modalities". */
@@ -66,6 +64,14 @@ bool model_write(const char *to, const model *m); /* false, after a message */
    failure. */
 int model_in_memory(const model *m);
 void model_free(model *m);
+void model_tell(const model *m, const char *path); /* what was written, in a line */
+
+/* Reads the bytes of the file `path`, which the caller frees; exits (fail_model) on failure. */
+void source_read(source_file *in);
+/* Writes the model to the safetensors file `to`; frees the bytes. Exits on failure. */
+model *source_convert(source_file *in, const char *to);
+/* The same for a file, which must be another one. */
+model *convert_file(const char *from, const model_choice *choice, const char *to);
 
 /* A name of a format and its arguments, for a call that it is an argument of. */
 typedef struct {

@@ -269,6 +269,7 @@ static void torch_open(torch *t, const source_file *in) {
   size_t n;
   *t = (torch){.path = in->path};
   zip_open(&t->archive, in);
+  zip_enter(&t->archive);
   if (zip_find(&t->archive, "archive_format", &n))
     fail_model(t->path, "compiled code (AOTInductor: .pt2), which holds no description of the "
                         "model: convert the package (.nequip.zip) or the checkpoint (.ckpt) that "

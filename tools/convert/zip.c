@@ -108,19 +108,6 @@ static void check_names(const zip *z) {
   free(sorted);
 }
 
-static void find_top(zip *z) {
-  const zip_entry *first = &z->entries[0];
-  const char *slash = z->n ? memchr(first->name, '/', first->name_bytes) : NULL;
-  if (!slash)
-    fail_model(z->in->path,
-               "a zip archive, but not one of TorchScript: its entries lie in no folder");
-  z->top = (size_t)(slash - first->name) + 1;
-  for (int i = 1; i < z->n; i++)
-    if (z->entries[i].name_bytes < z->top || memcmp(z->entries[i].name, first->name, z->top) != 0)
-      fail_model(z->in->path,
-                 "a zip archive, but not one of TorchScript: its entries lie in several folders");
-}
-
 void zip_open(zip *z, const source_file *in) {
   const size_t end = find_end(in);
   const unsigned char *p = in->bytes + end;
@@ -136,7 +123,19 @@ void zip_open(zip *z, const source_file *in) {
   for (int i = 0; i < z->n; i++) locate(in, &z->entries[i], directory);
   check_overlaps(z);
   check_names(z);
-  find_top(z);
+}
+
+void zip_enter(zip *z) {
+  const zip_entry *first = &z->entries[0];
+  const char *slash = z->n ? memchr(first->name, '/', first->name_bytes) : NULL;
+  if (!slash)
+    fail_model(z->in->path,
+               "a zip archive, but not one of TorchScript: its entries lie in no folder");
+  z->top = (size_t)(slash - first->name) + 1;
+  for (int i = 1; i < z->n; i++)
+    if (z->entries[i].name_bytes < z->top || memcmp(z->entries[i].name, first->name, z->top) != 0)
+      fail_model(z->in->path,
+                 "a zip archive, but not one of TorchScript: its entries lie in several folders");
 }
 
 void zip_close(zip *z) {

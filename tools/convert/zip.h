@@ -17,7 +17,7 @@ typedef struct {
   const source_file *in;
   zip_entry *entries; /* by offset */
   int n;
-  size_t top;      /* all names start with the same folder: its length, with the slash */
+  size_t top;      /* the length of the folder that was entered, with its slash */
   size_t unpacked; /* bytes, of all entries */
 } zip;
 
@@ -25,8 +25,10 @@ typedef struct {
    otherwise. */
 void zip_open(zip *z, const source_file *in);
 void zip_close(zip *z);
-/* The bytes of the entry with this name below the archive's folder, verified by checksum; valid
-   until zip_close. NULL: no such entry. */
+/* For archives of PyTorch, whose entries all lie in one folder: names are below it from now on. */
+void zip_enter(zip *z);
+/* The bytes of the entry with this name, verified by checksum; valid until zip_close. NULL: no such
+   entry. */
 const unsigned char *zip_find(zip *z, const char *name, size_t *bytes);
 
 #endif

@@ -144,7 +144,7 @@ static const struct argp argp = {
     .options = options,
     .parser = parse,
     .children = children,
-    .args_doc = "--model FILE --structure FILE --steps N --dt FS",
+    .args_doc = "--model MODEL --structure FILE --steps N --dt FS",
     .doc =
         "Molecular dynamics: velocity Verlet at constant energy, at constant temperature with "
         "--langevin, --bussi or --nose-hoover, at constant pressure with --pressure, too.\v"

@@ -12,6 +12,7 @@
 #include "models/atoms/neighbours.h"
 #include "tools/common/dtype.h"
 #include "tools/common/output.h"
+#include "tools/fetch/known_models.h"
 
 /* ---- options ---- */
 
@@ -69,15 +70,16 @@ static error_t parse_model(int key, char *arg, struct argp_state *state) {
     case ARGP_KEY_END:
       if (c->options.d3_cutoff != 0 && !c->options.d3) argp_error(state, "--d3-cutoff is of --d3");
       if (!c->model && !c->optional) argp_error(state, "--model is missing");
+      if (c->model) find_model(&c->model);
       return 0;
     default: return ARGP_ERR_UNKNOWN;
   }
 }
 
 static const struct argp_option model_options[] = {
-    {"model", 'm', "FILE", 0,
-     "Output of `clebsch convert`, or a file that it can read: .pth, .model, .nequip.zip, .ckpt, "
-     ".nqx",
+    {"model", 'm', "MODEL", 0,
+     "A name that `clebsch models` shows, output of `clebsch convert`, or a file that it can read: "
+     ".pth, .model, .nequip.zip, .ckpt, .nqx",
      0},
     {"modality", 'M', "NAME", 0,
      "Of a .pth file of a model trained on several kinds of data (SevenNet-MF-0: PBE or R2SCAN)",
@@ -190,6 +192,7 @@ static bool open_model(md_system *y, const md_choice *choice, const char *path) 
 }
 
 bool md_system_open(md_system *y, const md_choice *choice) {
+  if (!choice->at && !model_is_there(choice->model)) return false;
   const bool foreign =
       !choice->at && (ends_in(choice->model, ".pth") || ends_in(choice->model, ".model") ||
                       ends_in(choice->model, ".nqx") || convert_knows(choice->model));

@@ -316,7 +316,7 @@ int energy_main(int argc, char **argv) {
       .options = options,
       .parser = parse,
       .children = children,
-      .args_doc = "--model FILE --structure FILE",
+      .args_doc = "--model MODEL --structure FILE",
       .doc = "Energy, forces and stress of the atoms in a file.\v"
              "eV and Angstrom. stress is dE/dstrain / volume; pressure is -trace / 3. Times are of "
              "whole computations, including the search for neighbours and all copies."};

@@ -156,7 +156,7 @@ int hessian_main(int argc, char **argv) {
       .options = options,
       .parser = parse,
       .children = children,
-      .args_doc = "--model FILE --structure FILE --out FILE",
+      .args_doc = "--model MODEL --structure FILE --out FILE",
       .doc = "Second derivatives of the energy, for vibrations and phonons.\v"
              "eV and Angstrom. Differences of forces of displaced structures, which are computed "
              "together; the matrix is made symmetric. Relax the atoms first. Differences of small "

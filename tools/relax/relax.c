@@ -271,7 +271,7 @@ int relax_main(int argc, char **argv) {
       .options = options,
       .parser = parse,
       .children = children,
-      .args_doc = "--model FILE --structure FILE --out FILE",
+      .args_doc = "--model MODEL --structure FILE --out FILE",
       .doc =
           "Moves atoms, and with --cell the cell, to the nearest minimum of the energy (with a "
           "pressure: of the enthalpy).\v"

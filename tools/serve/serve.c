@@ -209,8 +209,8 @@ int serve_main(int argc, char **argv) {
       .options = options,
       .parser = parse,
       .children = children,
-      .args_doc = "--model FILE --structure FILE --unix NAME\n"
-                  "--model FILE --structure FILE [--host NAME] --port N",
+      .args_doc = "--model MODEL --structure FILE --unix NAME\n"
+                  "--model MODEL --structure FILE [--host NAME] --port N",
       .doc = "Energies, forces and virials for i-PI, ASE and others that listen for i-PI's "
              "protocol.\v"
              "The structure says which elements there are, in the other program's order; positions "

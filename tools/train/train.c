@@ -7,6 +7,7 @@
 
 #include "tools/common/output.h"
 #include "tools/common/stopping.h"
+#include "tools/fetch/known_models.h"
 #include "tools/measure/timing.h"
 #include "tools/train/model_bytes.h"
 #include "tools/train/ranks.h"
@@ -156,7 +157,8 @@ static bool begin_state(train_run *r) {
 static bool open_model(train_run *r, const char *at) {
   md_choice choice = r->a->choice;
   choice.at = at;
-  return model_bytes_read(&r->file, at ? at : choice.model) &&
+  return (at || model_is_there(choice.model)) &&
+         model_bytes_read(&r->file, at ? at : choice.model) &&
          train_devices_open(&r->devices, &choice);
 }
 

@@ -295,7 +295,7 @@ static const struct argp argp = {
     .options = options,
     .parser = parse,
     .children = children,
-    .args_doc = "--model FILE --train FILE [FILE...]\n"
+    .args_doc = "--model MODEL --train FILE [FILE...]\n"
                 "--new KIND --train FILE [FILE...]",
     .doc =
         "Trains a new network, or a model that is an output of `clebsch convert`, on labelled "

@@ -232,7 +232,7 @@ int evaluate_main(int argc, char **argv) {
       .options = options,
       .parser = parse,
       .children = children,
-      .args_doc = "--model FILE --structures FILE [FILE...]",
+      .args_doc = "--model MODEL --structures FILE [FILE...]",
       .doc = "How far a model is from labelled structures: mean absolute and root mean square "
              "errors of energies per atom, forces and stresses, by config_type.\v"
              "Labels are energy, forces, stress or virial of the frames, also with REF_ before "

@@ -142,7 +142,7 @@ int gradient_main(int argc, char **argv) {
       .options = options,
       .parser = parse,
       .children = children,
-      .args_doc = "--model FILE --structures FILE [FILE...] --out FILE",
+      .args_doc = "--model MODEL --structures FILE [FILE...] --out FILE",
       .doc = "A loss of labelled structures, and its gradient by the model's parameters.\v"
              "The loss is a sum of three terms, each the mean of a function of what is predicted "
              "minus the label: of energies per atom, of components of forces, of components of "

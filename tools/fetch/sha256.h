@@ -1,0 +1,12 @@
+/* tools/fetch/sha256.h - SHA-256 of bytes (FIPS 180-4). */
+#ifndef CLB_TOOLS_FETCH_SHA256_H
+#define CLB_TOOLS_FETCH_SHA256_H
+
+#include <stddef.h>
+
+typedef struct {
+  char text[65]; /* 64 digits */
+} sha256_sum;
+sha256_sum sha256(const void *bytes, size_t n);
+
+#endif
