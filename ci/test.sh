@@ -35,7 +35,7 @@ ci/install.sh test
 took "installing" "$started"
 downloads=$(mktemp -d)
 trap 'rm -rf "$downloads"' EXIT
-for what in lammps sevennet python intel_cpu; do
+for what in lammps sevennet python torch intel_cpu; do
   { ci/$what.sh >"$downloads/$what" || : >"$downloads/$what"; } &
 done
 # The sanitized build needs none of these: it is built meanwhile.
@@ -79,6 +79,12 @@ if [ -n "$sevennet" ]; then export CLB_TEST_SEVENNET="$sevennet"
 else
   echo "ci/test.sh: no wheel of sevenn 0.13.0 from PyPI: the tests of SevenNet are skipped"
   of_models="$of_models|sevennet_[a-z0-9_]*"
+fi
+torch=$(cat "$downloads/torch")
+if [ -n "$torch" ]; then export CLB_TEST_TORCH="$torch"
+else
+  echo "ci/test.sh: no python3-torch of Debian: the tests of clebsch.torch are skipped"
+  of_models="$of_models|torch"
 fi
 if [ -n "$python" ]; then export CLB_TEST_PYTHON="$python"
 else

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Runs tests/python/test_*.py in the environment that ci/python.sh makes ($CLB_TEST_PYTHON), and
-prints cmocka's lines, which ci/test.sh counts:  run.py [test_ase ...]"""
+prints cmocka's lines, which ci/test.sh counts:  run.py [test_ase ...].  `run.py test_torch` runs by the
+interpreter of ci/torch.sh ($CLB_TEST_TORCH)."""
 import os
 import pathlib
 import sys
@@ -32,14 +33,15 @@ class Result(unittest.TestResult):
 
 
 def main():
-    python = os.environ.get("CLB_TEST_PYTHON")
+    kind = "torch" if sys.argv[1:] == ["test_torch"] else "python"
+    python = os.environ.get(f"CLB_TEST_{kind.upper()}")
     if not python:
-        print("CLB_TEST_PYTHON is not set: ci/python.sh makes an environment\n[  SKIPPED ] python")
+        print(f"CLB_TEST_{kind.upper()} is not set: ci/{kind}.sh makes an environment\n[  SKIPPED ] {kind}")
         return 77
     if not sys.flags.no_user_site:
         os.execv(python, [python, "-sB", __file__, *sys.argv[1:]])
     sys.path[:0] = [str(HERE), str(HERE.parent.parent / "python")]
-    names = sys.argv[1:] or sorted(path.stem for path in HERE.glob("test_*.py"))
+    names = sys.argv[1:] or sorted({path.stem for path in HERE.glob("test_*.py")} - {"test_torch"})
     result = unittest.defaultTestLoader.loadTestsFromNames(names).run(Result())
     return not (result.testsRun and result.wasSuccessful())
 

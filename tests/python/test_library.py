@@ -42,6 +42,10 @@ class Library(unittest.TestCase):
         done = python("import clebsch; clebsch.convert('a.pth', 'b')", CLB_COMMAND="", PATH="/nonexistent")
         self.assertIn("the command `clebsch` is not in PATH", done.stderr)
 
+    def test_torch_that_is_not_there(self):
+        done = python("import sys; sys.modules['torch'] = None; import clebsch.torch")
+        self.assertIn("ImportError: clebsch.torch needs PyTorch 1.13 or newer: pip install torch", done.stderr)
+
     def test_context(self):
         context = clebsch.Context("cpu")
         self.assertEqual((context.name, context.backend), ("cpu", "cpu"))

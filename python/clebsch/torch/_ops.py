@@ -1,0 +1,345 @@
+"""The library's passes as operators of PyTorch, torch.ops.clebsch.*: for the CPU and GPUs, for shapes
+alone (Meta), and differentiable.
+
+NAME_PASS(str op, str gradients, ..., operands) -> results.  op: what `describe` made, a text that
+holds all of the op, so that a graph kept on disk is understood in another process.  gradients: the
+letters of operands (x, y, w, z) whose gradients are wanted; the other results have no elements.  The
+operands of a pass are those of the one before and then the gradients of its results, so that one
+function differentiates all of them."""
+from __future__ import annotations
+
+import ctypes as c
+import functools
+import json
+import os
+
+import torch
+
+import clebsch
+
+from .. import _functions
+from .. import _structs as s
+from .._context import Context
+from .._library import Error
+from .._op import PASSES, context_of, rows_of
+from .._usual import TORCH, Buffers
+
+SHORT = {getattr(torch, long): short for short, long in TORCH.items()}
+MAKERS = {name: getattr(clebsch, name) for name in (
+    "spherical_harmonics", "tensor_product", "convolution", "symmetric_contraction", "linear",
+    "rms_norm", "gate", "norm_activation")}
+EXTRAS = {"convolution": "Tensor senders, Tensor receivers, SymInt n_receivers, ",
+          "symmetric_contraction": "Tensor? species, ", "linear": "Tensor? species, "}
+N_EXTRAS = {name: text.count(",") for name, text in EXTRAS.items()}
+CHOOSE = {"tensor_product", "convolution", "symmetric_contraction", "linear", "rms_norm"}
+ORDER = tuple(PASSES)
+MOST_GRAPHS = 4
+operators: dict = {}
+"""By "NAME_PASS": what to call."""
+
+
+def describe(name, options):
+    """The text of an op, for the operators; what is wrong with its options is said here."""
+    text = json.dumps([name, options], separators=(",", ":"))
+    described(text)
+    return text
+
+
+@functools.lru_cache(maxsize=None)
+def described(text):
+    return Description(*json.loads(text))
+
+
+class Description:
+    """What a text describes: lengths of rows, and the op on each device that has called it."""
+
+    def __init__(self, name, options):
+        self.name, self.options = name, options
+        self.op = MAKERS[name](**options, device="cpu:interpreter")  # where nothing is compiled
+        self.columns, self.fixed = self.op.columns, self.op._fixed
+        self.n_extras, self.passes = N_EXTRAS.get(name, 0), {}
+        self.n_species = getattr(self.op, "n_species", 0)
+
+    def pass_of(self, name, gradients, like):
+        """A pass for tensors like this, in the current stream of their device."""
+        device = like.device
+        place = (-1, None) if device.type == "cpu" else (
+            device.index, torch._C._cuda_getCurrentRawStream(device.index))
+        key = name, gradients, like.dtype, place
+        found = self.passes.get(key)
+        if found is None:
+            found = self.passes[key] = Pass(self, name, gradients, like.dtype, _context(*place))
+        return found
+
+    def wanted(self, gradients, kind):
+        return bool(self.columns[kind]) and (self.name not in CHOOSE or kind in gradients)
+
+    def counts(self, of, extras, tensors):
+        """Of each kind of operand its number of rows."""
+        if self.name == "convolution":
+            n_edges = extras[0].shape[0]
+            return {"x": tensors[0].shape[0], "z": extras[2], "y": n_edges, "w": n_edges,
+                    **self.fixed}
+        n = next((tensor.shape[0] for tensor, kind in zip(tensors, of.kinds)
+                  if tensor is not None and kind not in self.fixed and tensor.dim()), 1)
+        return {**dict.fromkeys(self.columns, n), **self.fixed}
+
+    def results(self, name, gradients, extras, tensors):
+        """(Counts, new tensors for results); what is wrong with operands is said here."""
+        of, like = self.op._passes[name], tensors[0]
+        counts = self.counts(of, extras, tensors)
+        for what, kind, tensor in zip(of.inputs, of.kinds, tensors):
+            width = self.columns[kind]
+            if tensor is None or not width:
+                if width:
+                    raise ValueError(f"{self.name}: {what} is missing")
+                continue
+            if tensor.dtype is not like.dtype or tensor.device != like.device:
+                raise TypeError(f"{self.name}: {what} is {tensor.dtype} on {tensor.device}, "
+                                f"{of.inputs[0]} {like.dtype} on {like.device}")
+            shape, n = tensor.shape, counts[kind]
+            if not (len(shape) == 2 and shape[1] == width and shape[0] == n
+                    or self.fixed.get(kind) == 1 and tuple(shape) == (width,)):
+                raise ValueError(f"{self.name}: {what} has the shape {list(shape)}; it must be "
+                                 f"[{n}, {width}]")
+        if of.forward:
+            kind = of.kinds[-1]
+            return counts, [like.new_empty((counts[kind], self.columns[kind]))]
+        return counts, [
+            torch.empty_like(tensor, memory_format=torch.contiguous_format)
+            if self.wanted(gradients, kind) else like.new_empty(0)
+            for tensor, kind in zip(tensors, of.kinds[of.n_inputs:])]
+
+
+@functools.lru_cache(maxsize=None)
+def _context(number, stream):
+    if stream is None:  # the CPU, or the interpreter if $CLB_DEVICE says so
+        named = os.environ.get("CLB_DEVICE", "")
+        return context_of(named if named.startswith("cpu:") else "cpu")
+    return Context(f"{'hip' if torch.version.hip else 'cuda'}:{number}", stream=stream)
+
+
+class Pass:
+    """A pass that was compiled, on a device, for tensors of one type."""
+
+    def __init__(self, description, name, gradients, dtype, context):
+        if dtype not in SHORT:
+            raise TypeError(f"{description.name}: tensors are {dtype}; they must be "
+                            f"{', '.join(map(str, SHORT))}")
+        options = {**description.options, "device": context}
+        if description.name in CHOOSE and name != "forward":
+            options["gradients"] = gradients
+        self.op = op = MAKERS[description.name](**options)
+        self.name, self.context, self.buffers = name, context, Buffers(context)
+        of, compiled = op._passes[name], op._compile(name, SHORT[dtype])
+        self.handle, self.function = compiled.handle, compiled.function
+        rows, self.arguments = rows_of(name, of)
+        self.size, self.waits = dtype.itemsize if hasattr(dtype, "itemsize") else \
+            torch.empty(0, dtype=dtype).element_size(), context.backend == "cpu"
+        n = of.n_inputs
+        parts = [(one, op.columns[kind]) for one, kind in zip(rows, of.kinds)]
+        self.inputs, self.outputs = parts[:n], [
+            (one, columns if of.forward or description.wanted(gradients, kind) else 0)
+            for (one, columns), kind in zip(parts[n:], of.kinds[n:])]
+        self.weights = rows[of.operands.index("w")] if op.__dict__.get("n_species") else None
+
+    def run(self, n, extras, tensors, results):
+        context, kept = self.context, []
+        with context._lock:
+            made = self.buffers.begin()
+            for (rows, columns), tensor in zip(self.inputs, tensors):
+                if columns:
+                    rows.stride = columns
+                    if not tensor.is_contiguous():
+                        if tensor.stride() == (0, 1):
+                            tensor, rows.stride = tensor[0], s.SAME_ROW
+                        else:
+                            tensor = tensor.contiguous()
+                            kept.append(tensor)
+                    span = tensor.data_ptr(), tensor.numel() * self.size
+                    rows.buffer = made.get(span) or self.buffers.make(span)
+            for (rows, columns), tensor in zip(self.outputs, results):
+                if columns:
+                    rows.stride = columns
+                    span = tensor.data_ptr(), tensor.numel() * self.size
+                    rows.buffer = made.get(span) or self.buffers.make(span)
+            if self.weights is not None:
+                self.weights.index = self._wrapped(self._species(extras[0], n, kept))
+            first, last = n, ()
+            if self.op._name == "convolution":
+                first, last = self._graph(n, extras, kept, results[0])
+            context._check(self.function(self.handle, first, *self.arguments, *last))
+            if self.waits:
+                context._check(context._lib.clb_wait(context))
+
+    def _wrapped(self, tensor):
+        span = tensor.data_ptr(), tensor.numel() * tensor.element_size()
+        return self.buffers.made.get(span) or self.buffers.make(span)
+
+    def _species(self, species, n, kept):
+        if species is None or tuple(species.shape) != (n,):
+            raise ValueError(f"species: a number for each of the {n} rows is needed")
+        if self.waits and (int(species.min()) < 0 or int(species.max()) >= self.op.n_species):
+            raise ValueError(f"species: they must be numbers from 0 to {self.op.n_species - 1}")
+        species = species.to(torch.int32).contiguous()
+        kept.append(species)
+        return species
+
+    def _graph(self, n_senders, extras, kept, like):
+        """The graph, and the workspace, which is PyTorch's memory."""
+        graph = graphs_of(self.context).find(n_senders, *extras)
+        least, most = c.c_uint64(), c.c_uint64()
+        self.context._call("convolution_workspace", PASSES[self.name], graph, c.byref(least),
+                           c.byref(most), handle=self.handle)
+        if not most.value:
+            return graph, (None,)
+        kept.append(like.new_empty(most.value, dtype=torch.uint8))
+        return graph, (self._wrapped(kept[-1]),)
+
+
+@functools.lru_cache(maxsize=None)
+def graphs_of(context):
+    return Graphs(context)
+
+
+class Graphs:
+    """The last graphs of a context, found again by their edges: layers of a model share one."""
+
+    def __init__(self, context):
+        self.context, self.found = context, []
+
+    def find(self, n_senders, senders, receivers, n_receivers):
+        if senders.dtype not in (torch.int32, torch.int64) or senders.dtype != receivers.dtype or (
+                senders.dim() != 1 or senders.shape != receivers.shape):
+            raise ValueError("senders and receivers must be as many numbers of int32 or int64")
+        sizes, lists = (n_senders, n_receivers), (senders, receivers)
+        captured = senders.is_cuda and torch.cuda.is_current_stream_capturing()
+        for i, (known, copies, places, graph) in enumerate(self.found):
+            if known == sizes and copies[0].shape == senders.shape and (
+                    places == [one.data_ptr() for one in lists] if captured
+                    else all(map(torch.equal, copies, lists))):
+                self.found.insert(0, self.found.pop(i))
+                return graph
+        if captured:
+            raise Error("convolution: a CUDA graph is captured, in which edges cannot be sorted; "
+                        "call it before with the same senders and receivers")
+        return self._make(sizes, lists)
+
+    def _make(self, sizes, lists):
+        copies = [one.detach().clone(memory_format=torch.contiguous_format) for one in lists]
+        graph = clebsch.Graph(sizes[1], *copies, n_senders=sizes[0], device=self.context)
+        self.found.insert(0, (sizes, copies, [one.data_ptr() for one in lists], graph._handle))
+        del self.found[MOST_GRAPHS:]
+        return graph._handle
+
+
+def _compute(name, text, gradients, *rest):
+    description = described(text)
+    extras, tensors = rest[:description.n_extras], rest[description.n_extras:]
+    counts, results = description.results(name, gradients, extras, tensors)
+    if not counts["x"] or not counts.get("y", 1) or not counts.get("z", 1):
+        for result in results:
+            result.zero_()
+    elif any(map(torch.Tensor.numel, results)):
+        description.pass_of(name, gradients, tensors[0]).run(counts["x"], extras, tensors, results)
+    return results[0] if len(results) == 1 else tuple(results)
+
+
+def _shapes(name, text, gradients, *rest):
+    description = described(text)
+    n = description.n_extras
+    _, results = description.results(name, gradients, rest[:n], rest[n:])
+    return results[0] if len(results) == 1 else tuple(results)
+
+
+def _below_autograd(called, arguments):
+    guard = torch._C._AutoDispatchBelowAutograd()  # until it is deleted; in 1.13 not for `with`
+    try:
+        return called(*arguments)
+    finally:
+        del guard
+
+
+def _differentiable(op, name, called):
+    """The function of the Autograd key: the operator below, and the next pass as its derivative."""
+    of, order = _PASSES[op][name], ORDER.index(name) + 1
+    following = ORDER[order] if order < len(ORDER) and ORDER[order] in _PASSES[op] else None
+    kinds, fixed = of[0], 2 + N_EXTRAS.get(op, 0)
+
+    def forward(ctx, *arguments):
+        tensors = arguments[fixed:]
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(*tensors, *[a for a in arguments[2:fixed] if type(a) is torch.Tensor])
+        ctx.arguments = arguments[:fixed]
+        return _below_autograd(called, arguments)
+
+    def backward(ctx, *gradients):
+        n = len(kinds)
+        needed = ctx.needs_input_grad[fixed:]
+        if following is None:
+            raise Error(f"{op}: there is no derivative of order {order}")
+        tensors, (text, letters, *extras) = ctx.saved_tensors[:n], ctx.arguments
+        if all(g is None for g in gradients):
+            return (None,) * (fixed + n)
+        description, given = described(text), list(gradients)
+        wanted = "".join(sorted({kind for kind, need in zip(kinds, needed) if need}))
+        for i, kind in enumerate(of[1]):
+            absent = given[i] is None or name != "forward" and not description.wanted(letters, kind)
+            if absent and description.columns[kind]:  # a row of zeros for all
+                given[i] = tensors[0].new_zeros(description.columns[kind]).expand(
+                    tensors[kinds.index(kind)].shape)
+        results = operators[f"{op}_{following}"](text, wanted, *extras, *tensors, *given)
+        results = results if isinstance(results, (tuple, list)) else (results,)
+        return (None,) * fixed + tuple(result if need else None
+                                       for result, need in zip(results, needed))
+
+    function = type(f"{op}_{name}", (torch.autograd.Function,),
+                    {"forward": staticmethod(forward), "backward": staticmethod(backward)})
+
+    def differentiable(*arguments):
+        if torch.is_grad_enabled():
+            for one in arguments[fixed:]:
+                if one is not None and one.requires_grad:
+                    return function.apply(*arguments)
+        return _below_autograd(called, arguments)
+    return differentiable
+
+
+def _autocast(called, kind):
+    """As torch.cuda.amp.custom_fwd with float32: operands of 16 bits are cast."""
+    def cast(*arguments):
+        with torch.autocast(kind, enabled=False):
+            return called(*[one.float() if isinstance(one, torch.Tensor) and one.dtype in (
+                torch.float16, torch.bfloat16) else one for one in arguments])
+    return cast
+
+
+def _sides(name):
+    return [[pair.split(":") for pair in side.split()] for side in _functions.OPERANDS[name]]
+
+
+_PASSES: dict = {name: {word: [[kind for _, kind in side] for side in _sides(f"{name}_{word}")]
+                        for word in PASSES if f"{name}_{word}" in _functions.OPERANDS}
+                 for name in MAKERS}
+_library = torch.library.Library("clebsch", "DEF")
+
+
+def _define(op, name):
+    full = f"{op}_{name}"
+    inputs, outputs = _sides(full)
+    operands = ", ".join(f"Tensor? {what}" if i else f"Tensor {what}"
+                         for i, (what, _) in enumerate(inputs))
+    results = ", ".join(["Tensor"] * len(outputs))
+    _library.define(f"{full}(str op, str gradients, {EXTRAS.get(op, '')}{operands}) -> "
+                    + (results if len(outputs) == 1 else f"({results})"))
+    called = operators[full] = getattr(torch.ops.clebsch, full).default
+    for key in ("CPU", "CUDA"):
+        _library.impl(full, functools.partial(_compute, name), key)
+        _library.impl(full, _autocast(called, key.lower()), f"Autocast{key}")
+    _library.impl(full, functools.partial(_shapes, name), "Meta")
+    _library.impl(full, _differentiable(op, name, called), "Autograd")
+
+
+for _op, _names in _PASSES.items():
+    for _name in _names:
+        _define(_op, _name)
