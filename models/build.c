@@ -16,7 +16,7 @@ static clb_status upload_weights(clb_model *m) {
                       m->net.weights[i]);
   clb_status s = clb_buffer_create(m->ctx, (uint64_t)(n * clb_dtype_bytes((int32_t)m->type)),
                                    &m->net.device_weights);
-  return s ? s : clb_model_upload(m, m->net.device_weights, m->type, n, m->net.weights);
+  return s ? s : clb_numbers_write(m->net.device_weights, m->type, 0, n, m->net.weights);
 }
 
 /* The last layer first: what it does not read need not be made. */

@@ -80,25 +80,30 @@ clb_status clb_model_start(clb_model *m, const clb_model_edges *e,
                            const clb_model_edge_results *r) {
   const clb_rows v = clb_all_values(&m->net, CLB_VECTORS);
   clb_status s =
-      e->vectors ? clb_model_upload(m, v.buffer, m->type, 3 * e->n_edges, e->vectors) : CLB_OK;
+      e->vectors ? clb_numbers_write(v.buffer, m->type, 0, 3 * e->n_edges, e->vectors) : CLB_OK;
   if (!s) s = clb_model_submit(m, e, r);
   return s ? s : clb_model_add_dispersion(m, r);
 }
 
+clb_status clb_model_finish(clb_model *m, const clb_model_edges *e,
+                            const clb_model_edge_results *r) {
+  clb_network *n = &m->net;
+  const clb_rows g_v = clb_all_gradients(n, CLB_VECTORS);
+  clb_status s = clb_model_read_results(m, r->energy, r->virial, r->forces, r->e_atom);
+  if (!s && r->v_atom) s = clb_numbers_read(m->v_atom, m->sum_type, 9 * n->n_local, r->v_atom);
+  if (!s && r->v_atom) s = clb_model_finite(m, "v_atom", n->n_local, 9, r->v_atom);
+  if (!s && r->d_vectors) s = clb_numbers_read(g_v.buffer, m->type, 3 * e->n_edges, r->d_vectors);
+  return s || !r->d_vectors ? s : clb_model_finite(m, "d_vectors", e->n_edges, 3, r->d_vectors);
+}
+
 clb_status clb_model_evaluate(clb_model *m, const clb_model_edges *e,
                               const clb_model_edge_results *r) {
-  clb_network *n = &m->net;
-  n->vectors = e->vectors_buffer;
-  n->g_vectors = r->d_vectors_buffer;
-  const clb_rows g_v = clb_all_gradients(n, CLB_VECTORS);
+  m->net.vectors = e->vectors_buffer;
+  m->net.g_vectors = r->d_vectors_buffer;
   clb_status s = clb_model_start(m, e, r);
-  if (!s) s = clb_model_read_results(m, r->energy, r->virial, r->forces, r->e_atom);
-  if (!s && r->v_atom) s = clb_model_download(m, m->v_atom, m->sum_type, 9 * n->n_local, r->v_atom);
-  if (!s && r->v_atom) s = clb_model_finite(m, "v_atom", n->n_local, 9, r->v_atom);
-  if (!s && r->d_vectors)
-    s = clb_model_download(m, g_v.buffer, m->type, 3 * e->n_edges, r->d_vectors);
-  n->vectors = n->g_vectors = NULL;
-  return s || !r->d_vectors ? s : clb_model_finite(m, "d_vectors", e->n_edges, 3, r->d_vectors);
+  if (!s) s = clb_model_finish(m, e, r);
+  m->net.vectors = m->net.g_vectors = NULL;
+  return s;
 }
 
 /* ---- atoms ---- */

@@ -7,6 +7,7 @@
 
 #include "models/edges/edge_list.h"
 #include "models/layers/network.h"
+#include "models/training/loss.h"
 
 /* Steps with equal keys launch the same. */
 typedef struct {
@@ -21,11 +22,13 @@ typedef struct {
   bool sorted;
 } clb_kept_block;
 
-/* Of models that train: what a loss gives, and the op that makes tangents of vectors of it. */
+/* Of models that train: a batch's loss, what it gives, and the op that makes tangents of vectors of
+   that. */
 typedef struct {
-  clb_buffer *moves, *strains, *system;
+  clb_batch_loss loss;
+  clb_buffer *moves, *strains;
   clb_op *tangents;
-} clb_training_buffers;
+} clb_training;
 
 typedef struct clb_model_dispersion clb_model_dispersion;
 
@@ -38,7 +41,7 @@ struct clb_model {
 
   clb_op *virial, *forces;
   clb_op *zero; /* of networks that train */
-  clb_training_buffers training;
+  clb_training training;
   clb_buffer *species_of; /* int32 [2][n_total]: of features, of energies */
   clb_buffer *results;    /* of sum_type: clb_result_offsets */
   clb_buffer *v_atom;     /* of sum_type [n_local][9]; NULL: never wanted */
@@ -117,7 +120,10 @@ clb_status clb_model_compute_atoms(clb_model *m, const clb_model_atoms *a,
                                    const clb_model_results *r);
 /* Submits what gives the results of vectors, which are there, or on the host. */
 clb_status clb_model_start(clb_model *m, const clb_model_edges *e, const clb_model_edge_results *r);
-/* Computes the results of vectors, once the graph is set, and waits for them. */
+/* Waits for what was submitted, and checks that it is finite. */
+clb_status clb_model_finish(clb_model *m, const clb_model_edges *e,
+                            const clb_model_edge_results *r);
+/* Both: computes the results of vectors, once the graph is set. */
 clb_status clb_model_evaluate(clb_model *m, const clb_model_edges *e,
                               const clb_model_edge_results *r);
 /* Submits the network and what follows from its gradients, in one unit if it did so before. */
@@ -141,10 +147,5 @@ void clb_model_symmetrise(int64_t n, double *a);
 /* Fails unless all of x[rows][columns] are finite. */
 clb_status clb_model_finite(clb_model *m, const char *name, int64_t rows, int64_t columns,
                             const double *x);
-/* Copies double precision on the host to and from contiguous numbers of `type` on the device. */
-clb_status clb_model_upload(clb_model *m, clb_buffer *to, clb_dtype type, int64_t n,
-                            const double *from);
-clb_status clb_model_download(clb_model *m, clb_buffer *from, clb_dtype type, int64_t n,
-                              double *to);
 
 #endif

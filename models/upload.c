@@ -12,16 +12,6 @@ static clb_status no_memory(clb_model *m) {
   return clb_fail(&m->ctx->error, CLB_ERROR_MEMORY, "clb_model: no memory");
 }
 
-clb_status clb_model_upload(clb_model *m, clb_buffer *to, clb_dtype type, int64_t n,
-                            const double *from) {
-  return clb_network_write(&m->net, to, type, 0, n, from);
-}
-
-clb_status clb_model_download(clb_model *m, clb_buffer *from, clb_dtype type, int64_t n,
-                              double *to) {
-  return clb_network_read(&m->net, from, type, n, to);
-}
-
 static void widen(clb_dtype type, int64_t n, const void *from, double *to) {
   const float *x = from;
   if (type == CLB_F64) memcpy(to, from, (size_t)n * sizeof *to);

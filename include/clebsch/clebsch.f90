@@ -344,7 +344,7 @@ module clebsch
 
   type, bind(c) :: clb_gradient_results
     type(c_ptr) :: loss = c_null_ptr, terms = c_null_ptr, gradient = c_null_ptr, &
-         energies = c_null_ptr, forces = c_null_ptr, stresses = c_null_ptr
+         energies = c_null_ptr, forces = c_null_ptr, stresses = c_null_ptr, errors = c_null_ptr
   end type
 
   type, bind(c) :: clb_tensor_info

@@ -367,6 +367,8 @@ typedef struct {
   double *energies; /* [structures] */
   double *forces;   /* [atoms of all][3] */
   double *stresses; /* [structures][9]; 0 without a cell that has a volume */
+  double *errors;   /* [3][3]: of energies per atom, components of forces and of stresses, of all
+                       structures: how many labels there are, sums of |d| and of d^2 of these */
 } clb_gradient_results;
 
 /* The loss of n structures, all of them in one batch, and its gradient by the model's parameters.

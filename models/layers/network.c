@@ -274,14 +274,7 @@ clb_status clb_network_multiply(clb_network *n, const clb_gemm_step *p) {
 }
 
 clb_status clb_network_grow(clb_network *n, clb_buffer **buffer, int64_t count) {
-  const int64_t bytes = clb_dtype_bytes((int32_t)n->type);
-  int64_t all;
-  if (*buffer && (*buffer)->memory.bytes >= (uint64_t)(count * bytes)) return CLB_OK;
-  const clb_status s = clb_wait(n->ctx);
-  if (s) return s;
-  clb_buffer_destroy(buffer);
-  if (__builtin_mul_overflow(count + count / 4 + 1, bytes, &all)) return clb_network_no_memory(n);
-  return clb_buffer_create(n->ctx, (uint64_t)all, buffer);
+  return clb_buffer_grow(n->ctx, buffer, count, clb_dtype_bytes((int32_t)n->type));
 }
 
 clb_status clb_network_derive(clb_network *n, clb_op *op, int array, clb_op **sums) {
@@ -289,27 +282,4 @@ clb_status clb_network_derive(clb_network *n, clb_op *op, int array, clb_op **su
   return s ? s
            : clb_column_sum_create(n->ctx, n->type, n->type, n->array[array]->irreps.dim, INT32_MAX,
                                    sums);
-}
-
-clb_status clb_network_write(clb_network *n, clb_buffer *to, clb_dtype type, int64_t at,
-                             int64_t count, const double *from) {
-  const uint64_t bytes = (uint64_t)clb_dtype_bytes((int32_t)type), first = (uint64_t)at * bytes;
-  if (!count) return CLB_OK;
-  if (type == CLB_F64) return clb_staged_write(to, first, from, (uint64_t)count * bytes);
-  float *x = clb_staging(n->ctx, (size_t)count * sizeof *x);
-  if (!x) return clb_fail(&n->ctx->error, CLB_ERROR_MEMORY, "clb_model: no memory");
-  for (int64_t i = 0; i < count; i++) x[i] = (float)from[i];
-  return clb_buffer_write(to, first, x, (uint64_t)count * bytes);
-}
-
-clb_status clb_network_read(clb_network *n, clb_buffer *from, clb_dtype type, int64_t count,
-                            double *to) {
-  const uint64_t bytes = (uint64_t)count * (uint64_t)clb_dtype_bytes((int32_t)type);
-  if (!count) return CLB_OK;
-  if (type == CLB_F64) return clb_staged_read(from, 0, to, bytes);
-  float *x = clb_staging(n->ctx, bytes);
-  if (!x) return clb_fail(&n->ctx->error, CLB_ERROR_MEMORY, "clb_model: no memory");
-  const clb_status s = clb_buffer_read(from, 0, x, bytes);
-  for (int64_t i = 0; i < count && !s; i++) to[i] = x[i];
-  return s;
 }

@@ -336,13 +336,6 @@ clb_status clb_network_grow(clb_network *n, clb_buffer **buffer, int64_t count);
 /* Adds an op's passes of training, and makes that of sums of columns like an array's. */
 clb_status clb_network_derive(clb_network *n, clb_op *op, int array, clb_op **sums);
 
-/* Copies double precision on the host to numbers of `type` on the device, from number `at` on, and
-   from the first ones. */
-clb_status clb_network_write(clb_network *n, clb_buffer *to, clb_dtype type, int64_t at,
-                             int64_t count, const double *from);
-clb_status clb_network_read(clb_network *n, clb_buffer *from, clb_dtype type, int64_t count,
-                            double *to);
-
 clb_status clb_network_no_memory(const clb_network *n);
 
 #endif

@@ -45,7 +45,7 @@ static clb_status species(clb_network *n, clb_layer *y, const bool *occurs) {
   for (int64_t i = 0; i < n->n_states && !s; i++)
     s = make_row(n, p, &n->state[i], columns, rows + i * columns);
   if (!s) s = clb_network_grow(n, &p->rows, count);
-  if (!s) s = clb_network_write(n, p->rows, n->type, 0, count, rows);
+  if (!s) s = clb_numbers_write(p->rows, n->type, 0, count, rows);
   free(rows);
   return s;
 }

@@ -1,10 +1,10 @@
 /* models/training/gradient.c - clb_model_gradient: a batch's loss, and its gradient by parameters.
  */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "models/batch.h"
-#include "models/training/loss.h"
 #include "models/training/training.h"
 #include "src/base/sizes.h"
 
@@ -17,7 +17,6 @@ typedef struct {
   clb_labels *labels;        /* [n] */
   clb_model_results *result; /* [n]: places in the arrays below */
   double *energy, *force, *stress;
-  clb_loss_result loss;
 } structures;
 
 static clb_status no_memory(clb_model *m) {
@@ -25,8 +24,7 @@ static clb_status no_memory(clb_model *m) {
 }
 
 static void free_structures(structures *x) {
-  void *const all[] = {x->atoms,  x->labels,         x->result,        x->energy,        x->force,
-                       x->stress, x->loss.by_energy, x->loss.by_force, x->loss.by_stress};
+  void *const all[] = {x->atoms, x->labels, x->result, x->energy, x->force, x->stress};
   for (size_t i = 0; i < sizeof all / sizeof *all; i++) free(all[i]);
 }
 
@@ -57,27 +55,16 @@ static clb_status take(clb_model *m, const given *from, structures *x) {
 
 static bool has_volume(const clb_model_atoms *a) { return a->cell && clb_cell_volume(a->cell) > 0; }
 
-static clb_status check_labels(clb_model *m, const structures *x, const clb_loss *loss) {
-  for (int64_t i = 0; i < x->n; i++)
-    if (x->labels[i].stress && !has_volume(&x->atoms[i]))
-      return FAIL(m, CLB_ERROR_ARGUMENT,
-                  "clb_model_gradient: structure %lld has a stress, but no cell with a volume",
-                  (long long)i);
-  return clb_loss_check(&m->ctx->error, loss, x->n, x->atoms, x->labels);
-}
-
 /* Places for what is computed. */
 static clb_status reserve(clb_model *m, structures *x) {
   const size_t n = (size_t)x->n;
   int64_t at = 0;
   for (int64_t i = 0; i < x->n; i++) x->n_atoms += x->atoms[i].n;
   const size_t atoms = (size_t)x->n_atoms;
-  double **const all[] = {&x->energy,         &x->force,         &x->stress,
-                          &x->loss.by_energy, &x->loss.by_force, &x->loss.by_stress};
-  for (size_t i = 0; i < 6; i++) {
-    const size_t count = i % 3 == 0 ? n : i % 3 == 1 ? 3 * atoms : 9 * n;
-    if (!(*all[i] = calloc(count + 1, sizeof(double)))) return no_memory(m);
-  }
+  double **const all[] = {&x->energy, &x->force, &x->stress};
+  const size_t count[] = {n, 3 * atoms, 9 * n};
+  for (size_t i = 0; i < 3; i++)
+    if (!(*all[i] = calloc(count[i] + 1, sizeof(double)))) return no_memory(m);
   for (int64_t i = 0; i < x->n; i++) {
     x->result[i] = (clb_model_results){.energy = x->energy + i, .forces = x->force + 3 * at};
     if (has_volume(&x->atoms[i])) x->result[i].stress = x->stress + 9 * i;
@@ -86,54 +73,75 @@ static clb_status reserve(clb_model *m, structures *x) {
   return CLB_OK;
 }
 
-/* ---- what follows from the loss ---- */
+/* ---- on the device ---- */
 
-/* The derivative by each atom's energy. */
-static double *by_atoms(const structures *x) {
-  double *to = malloc(((size_t)x->n_atoms + 1) * sizeof *to), *next = to;
-  for (int64_t i = 0; i < x->n && to; i++)
-    for (int64_t j = 0; j < x->atoms[i].n; j++) *next++ = x->loss.by_energy[i];
-  return to;
+static clb_rows dense(clb_buffer *b) { return (clb_rows){b, 0, CLB_DENSE, NULL}; }
+
+/* Labels, and room for what follows from the loss. */
+static clb_status prepare(clb_model *m, const structures *x, const clb_loss *loss,
+                          const int32_t *system) {
+  clb_training *t = &m->training;
+  clb_status s = clb_batch_loss_set(&t->loss, loss, x->n, x->atoms, x->labels, system);
+  if (!s) s = clb_network_grow(&m->net, &m->net.by_energy, x->n_atoms);
+  if (!s) s = clb_network_grow(&m->net, &t->moves, 3 * x->n_atoms);
+  return s ? s : clb_network_grow(&m->net, &t->strains, 9 * x->n);
 }
 
-/* S of a structure. */
-static void strain(const structures *x, int64_t i, double s[9]) {
-  const double *b = x->loss.by_stress + 9 * i,
-               volume = has_volume(&x->atoms[i]) ? clb_cell_volume(x->atoms[i].cell) : 1;
-  for (int k = 0; k < 9; k++) s[k] = (b[k] + b[k % 3 * 3 + k / 3]) / (2 * volume);
-}
-
-static clb_status find_gradient(clb_model *m, const structures *x, const int32_t *system,
-                                double *gradient) {
-  double *by_energy = by_atoms(x), *strains = malloc(9 * (size_t)x->n * sizeof *strains),
-         *by_weights = malloc((size_t)m->net.n_weights * sizeof *by_weights + 1);
-  clb_status s = by_energy && strains && by_weights ? CLB_OK : no_memory(m);
-  for (int64_t i = 0; i < x->n && !s; i++) strain(x, i, strains + 9 * i);
+/* From what is computed, which the host does not see, to the gradient by weights. */
+static clb_status submit(clb_model *m, const clb_model_edges *e, const clb_model_edge_results *want,
+                         bool gradient) {
+  const clb_training *t = &m->training;
+  const clb_result_offsets at = clb_model_result_offsets(m);
+  clb_status s = clb_model_start(m, e, want);
   if (!s)
-    s = clb_training_sweep(m,
-                           &(clb_training_loss){.n = x->n,
-                                                .n_atoms = x->n_atoms,
-                                                .by_energy = by_energy,
-                                                .by_force = x->loss.by_force,
-                                                .strain = strains,
-                                                .system = system},
-                           by_weights);
-  if (!s) clb_parameters_gradient(&m->net.parameter, by_weights, gradient);
-  free(strains);
-  free(by_energy);
-  free(by_weights);
-  return s ? s : clb_model_finite(m, "the loss's gradient", m->net.parameter.n, 1, gradient);
+    s = clb_batch_loss_run(&t->loss,
+                           &(clb_batch_loss_rows){.e_atom = clb_model_result(m, at.e_atom),
+                                                  .forces = clb_model_result(m, at.forces),
+                                                  .v_atom = dense(want->v_atom ? m->v_atom : NULL),
+                                                  .by_energy = dense(m->net.by_energy),
+                                                  .moves = dense(t->moves),
+                                                  .strains = dense(t->strains)});
+  return s || !gradient ? s : clb_training_sweep(m);
 }
 
-/* ---- the call ---- */
+/* ---- results ---- */
 
-static void hand_out(const structures *x, const clb_gradient_results *r) {
-  if (r->loss) *r->loss = x->loss.loss;
-  if (r->terms) memcpy(r->terms, x->loss.terms, sizeof x->loss.terms);
+static clb_status read_gradient(clb_model *m, double *gradient) {
+  const clb_network *n = &m->net;
+  double *by_weights = malloc((size_t)n->n_weights * sizeof *by_weights + 1);
+  const clb_status s = by_weights
+                           ? clb_numbers_read(n->weight_gradient, m->type, n->n_weights, by_weights)
+                           : no_memory(m);
+  if (!s) clb_parameters_gradient(&n->parameter, by_weights, gradient);
+  free(by_weights);
+  return s;
+}
+
+/* Where the loss is not finite, a prediction says why. */
+static clb_status hand_out(clb_model *m, const structures *x, const clb_structures *b,
+                           const clb_model_edges *e, const clb_model_edge_results *want,
+                           const clb_gradient_results *r) {
+  const int64_t parameters = r->gradient ? m->net.parameter.n : 0;
+  clb_loss_result found;
+  clb_status s = clb_batch_loss_read(&m->training.loss, &found);
+  if (!s && r->gradient) s = read_gradient(m, r->gradient);
+  bool finite = isfinite(found.loss);
+  for (int64_t i = 0; i < parameters && !s; i++) finite &= isfinite(r->gradient[i]) != 0;
+  const bool wanted = r->energies || r->forces || r->stresses;
+  if (!s && (wanted || !finite)) s = clb_model_finish(m, e, want);
+  if (!s) s = clb_model_finite(m, "the loss's gradient", parameters, 1, r->gradient);
+  if (!s && wanted) clb_structures_hand_out(b);
+  if (s) return s;
+  if (r->loss) *r->loss = found.loss;
+  if (r->terms) memcpy(r->terms, found.terms, sizeof found.terms);
+  if (r->errors) memcpy(r->errors, found.errors, sizeof found.errors);
   if (r->energies) memcpy(r->energies, x->energy, (size_t)x->n * sizeof *x->energy);
   if (r->forces) memcpy(r->forces, x->force, 3 * (size_t)x->n_atoms * sizeof *x->force);
   if (r->stresses) memcpy(r->stresses, x->stress, 9 * (size_t)x->n * sizeof *x->stress);
+  return s;
 }
+
+/* ---- the call ---- */
 
 static clb_status compute(clb_model *m, structures *x, const clb_loss *loss,
                           const clb_gradient_results *r) {
@@ -141,18 +149,13 @@ static clb_status compute(clb_model *m, structures *x, const clb_loss *loss,
   clb_structures b = {.atoms = x->atoms, .results = x->result, .list = {.cutoff = m->net.r_max}};
   clb_structures_take(&b, x->n, INT64_MAX);
   clb_status s = clb_structures_set(m, &b, &e);
-  if (!s)
-    s = clb_model_evaluate(
-        m, &e,
-        &(clb_model_edge_results){.e_atom = b.e_atom, .forces = b.force, .v_atom = b.v_atom});
-  if (!s) clb_structures_hand_out(&b);
-  if (!s)
-    s = clb_loss_compute(&m->ctx->error, loss, x->n, x->atoms, x->labels, x->result, &x->loss);
-  if (!s && r->gradient) s = find_gradient(m, x, b.system, r->gradient);
+  const clb_model_edge_results want = {.e_atom = b.e_atom, .forces = b.force, .v_atom = b.v_atom};
+  if (!s) s = prepare(m, x, loss, b.system);
+  if (!s) s = submit(m, &e, &want, r->gradient != NULL);
+  if (!s) s = hand_out(m, x, &b, &e, &want, r);
   clb_edges_forget(&m->edges);
   clb_structures_free(&b);
   clb_neighbours_free(&b.list);
-  if (!s) hand_out(x, r);
   return s;
 }
 
@@ -176,7 +179,7 @@ clb_status clb_model_gradient_sized(clb_model *m, int64_t n, const clb_model_ato
   s = clb_take_struct(e, "clb_loss", &l, sizeof l, loss, loss_size);
   if (!s) s = clb_take_struct(e, "clb_gradient_results", &r, sizeof r, results, results_size);
   if (!s) s = take(m, &(given){atoms, labels, atoms_size, labels_size}, &x);
-  if (!s) s = check_labels(m, &x, &l);
+  if (!s) s = clb_loss_check(e, &l, n, x.atoms, x.labels);
   if (!s) s = reserve(m, &x);
   if (!s) s = compute(m, &x, &l, &r);
   free_structures(&x);

@@ -4,24 +4,48 @@
 
 #include <clebsch/model.h>
 
-#include "src/base/error.h"
+#include "src/runtime/context.h"
 
 /* Refuses a loss or labels that have no meaning, before anything is computed. */
 clb_status clb_loss_check(clb_error_sink *error, const clb_loss *loss, int64_t n,
                           const clb_model_atoms *atoms, const clb_labels *labels);
 
-/* Of structures that follow each other: the loss, its terms (energy, forces, stress, before their
-   factors) and the derivatives of the loss by each structure's energy [n], each atom's force
-   [n_atoms][3] and each structure's stress [n][9], 0 where there is no label. */
+/* The loss of a batch: structures that follow each other, on the device. */
 typedef struct {
-  double loss, terms[3];
-  double *by_energy, *by_force, *by_stress;
-} clb_loss_result;
+  clb_context *ctx;
+  clb_op *op;
+  clb_loss loss;
+  int64_t n, n_atoms;
+  clb_buffer *system; /* int32 [n_atoms]: the structure of each atom; then [n + 1]: first atoms */
+  clb_buffer *known;  /* of clb_sum_type, as the next: of structures, then forces */
+  clb_buffer *made;
+} clb_batch_loss;
 
-/* computed[n]: what was predicted; NULL there drops out like a missing label. Fails only where
-   clb_loss_check does. */
-clb_status clb_loss_compute(clb_error_sink *error, const clb_loss *loss, int64_t n,
-                            const clb_model_atoms *atoms, const clb_labels *labels,
-                            const clb_model_results *computed, clb_loss_result *result);
+/* Compiles what makes losses, with derivatives of `type`. */
+clb_status clb_batch_loss_create(clb_context *ctx, clb_dtype type, clb_batch_loss *l);
+void clb_batch_loss_free(clb_batch_loss *l);
+/* Copies a batch's labels, which clb_loss_check took, to the device; system[n_atoms]: the structure
+   of each atom. */
+clb_status clb_batch_loss_set(clb_batch_loss *l, const clb_loss *loss, int64_t n,
+                              const clb_model_atoms *atoms, const clb_labels *labels,
+                              const int32_t *system);
+
+/* in: what was predicted of atoms, of clb_sum_type, e_atom[n_atoms], forces[n_atoms][3] and
+   v_atom[n_atoms][9], without a buffer where no structure has a volume.  out, of `type`: the loss's
+   derivative by each atom's energy, by_energy[n_atoms], and, as the sweeps take them
+   (models/training/training.h), u of each atom, moves[n_atoms][3], and S of each structure,
+   strains[n][9]: 0 where there is no label. */
+typedef struct {
+  clb_rows e_atom, forces, v_atom, by_energy, moves, strains;
+} clb_batch_loss_rows;
+/* Only submits. */
+clb_status clb_batch_loss_run(const clb_batch_loss *l, const clb_batch_loss_rows *rows);
+
+/* The loss, its terms (energy, forces, stress, before their factors), and of energies per atom,
+   components of forces and of stresses: how many are known, the sums of |d| and of d^2. */
+typedef struct {
+  double loss, terms[3], errors[3][3];
+} clb_loss_result;
+clb_status clb_batch_loss_read(const clb_batch_loss *l, clb_loss_result *result);
 
 #endif

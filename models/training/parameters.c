@@ -58,7 +58,7 @@ clb_status clb_model_set_parameters(clb_model *m, const double *parameters) {
   if (s) return s;
   memcpy(n->parameter.value, parameters, (size_t)n->parameter.n * sizeof *parameters);
   clb_parameters_to_weights(&n->parameter, n->weights);
-  s = clb_model_upload(m, n->device_weights, m->type, n->n_weights, n->weights);
+  s = clb_numbers_write(n->device_weights, m->type, 0, n->n_weights, n->weights);
   for (int l = 0; l < n->n_layers && !s; l++)
     if (n->layer[l]->kind->renew) s = n->layer[l]->kind->renew(n, n->layer[l]);
   return s;

@@ -5,7 +5,8 @@
 
      dL/dw = d/dw [ sum c_g E_g + dE along (u, S) ]
 
-   After a step as in inference, vectors of edges get the tangents q = u_sender - u_receiver + S v;
+   After a step as in inference, a kernel makes the loss of it, c, u and S (models/training/loss.h);
+   the host sees none of these. Vectors of edges get the tangents q = u_sender - u_receiver + S v;
    a sweep over the layers makes the tangents of all arrays of atoms; then a reverse sweep makes
    adjoints: backward passes of adjoints, and of gradients along tangents. Arrays of edges are made
    again in each phase of the sweeps, as in blocks of atoms (models/passes/order.c). */
@@ -19,14 +20,8 @@ clb_status clb_training_check(const clb_model *m, const char *call);
 /* Creates what a network that trains needs besides what it computes with. */
 clb_status clb_training_create(clb_model *m);
 void clb_training_free(clb_model *m);
-/* A loss's derivatives by each atom's energy [n_atoms] and force [n_atoms][3], and S [n][3][3] of
-   the structures, which atoms belong to: system[n_atoms]. */
-typedef struct {
-  int64_t n, n_atoms;
-  const double *by_energy, *by_force, *strain;
-  const int32_t *system;
-} clb_training_loss;
-/* After a step with gradients: the loss's gradient by weights, gradient[n_weights]. */
-clb_status clb_training_sweep(clb_model *m, const clb_training_loss *loss, double *gradient);
+/* After a step with gradients, and the loss of its batch: submits the sweeps, which leave the
+   loss's gradient by weights on the device. */
+clb_status clb_training_sweep(clb_model *m);
 
 #endif

@@ -369,7 +369,8 @@ class loss(c.Structure):
 
 class gradient_results(c.Structure):
     _fields_ = [("loss", c.c_void_p), ("terms", c.c_void_p), ("gradient", c.c_void_p),
-                ("energies", c.c_void_p), ("forces", c.c_void_p), ("stresses", c.c_void_p)]
+                ("energies", c.c_void_p), ("forces", c.c_void_p), ("stresses", c.c_void_p),
+                ("errors", c.c_void_p)]
 
 
 class tensor_info(c.Structure):

@@ -140,3 +140,41 @@ clb_status clb_staged_read(clb_buffer *b, uint64_t offset, void *to, uint64_t by
   if (at && !s) memcpy(to, at, (size_t)bytes);
   return s;
 }
+
+/* ---- numbers ---- */
+
+static clb_status no_memory(clb_context *ctx, int64_t count) {
+  return clb_fail(&ctx->error, CLB_ERROR_MEMORY, "no memory for %lld numbers", (long long)count);
+}
+
+clb_status clb_numbers_write(clb_buffer *to, clb_dtype type, int64_t at, int64_t count,
+                             const double *from) {
+  const uint64_t bytes = (uint64_t)clb_dtype_bytes((int32_t)type), first = (uint64_t)at * bytes;
+  if (!count) return CLB_OK;
+  if (type == CLB_F64) return clb_staged_write(to, first, from, (uint64_t)count * bytes);
+  float *x = clb_staging(to->ctx, (size_t)count * sizeof *x);
+  if (!x) return no_memory(to->ctx, count);
+  for (int64_t i = 0; i < count; i++) x[i] = (float)from[i];
+  return clb_buffer_write(to, first, x, (uint64_t)count * bytes);
+}
+
+clb_status clb_numbers_read(clb_buffer *from, clb_dtype type, int64_t count, double *to) {
+  const uint64_t bytes = (uint64_t)count * (uint64_t)clb_dtype_bytes((int32_t)type);
+  if (!count) return CLB_OK;
+  if (type == CLB_F64) return clb_staged_read(from, 0, to, bytes);
+  float *x = clb_staging(from->ctx, bytes);
+  if (!x) return no_memory(from->ctx, count);
+  const clb_status s = clb_buffer_read(from, 0, x, bytes);
+  for (int64_t i = 0; i < count && !s; i++) to[i] = x[i];
+  return s;
+}
+
+clb_status clb_buffer_grow(clb_context *ctx, clb_buffer **buffer, int64_t count, int64_t bytes) {
+  int64_t all;
+  if (*buffer && (*buffer)->memory.bytes >= (uint64_t)(count * bytes)) return CLB_OK;
+  const clb_status s = clb_wait(ctx);
+  if (s) return s;
+  clb_buffer_destroy(buffer);
+  if (__builtin_mul_overflow(count + count / 4 + 1, bytes, &all)) return no_memory(ctx, count);
+  return clb_buffer_create(ctx, (uint64_t)all, buffer);
+}

@@ -126,6 +126,14 @@ void *clb_staging(clb_context *ctx, uint64_t bytes);
    where that is page-locked. */
 clb_status clb_staged_write(clb_buffer *buffer, uint64_t offset, const void *from, uint64_t bytes);
 clb_status clb_staged_read(clb_buffer *buffer, uint64_t offset, void *to, uint64_t bytes);
+/* Copies double precision on the host to numbers of `type` on the device, from number `at` on, and
+   from the first ones. */
+clb_status clb_numbers_write(clb_buffer *to, clb_dtype type, int64_t at, int64_t count,
+                             const double *from);
+clb_status clb_numbers_read(clb_buffer *from, clb_dtype type, int64_t count, double *to);
+/* At least `count` elements of so many bytes, with room for more; what is there is lost where there
+   were fewer. */
+clb_status clb_buffer_grow(clb_context *ctx, clb_buffer **buffer, int64_t count, int64_t bytes);
 /* At the start of a run that uses a workspace; nothing is there yet. While recording, nothing runs.
  */
 static inline void clb_workspace_discard(const clb_context *ctx, const clb_memory *workspace) {

@@ -249,6 +249,75 @@ static void test_again(void **state) {
   close_model(&o);
 }
 
+/* ---- what the host reads ---- */
+
+/* What the driver is asked for: r and w, k for kernels and products, L for the kernel of the loss.
+ */
+static const clb_backend *driver;
+static const clb_module *loss_module;
+static char asked[1 << 14];
+static size_t n_asked;
+
+static void ask(char what) {
+  assert_true(n_asked + 1 < sizeof asked);
+  asked[n_asked++] = what;
+}
+
+static clb_status read_asked(clb_device *d, const clb_memory *from, uint64_t offset, void *to,
+                             uint64_t bytes) {
+  ask('r');
+  return driver->read(d, from, offset, to, bytes);
+}
+
+static clb_status write_asked(clb_device *d, const clb_memory *to, uint64_t offset,
+                              const void *from, uint64_t bytes) {
+  ask('w');
+  return driver->write(d, to, offset, from, bytes);
+}
+
+static clb_status launch_asked(clb_device *d, clb_module *module, int64_t groups,
+                               const clb_arg *args, int n_args) {
+  ask(module == loss_module ? 'L' : 'k');
+  return driver->launch(d, module, groups, args, n_args);
+}
+
+static clb_status wait_asked(clb_device *d) {
+  ask('.');
+  return driver->wait(d);
+}
+
+/* From the first layer to the last sweep the host waits for nothing; then it reads results. */
+static void test_reads(void **state) {
+  (void)state;
+  opened o = open_trained("cpu", 1, CLB_F64);
+  sample s = make_sample(made_models[1].n_species);
+  set_sample(&s);
+  int64_t n;
+  double *g = numbers_for(&o, &n);
+  find(&o, &s, &losses[0], g);
+  clb_device *d = o.model->ctx->device;
+  driver = d->backend;
+  clb_backend asking = *driver;
+  asking.read = read_asked;
+  asking.write = write_asked;
+  asking.launch = launch_asked;
+  asking.wait = wait_asked;
+  loss_module = o.model->training.loss.op->kernel[0]->module;
+  d->backend = &asking;
+  find(&o, &s, &losses[0], g);
+  d->backend = driver;
+  asked[n_asked] = 0;
+  char *loss = strchr(asked, 'L');
+  assert_non_null(loss);
+  assert_null(strchr(loss + 1, 'L'));
+  const size_t after = strspn(loss + 1, "k");
+  size_t before = 0;
+  while (loss - before > asked && loss[-(ptrdiff_t)before - 1] == 'k') before++;
+  if (before < 10 || after < 10 || strcmp(loss + 1 + after, "rr")) fail_msg("%s", asked);
+  free(g);
+  close_model(&o);
+}
+
 /* ---- blocks ---- */
 
 static void expect_equal_blocks(opened *whole, opened *parts, sample *s, int number) {
@@ -356,7 +425,7 @@ int main(void) {
       cmocka_unit_test(test_differences), cmocka_unit_test(test_f32),
       cmocka_unit_test(test_interpreter), cmocka_unit_test(test_opencl),
       cmocka_unit_test(test_again),       cmocka_unit_test(test_refusals),
-      cmocka_unit_test(test_blocks),      cmocka_unit_test(test_converted),
-      cmocka_unit_test(test_allegro)};
+      cmocka_unit_test(test_reads),       cmocka_unit_test(test_blocks),
+      cmocka_unit_test(test_converted),   cmocka_unit_test(test_allegro)};
   return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

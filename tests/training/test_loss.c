@@ -6,35 +6,41 @@
 
 enum { STRUCTURES = 6, ATOMS = 8 };
 
-/* Structures with their labels and predictions; the arrays are there whether used or not. */
+static clb_context *ctx;
+static clb_batch_loss batch_loss;
+
+/* Structures with their labels and predictions; the arrays are there whether used or not. Cells
+   have volume 1. */
 typedef struct {
   int64_t n;
   clb_model_atoms atoms[STRUCTURES];
   clb_labels labels[STRUCTURES];
-  clb_model_results computed[STRUCTURES];
-  double cell[9], energy[STRUCTURES], forces[STRUCTURES][3 * ATOMS], stress[STRUCTURES][9];
+  double cell[9], e_atom[STRUCTURES][ATOMS], forces[STRUCTURES][3 * ATOMS];
+  double v_atom[STRUCTURES][9 * ATOMS];
   double known_energy[STRUCTURES], known_forces[STRUCTURES][3 * ATOMS];
   double known_stress[STRUCTURES][9], weight[STRUCTURES];
 } sample;
 
-/* Structures of n[] atoms, with all labels, and numbers that differ from them by 1 at most. */
+/* Numbers of at most 1. */
+static void put_random(int n, double *to, uint64_t *seed) {
+  for (int i = 0; i < n; i++) to[i] = test_random(seed);
+}
+
+/* Structures of n[] atoms, with all labels. */
 static void make_sample(sample *s, int64_t n, const int64_t *atoms) {
   uint64_t seed = 7;
   *s = (sample){.n = n, .cell = {1, 0, 0, 0, 1, 0, 0, 0, 1}};
   for (int64_t g = 0; g < n; g++) {
     s->atoms[g] = (clb_model_atoms){.n = atoms[g], .cell = s->cell};
     s->weight[g] = 1 + 0.5 * (double)g;
-    s->energy[g] = test_random(&seed);
-    s->known_energy[g] = s->energy[g] + test_random(&seed);
-    for (int i = 0; i < 3 * ATOMS; i++) s->forces[g][i] = test_random(&seed);
-    for (int i = 0; i < 3 * ATOMS; i++)
-      s->known_forces[g][i] = s->forces[g][i] + test_random(&seed);
-    for (int i = 0; i < 9; i++) s->stress[g][i] = test_random(&seed);
-    for (int i = 0; i < 9; i++) s->known_stress[g][i] = s->stress[g][i] + test_random(&seed);
+    put_random(ATOMS, s->e_atom[g], &seed);
+    put_random(1, &s->known_energy[g], &seed);
+    put_random(3 * ATOMS, s->forces[g], &seed);
+    put_random(3 * ATOMS, s->known_forces[g], &seed);
+    put_random(9 * ATOMS, s->v_atom[g], &seed);
+    put_random(9, s->known_stress[g], &seed);
     s->labels[g] =
         (clb_labels){&s->known_energy[g], s->known_forces[g], s->known_stress[g], &s->weight[g]};
-    s->computed[g] = (clb_model_results){
-        .energy = &s->energy[g], .forces = s->forces[g], .stress = s->stress[g]};
   }
 }
 
@@ -44,46 +50,81 @@ static int64_t atoms_of(const sample *s) {
   return n;
 }
 
-/* Derivatives in arrays of exactly their size, which sanitizers watch, full of NaN before. */
-static clb_loss_result computed(const sample *s, const clb_loss *loss) {
-  const int64_t counts[] = {s->n, 3 * atoms_of(s), 9 * s->n};
-  double *arrays[3];
-  clb_error_sink error = {0};
-  for (int k = 0; k < 3; k++) {
-    arrays[k] = malloc((size_t)counts[k] * sizeof(double) + !counts[k]);
-    assert_non_null(arrays[k]);
-    for (int64_t i = 0; i < counts[k]; i++) arrays[k][i] = NAN;
-  }
-  clb_loss_result r = {NAN, {NAN, NAN, NAN}, arrays[0], arrays[1], arrays[2]};
-  if (clb_loss_compute(&error, loss, s->n, s->atoms, s->labels, s->computed, &r))
-    fail_msg("%s", error.text.s);
-  for (int k = 0; k < 3; k++) {
-    assert_true(isfinite(r.terms[k]));
-    for (int64_t i = 0; i < counts[k]; i++) assert_true(isfinite(arrays[k][i]));
-  }
-  near_to("sum of terms",
-          loss->energy * r.terms[0] + loss->forces * r.terms[1] + loss->stress * r.terms[2], r.loss,
-          1e-14 * fabs(r.loss));
+/* ---- on the device ---- */
+
+static void good(clb_status s) {
+  if (s) fail_msg("%s", clb_error(ctx));
+}
+
+/* Rows of so many numbers of exactly their size. */
+static clb_rows rows_of(int64_t count, const double *from) {
+  clb_rows r = {.stride = CLB_DENSE};
+  good(clb_buffer_create(ctx, (uint64_t)count * sizeof *from, &r.buffer));
+  good(clb_numbers_write(r.buffer, CLB_F64, 0, count, from));
   return r;
 }
 
-static void forget_result(clb_loss_result *r) {
-  free(r->by_energy);
-  free(r->by_force);
-  free(r->by_stress);
+/* Those of the structures' atoms, of so many columns. */
+static clb_rows rows_of_atoms(const sample *s, int64_t columns, const double *from) {
+  double all[STRUCTURES * ATOMS * 9];
+  int64_t count = 0;
+  for (int64_t g = 0; g < s->n; g++, from += columns * ATOMS)
+    for (int64_t i = 0; i < columns * s->atoms[g].n; i++) all[count++] = from[i];
+  return rows_of(count, all);
 }
 
-static double loss_of(const sample *s, const clb_loss *loss) {
-  clb_loss_result r = computed(s, loss);
-  forget_result(&r);
-  return r.loss;
+/* A loss, and its derivatives by each atom's energy, by minus its forces, and by the virial. */
+typedef struct {
+  double loss, terms[3], errors[3][3];
+  double by_energy[STRUCTURES * ATOMS], moves[3 * STRUCTURES * ATOMS], strains[9 * STRUCTURES];
+} loss_found;
+
+/* Results are full of NaN before. */
+static loss_found computed(const sample *s, const clb_loss *loss) {
+  const int64_t atoms = atoms_of(s), counts[] = {atoms, 3 * atoms, 9 * s->n};
+  int32_t system[STRUCTURES * ATOMS];
+  double nothing[9 * STRUCTURES * ATOMS];
+  loss_found f;
+  double *const to[] = {f.by_energy, f.moves, f.strains};
+  int64_t at = 0;
+  for (int64_t g = 0; g < s->n; g++)
+    for (int64_t i = 0; i < s->atoms[g].n; i++) system[at++] = (int32_t)g;
+  for (int i = 0; i < 9 * STRUCTURES * ATOMS; i++) nothing[i] = NAN;
+  clb_batch_loss_rows r = {.e_atom = rows_of_atoms(s, 1, s->e_atom[0]),
+                           .forces = rows_of_atoms(s, 3, s->forces[0]),
+                           .v_atom = rows_of_atoms(s, 9, s->v_atom[0]),
+                           .by_energy = rows_of(counts[0], nothing),
+                           .moves = rows_of(counts[1], nothing),
+                           .strains = rows_of(counts[2], nothing)};
+  clb_buffer *out[] = {r.by_energy.buffer, r.moves.buffer, r.strains.buffer};
+  good(clb_batch_loss_set(&batch_loss, loss, s->n, s->atoms, s->labels, system));
+  good(clb_batch_loss_run(&batch_loss, &r));
+  clb_loss_result result;
+  good(clb_batch_loss_read(&batch_loss, &result));
+  f.loss = result.loss;
+  memcpy(f.terms, result.terms, sizeof f.terms);
+  memcpy(f.errors, result.errors, sizeof f.errors);
+  for (int k = 0; k < 3; k++) {
+    assert_true(isfinite(f.terms[k]));
+    good(clb_numbers_read(out[k], CLB_F64, counts[k], to[k]));
+    for (int64_t i = 0; i < counts[k]; i++) assert_true(isfinite(to[k][i]));
+  }
+  clb_rows *all[] = {&r.e_atom, &r.forces, &r.v_atom, &r.by_energy, &r.moves, &r.strains};
+  for (int k = 0; k < 6; k++) clb_buffer_destroy(&all[k]->buffer);
+  near_to("sum of terms",
+          loss->energy * f.terms[0] + loss->forces * f.terms[1] + loss->stress * f.terms[2], f.loss,
+          1e-14 * fabs(f.loss));
+  return f;
 }
+
+static double loss_of(const sample *s, const clb_loss *loss) { return computed(s, loss).loss; }
 
 /* ---- numbers of the original programs ---- */
 
+/* The first atom has all of an energy and a virial. */
 static void read_sample(const json_t *batch, const json_t *model, const json_t *weights,
                         sample *s) {
-  *s = (sample){.n = (int64_t)json_array_size(batch)};
+  *s = (sample){.n = (int64_t)json_array_size(batch), .cell = {1, 0, 0, 0, 1, 0, 0, 0, 1}};
   assert_int_equal(s->n, 3);
   for (int64_t g = 0; g < s->n; g++) {
     const json_t *known = json_array_get(json_object_get(model, "labels"), g),
@@ -99,11 +140,9 @@ static void read_sample(const json_t *batch, const json_t *model, const json_t *
       s->labels[g].forces = s->known_forces[g];
     if (numbers(json_object_get(known, "stress"), 9, s->known_stress[g]))
       s->labels[g].stress = s->known_stress[g];
-    assert_true(numbers(json_object_get(found, "energy"), 1, &s->energy[g]));
+    assert_true(numbers(json_object_get(found, "energy"), 1, s->e_atom[g]));
     assert_true(numbers(json_object_get(found, "forces"), 3 * ATOMS, s->forces[g]));
-    s->computed[g] = (clb_model_results){.energy = &s->energy[g], .forces = s->forces[g]};
-    if (numbers(json_object_get(found, "stress"), 9, s->stress[g]))
-      s->computed[g].stress = s->stress[g];
+    if (!numbers(json_object_get(found, "stress"), 9, s->v_atom[g])) s->atoms[g].cell = NULL;
   }
 }
 
@@ -125,13 +164,12 @@ static void test_original_losses(void **state) {
       const clb_loss loss = read_loss(l);
       sample s;
       read_sample(batch, model, json_object_get(l, "structure_weights"), &s);
-      clb_loss_result r = computed(&s, &loss);
+      const loss_found r = computed(&s, &loss);
       near_to(name, r.loss, number_of(wanted, "loss"), 1e-13 * number_of(wanted, "loss"));
       for (int k = 0; k < 3; k++) {
         const double x = number_of(json_object_get(wanted, "terms"), term[k]);
         near_to(term[k], r.terms[k], x, 1e-13 * x);
       }
-      forget_result(&r);
     }
   }
   assert_int_equal(compared, 24);
@@ -152,15 +190,17 @@ static void expect_slope(const sample *s, const clb_loss *loss, double *x, doubl
 }
 
 static void expect_slopes(sample *s, const clb_loss *loss) {
-  clb_loss_result r = computed(s, loss);
-  const double *by_force = r.by_force;
+  const loss_found f = computed(s, loss);
+  int64_t at = 0;
   for (int64_t g = 0; g < s->n; g++) {
-    expect_slope(s, loss, &s->energy[g], r.by_energy[g]);
-    for (int64_t i = 0; i < 3 * s->atoms[g].n; i++)
-      expect_slope(s, loss, &s->forces[g][i], *by_force++);
-    for (int i = 0; i < 9; i++) expect_slope(s, loss, &s->stress[g][i], r.by_stress[9 * g + i]);
+    for (int64_t i = 0; i < s->atoms[g].n; i++, at++) {
+      expect_slope(s, loss, &s->e_atom[g][i], f.by_energy[at]);
+      for (int c = 0; c < 3; c++)
+        expect_slope(s, loss, &s->forces[g][3 * i + c], -f.moves[3 * at + c]);
+    }
+    for (int k = 0; k < 9 && s->atoms[g].n; k++)
+      expect_slope(s, loss, &s->v_atom[g][k], f.strains[9 * g + k]);
   }
-  forget_result(&r);
 }
 
 static void test_derivatives(void **state) {
@@ -196,12 +236,11 @@ static void test_kinks(void **state) {
       const clb_loss loss = {.function = f, .delta = delta, .energy = 1};
       sample s;
       make_sample(&s, 1, (const int64_t[]){1});
-      s.energy[0] = d[i];
+      s.e_atom[0][0] = d[i];
       s.known_energy[0] = 0;
-      clb_loss_result r = computed(&s, &loss);
+      const loss_found r = computed(&s, &loss);
       assert_true(r.terms[0] == wanted[f][i] && r.loss == wanted[f][i]);
       assert_true(r.by_energy[0] == slopes[f][i]);
-      forget_result(&r);
     }
   }
 }
@@ -213,34 +252,34 @@ static void test_equal_forces(void **state) {
   make_sample(&s, 1, (const int64_t[]){2});
   memcpy(s.known_forces[0], s.forces[0], 3 * sizeof(double));
   for (int k = 0; k < 3; k++) s.known_forces[0][3 + k] = s.forces[0][3 + k] - (k == 1);
-  clb_loss_result r = computed(&s, &loss);
-  near_to("loss", r.loss, 1, 1e-15);
-  for (int i = 0; i < 6; i++) near_to("derivative", r.by_force[i], i == 4, 1e-15);
-  forget_result(&r);
+  const loss_found f = computed(&s, &loss);
+  near_to("loss", f.loss, 1, 1e-15);
+  for (int i = 0; i < 6; i++) near_to("derivative", -f.moves[i], i == 4, 1e-15);
 }
 
 /* ---- missing labels, and nothing at all ---- */
 
 /* B and N count what has no label, which adds nothing. */
 static void test_missing_labels(void **state) {
+  static const double counts[][3] = {{1, 6, 9}, {2, 24, 18}};
   const clb_loss loss = {.energy = 1, .forces = 1, .stress = 1};
   sample s;
   (void)state;
   make_sample(&s, 2, (const int64_t[]){2, 6});
-  clb_loss_result both = computed(&s, &loss);
+  const loss_found both = computed(&s, &loss);
   s.labels[1] = (clb_labels){0};
-  clb_loss_result one = computed(&s, &loss);
+  const loss_found one = computed(&s, &loss);
   s.n = 1;
-  clb_loss_result alone = computed(&s, &loss);
-  for (int k = 0; k < 3; k++)
+  const loss_found alone = computed(&s, &loss);
+  for (int k = 0; k < 3; k++) {
     near_to("term", one.terms[k], alone.terms[k] / (k == 1 ? 4 : 2), 1e-15);
-  assert_true(one.by_energy[0] == both.by_energy[0] && both.by_energy[1] != 0);
-  assert_true(one.by_energy[1] == 0);
-  for (int i = 0; i < 24; i++) assert_true(one.by_force[i] == (i < 6 ? both.by_force[i] : 0));
-  for (int i = 0; i < 18; i++) assert_true(one.by_stress[i] == (i < 9 ? both.by_stress[i] : 0));
-  forget_result(&both);
-  forget_result(&one);
-  forget_result(&alone);
+    assert_memory_equal(one.errors[k], alone.errors[k], sizeof alone.errors[k]);
+    assert_true(alone.errors[k][0] == counts[0][k] && both.errors[k][0] == counts[1][k]);
+  }
+  assert_true(both.by_energy[2] != 0);
+  for (int i = 0; i < 8; i++) assert_true(one.by_energy[i] == (i < 2 ? both.by_energy[i] : 0));
+  for (int i = 0; i < 24; i++) assert_true(one.moves[i] == (i < 6 ? both.moves[i] : 0));
+  for (int i = 0; i < 18; i++) assert_true(one.strains[i] == (i < 9 ? both.strains[i] : 0));
 }
 
 /* A number alone is missing: as if its label was what is predicted; by force_norm its atom is. */
@@ -252,8 +291,11 @@ static void test_missing_numbers(void **state) {
     make_sample(&s, 1, (const int64_t[]){3});
     memcpy(&s.known_forces[0][3 + 2 * !norm], &s.forces[0][3 + 2 * !norm],
            (norm ? 3 : 1) * sizeof(double));
-    s.known_stress[0][1] = s.stress[0][1];
-    s.known_energy[0] = s.energy[0];
+    s.known_energy[0] = s.known_stress[0][1] = 0;
+    for (int i = 0; i < 3; i++) {
+      s.known_energy[0] += s.e_atom[0][i] = 0.25 * i; /* without rounding */
+      s.known_stress[0][1] += s.v_atom[0][9 * i + 1] = s.v_atom[0][9 * i + 3] = 0.5 * i;
+    }
     const double wanted = loss_of(&s, &loss);
     s.known_forces[0][5] = s.known_stress[0][1] = s.known_energy[0] = NAN;
     assert_true(loss_of(&s, &loss) == wanted);
@@ -265,9 +307,8 @@ static void test_empty(void **state) {
   sample s;
   (void)state;
   make_sample(&s, 2, (const int64_t[]){0, 0});
-  clb_loss_result r = computed(&s, &loss);
-  assert_true(r.terms[0] == 0 && r.terms[1] == 0 && r.by_energy[0] == 0 && r.terms[2] > 0);
-  forget_result(&r);
+  const loss_found f = computed(&s, &loss);
+  assert_true(f.terms[0] == 0 && f.terms[1] == 0 && f.terms[2] > 0 && f.strains[0] != 0);
   s.n = 0;
   assert_true(loss_of(&s, &loss) == 0);
 }
@@ -278,10 +319,6 @@ static void refuse(const clb_loss *loss, const sample *s, const char *words) {
   clb_error_sink error = {0};
   assert_int_equal(clb_loss_check(&error, loss, s->n, s->atoms, s->labels), CLB_ERROR_ARGUMENT);
   if (!strstr(error.text.s, words)) fail_msg("'%s' lacks '%s'", error.text.s, words);
-  clb_text_free(&error.text);
-  assert_int_equal(
-      clb_loss_compute(&error, loss, s->n, s->atoms, s->labels, s->computed, &(clb_loss_result){0}),
-      CLB_ERROR_ARGUMENT);
   clb_text_free(&error.text);
 }
 
@@ -307,6 +344,21 @@ static void test_refusals(void **state) {
   s.known_energy[0] = 0;
   s.atoms[0].cell = NULL;
   refuse(&(clb_loss){0}, &s, "structure 0 has a stress, but no cell");
+  s.atoms[0].cell = s.cell;
+  s.cell[8] = 0;
+  refuse(&(clb_loss){0}, &s, "structure 0 has a stress, but no cell with a volume");
+}
+
+static int begin(void **state) {
+  (void)state;
+  return clb_context_create("cpu", &ctx) || clb_batch_loss_create(ctx, CLB_F64, &batch_loss);
+}
+
+static int end(void **state) {
+  (void)state;
+  clb_batch_loss_free(&batch_loss);
+  clb_context_destroy(&ctx);
+  return 0;
 }
 
 int main(void) {
@@ -315,5 +367,5 @@ int main(void) {
       cmocka_unit_test(test_kinks),           cmocka_unit_test(test_equal_forces),
       cmocka_unit_test(test_missing_labels),  cmocka_unit_test(test_missing_numbers),
       cmocka_unit_test(test_empty),           cmocka_unit_test(test_refusals)};
-  return cmocka_run_group_tests(tests, NULL, NULL);
+  return cmocka_run_group_tests(tests, begin, end);
 }

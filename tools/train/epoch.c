@@ -14,11 +14,20 @@ double sums_loss(const epoch_sums *s, const clb_loss *l) {
          (s->atoms > 0 ? l->forces * s->terms[LABEL_FORCES] / s->atoms : 0);
 }
 
-static void sums_add(epoch_sums *s, const double terms[LABELS], int64_t structures, int64_t atoms) {
+/* Of a batch: terms, and errors as clb_gradient_results has them. */
+typedef struct {
+  double loss, terms[LABELS], errors[LABELS][3];
+} batch_sums;
+
+static void sums_add(epoch_sums *s, const batch_sums *b, int64_t structures, int64_t atoms) {
   s->structures += (double)structures;
   s->atoms += (double)atoms;
-  for (int k = 0; k < LABELS; k++)
-    s->terms[k] += terms[k] * (double)(k == LABEL_FORCES ? atoms : structures);
+  for (int k = 0; k < LABELS; k++) {
+    s->terms[k] += b->terms[k] * (double)(k == LABEL_FORCES ? atoms : structures);
+    s->errors[k].n += (int64_t)b->errors[k][0];
+    s->errors[k].absolute += b->errors[k][1];
+    s->errors[k].square += b->errors[k][2];
+  }
 }
 
 /* ---- order ---- */
@@ -62,7 +71,7 @@ typedef struct {
   int64_t *which; /* [n], as the next two */
   clb_model_atoms *atoms;
   clb_labels *labels;
-  double *energies, *stresses, *forces;
+  double *energies, *stresses, *forces;    /* NULL: not wanted */
   int64_t n[2], n_atoms, n_atoms_of_first; /* n: by head; those of the first */
 } batch_arrays;
 
@@ -83,14 +92,15 @@ static batch_arrays arrays_of(const batch_work *b) {
   const size_t n = (size_t)b->n;
   batch_arrays x = {.which = allocate(n, sizeof *x.which),
                     .atoms = allocate(n, sizeof *x.atoms),
-                    .labels = allocate(n, sizeof *x.labels),
-                    .energies = allocate(n, sizeof *x.energies),
-                    .stresses = allocate(n, 9 * sizeof *x.stresses)};
+                    .labels = allocate(n, sizeof *x.labels)};
   order_by_head(b, &x);
   for (int64_t i = 0; i < b->n; i++) {
     x.atoms[i] = b->from->atoms[x.which[i]];
     x.labels[i] = b->from->labels[x.which[i]];
   }
+  if (!b->fits) return x;
+  x.energies = allocate(n, sizeof *x.energies);
+  x.stresses = allocate(n, 9 * sizeof *x.stresses);
   x.forces = allocate((size_t)x.n_atoms + 1, 3 * sizeof *x.forces);
   return x;
 }
@@ -104,9 +114,9 @@ static void free_arrays(batch_arrays *x) {
   free(x->forces);
 }
 
-static void add_errors(const batch_work *b, const batch_arrays *x, epoch_sums *sums) {
+static void add_fits(const batch_work *b, const batch_arrays *x) {
   const double *forces = x->forces;
-  for (int64_t i = 0; i < b->n; i++) {
+  for (int64_t i = 0; b->fits && i < b->n; i++) {
     md_system *s = &b->from->systems[x->which[i]];
     const size_t n = (size_t)s->atoms.n;
     labelled_frame l;
@@ -115,8 +125,7 @@ static void add_errors(const batch_work *b, const batch_arrays *x, epoch_sums *s
     memcpy(s->stress, x->stresses + 9 * i, sizeof s->stress);
     forces += 3 * n;
     label_frame_pairs(s, &l);
-    for (int k = 0; k < LABELS; k++) label_error_add(&sums->errors[k], &l.of[k]);
-    if (b->fits) label_fits_add(b->fits, s, &l);
+    label_fits_add(b->fits, s, &l);
   }
 }
 
@@ -141,59 +150,59 @@ static bool refused(const md_system *y, clb_status status) {
   return false;
 }
 
-/* Adds a head's part of means over the batch. */
+/* Adds a head's part of means over the batch; gradient: NULL or its own. */
 static clb_status of_head(const batch_work *b, const batch_arrays *x, learner_head head,
-                          const clb_gradient_results *results, const md_system **y) {
+                          double *gradient, batch_sums *sums, const md_system **y) {
   const int64_t first = head ? x->n[0] : 0, atoms = head ? x->n_atoms_of_first : 0;
-  double sum, terms[LABELS];
-  const clb_gradient_results mine = {&sum,
-                                     terms,
-                                     results->gradient,
-                                     results->energies + first,
-                                     results->forces + 3 * atoms,
-                                     results->stresses + 9 * first};
+  batch_sums of;
+  const clb_gradient_results mine = {&of.loss,
+                                     of.terms,
+                                     gradient,
+                                     x->energies ? x->energies + first : NULL,
+                                     x->forces ? x->forces + 3 * atoms : NULL,
+                                     x->stresses ? x->stresses + 9 * first : NULL,
+                                     of.errors[0]};
   const clb_status s =
       train_devices_gradient(b->learner->devices, x->n[head], x->atoms + first, x->labels + first,
                              b->n, x->n_atoms, b->loss, &mine, y);
   if (s) return s;
-  *results->loss += sum;
-  for (int k = 0; k < LABELS; k++) results->terms[k] += terms[k];
+  sums->loss += of.loss;
+  for (int k = 0; k < LABELS; k++) sums->terms[k] += of.terms[k];
+  for (int k = 0; k < 3 * LABELS; k++) sums->errors[k / 3][k % 3] += of.errors[k / 3][k % 3];
   return CLB_OK;
 }
 
-static bool of_replayed(const batch_work *b, const batch_arrays *x, clb_gradient_results results,
-                        clb_status *s, const md_system **y) {
+static bool of_replayed(const batch_work *b, const batch_arrays *x, double *gradient,
+                        batch_sums *sums, clb_status *s, const md_system **y) {
   const learner *l = b->learner;
-  double *gradient = results.gradient;
-  if (gradient) results.gradient = allocate((size_t)l->n_model, sizeof *gradient);
+  double *mine = gradient ? allocate((size_t)l->n_model, sizeof *mine) : NULL;
   bool good = learner_use(l, l->parameters, HEAD_REPLAYED);
-  if (good) *s = of_head(b, x, HEAD_REPLAYED, &results, y);
-  if (good && gradient && !*s) learner_add_replayed(l, results.gradient, gradient);
-  if (gradient) free(results.gradient);
+  if (good) *s = of_head(b, x, HEAD_REPLAYED, mine, sums, y);
+  if (good && gradient && !*s) learner_add_replayed(l, mine, gradient);
+  free(mine);
   return good && learner_use(l, l->parameters, HEAD_TRAINED);
 }
 
 bool batch_compute(const batch_work *b, double *gradient, epoch_sums *sums) {
-  double loss = 0, terms[LABELS] = {0};
+  batch_sums of = {0};
   char names[2048];
   batch_arrays x = arrays_of(b);
-  const clb_gradient_results results = {&loss, terms, gradient, x.energies, x.forces, x.stresses};
   const md_system *y = NULL;
   clb_status s = CLB_OK;
   bool good = true;
   if (gradient) memset(gradient, 0, (size_t)b->learner->n * sizeof *gradient);
-  if (x.n[HEAD_TRAINED]) s = of_head(b, &x, HEAD_TRAINED, &results, &y);
-  if (!s && x.n[HEAD_REPLAYED]) good = of_replayed(b, &x, results, &s, &y);
-  if (good && !s && isfinite(loss)) {
-    sums_add(sums, terms, b->n, x.n_atoms);
-    add_errors(b, &x, sums);
+  if (x.n[HEAD_TRAINED]) s = of_head(b, &x, HEAD_TRAINED, gradient, &of, &y);
+  if (!s && x.n[HEAD_REPLAYED]) good = of_replayed(b, &x, gradient, &of, &s, &y);
+  if (good && !s && isfinite(of.loss)) {
+    sums_add(sums, &of, b->n, x.n_atoms);
+    add_fits(b, &x);
   }
   free_arrays(&x);
   if (!good) return false;
   if (s) return refused(y, s);
-  if (isfinite(loss)) return true;
+  if (isfinite(of.loss)) return true;
   batch_names(b, names, sizeof names);
-  warn("the loss is %g, of these frames: %s; " NOT_FINITE_HELP, loss, names);
+  warn("the loss is %g, of these frames: %s; " NOT_FINITE_HELP, of.loss, names);
   return false;
 }
 

@@ -74,7 +74,7 @@ typedef struct {
   clb_loss loss;
   clb_gradient_results results;
   double part[LABELS]; /* of the batch: structures, atoms, structures */
-  double sum, terms[LABELS];
+  double sum, terms[LABELS], errors[LABELS][3];
   clb_status status;
 } share;
 
@@ -109,10 +109,12 @@ static void run_all(share *s, int n) {
 static void add_up(const share *s, int n, int64_t parameters, const clb_gradient_results *to) {
   *to->loss = 0;
   for (int k = 0; k < LABELS; k++) to->terms[k] = 0;
+  for (int k = 0; k < 3 * LABELS; k++) to->errors[k] = 0;
   for (int i = 0; i < n; i++) {
     if (!s[i].n) continue;
     *to->loss += s[i].sum;
     for (int k = 0; k < LABELS; k++) to->terms[k] += s[i].part[k] * s[i].terms[k];
+    for (int k = 0; k < 3 * LABELS; k++) to->errors[k] += s[i].errors[k / 3][k % 3];
     for (int64_t p = 0; p < parameters && i && to->gradient; p++)
       to->gradient[p] += s[i].results.gradient[p];
   }
@@ -122,9 +124,10 @@ static void add_up(const share *s, int n, int64_t parameters, const clb_gradient
 static void sum_over_ranks(const part *all, int64_t parameters, const clb_gradient_results *r) {
   ranks_sum(1, r->loss);
   ranks_sum(LABELS, r->terms);
-  ranks_sum(all->n, r->energies);
-  ranks_sum(3 * all->n_atoms, r->forces);
-  ranks_sum(9 * all->n, r->stresses);
+  ranks_sum(3 * LABELS, r->errors);
+  if (r->energies) ranks_sum(all->n, r->energies);
+  if (r->forces) ranks_sum(3 * all->n_atoms, r->forces);
+  if (r->stresses) ranks_sum(9 * all->n, r->stresses);
   if (r->gradient) ranks_sum(parameters, r->gradient);
 }
 
@@ -153,9 +156,10 @@ clb_status train_devices_gradient(const train_devices *d, int64_t n, const clb_m
         &x->sum,
         x->terms,
         k && results->gradient ? allocate((size_t)parameters, sizeof(double)) : results->gradient,
-        results->energies + at,
-        results->forces + 3 * before,
-        results->stresses + 9 * at};
+        results->energies ? results->energies + at : NULL,
+        results->forces ? results->forces + 3 * before : NULL,
+        results->stresses ? results->stresses + 9 * at : NULL,
+        x->errors[0]};
     weigh(x, batch, batch_atoms);
   }
   run_all(s, d->n);

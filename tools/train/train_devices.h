@@ -20,7 +20,7 @@ bool train_devices_use(const train_devices *d, const double *parameters);
 /* clb_model_gradient of all n structures: sums over the ranks and their devices, in their order, of
    the gradients of neighbouring structures of about as many atoms; gradient[] must be zero before.
    They are a part of a batch of so many structures and atoms, and loss and terms are their part of
-   means over that. *refused: the device whose error it is. */
+   means over that; predictions may be NULL. *refused: the device whose error it is. */
 clb_status train_devices_gradient(const train_devices *d, int64_t n, const clb_model_atoms *atoms,
                                   const clb_labels *labels, int64_t batch, int64_t batch_atoms,
                                   const clb_loss *loss, const clb_gradient_results *results,
