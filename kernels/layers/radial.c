@@ -7,6 +7,9 @@
    the polynomial:
      f = (1 - u)^3 sum_{i<p} (i+1)(i+2)/2 u^i,   df/du = - p(p+1)(p+2)/2 u^(p-1) (1 - u)^2,
      db_k/dr = (2/R) (w_k/R cos(w_k u) f - sin(w_k u) f / r + sin(w_k u) f'/R) / r.
+   A spline of width m, zero from R on, has no cutoff of its own:
+     b_k = sin^4 a, a = pi (K u - k - 1 + m) / m within 0 and pi, k < K,
+     db_k/dr = 4 sin^3 a cos a pi K / (m R).
    With a transform, d stands for r in b_k, not in f:
      d = 1 / (1 + x), x = a t^p / (1 + t^(p-q)), t = r / r_0, r_0 the mean radius of the two atoms,
      dd/dr = -d^2 x (p - (p - q) t^(p-q) / (1 + t^(p-q))) / r;
@@ -39,6 +42,10 @@ static clb_status check(const clb_problem *p, const clb_limits *limits, clb_erro
   const clb_radial_problem *r = &p->radial;
   if (!(r->r_max > 0))
     return clb_fail(error, CLB_ERROR_ARGUMENT, "r_max is %g; it must be above 0", r->r_max);
+  if (r->width < 0 || (r->width && (r->transform || r->apart)))
+    return clb_fail(error, CLB_ERROR_ARGUMENT,
+                    "the width is %d; that of a spline, without transform and cutoff, is above 0",
+                    (int)r->width);
   if (r->p < 0 || r->p > 64)
     return clb_fail(error, CLB_ERROR_ARGUMENT, "p is %d; it must be 0 ... 64", (int)r->p);
   if (!r->p && !(r->r_on >= 0 && r->r_on < r->r_max))
@@ -132,6 +139,44 @@ static int piece_from(const builder *b, int at) {
   return left < most ? left : most;
 }
 
+/* Function k of a spline, and its slope, unless that is NULL. */
+static ir_val spline(builder *b, int k, ir_val *slope) {
+  const double pi = acos(-1), turn = pi * b->p->n_basis / b->p->width,
+               from = pi * (b->p->width - k - 1) / b->p->width;
+  ir_val angle = ir_fma(b->k, b->u, real(b, turn), real(b, from));
+  angle = ir_2(b->k, IR_MIN, ir_2(b->k, IR_MAX, angle, real(b, 0)), real(b, pi));
+  const ir_val sine = ir_1(b->k, IR_SIN, angle), square = times(b, sine, sine);
+  if (slope)
+    *slope = times(b, times(b, times(b, square, sine), ir_1(b->k, IR_COS, angle)),
+                   real(b, 4 * turn / b->p->r_max));
+  return times(b, square, square);
+}
+
+static void write_spline(builder *b, const clb_row_array *basis, ir_val speed) {
+  ir_val value[GPU_WIDTH], slope;
+  for (int at = 0, n; at < b->p->n_basis; at += n) {
+    n = piece_from(b, at);
+    for (int i = 0; i < n; i++) {
+      value[i] = spline(b, at + i, speed == IR_NONE ? NULL : &slope);
+      if (speed != IR_NONE) value[i] = times(b, slope, speed);
+    }
+    clb_rows_store(&b->rows, basis, at, n, value, false);
+  }
+}
+
+static ir_val spline_gradient(builder *b, const clb_row_array *g_basis) {
+  ir_val sum = real(b, 0), g[GPU_WIDTH], slope;
+  for (int at = 0, n; at < b->p->n_basis; at += n) {
+    n = piece_from(b, at);
+    clb_rows_load(&b->rows, g_basis, at, n, g);
+    for (int i = 0; i < n; i++) {
+      spline(b, at + i, &slope);
+      sum = ir_fma(b->k, g[i], slope, sum);
+    }
+  }
+  return sum;
+}
+
 static void write_basis(builder *b, const clb_row_array *basis) {
   ir_val front = real(b, 2 / b->p->r_max), value[GPU_WIDTH],
          factor = times(b, b->p->apart ? front : times(b, front, b->f), b->d_inverse);
@@ -216,12 +261,14 @@ static void write_rows(builder *b, const parameters *a, bool basis) {
   if (a->flag != IR_NONE) some.mask = clb_wanted_lanes(b->k, a->flag, b->rows.left);
   clb_rows_store(&some, &a->r, 0, 1, &b->r, false);
   if (!basis) return;
-  write_basis(b, &a->basis);
+  if (b->p->width) write_spline(b, &a->basis, IR_NONE);
+  else write_basis(b, &a->basis);
   if (b->p->apart) clb_rows_store(&b->rows, &a->f, 0, 1, &b->f, false);
 }
 
 /* Of lengths that are known: f and f', d and its slope. */
 static void distances(builder *b, const clb_ends *ends, ir_val radii) {
+  if (b->p->width) return;
   cutoff(b);
   b->d_u = b->u, b->d_inverse = b->inverse, b->bend = IR_NONE;
   if (b->p->transform) transform(b, mean_radius(b, ends, radii));
@@ -241,7 +288,7 @@ static void lower(const clb_problem *p, const clb_schedule *s, ir_kernel *k) {
   if (p->pass < BACKWARD) write_rows(&b, &a, basis);
   else {
     ir_val g_r, g_f;
-    if (basis) g_r = gradient(&b, &a.basis);
+    if (basis) g_r = b.p->width ? spline_gradient(&b, &a.basis) : gradient(&b, &a.basis);
     else clb_rows_load(&b.rows, &a.r, 0, 1, &g_r);
     if (basis && b.p->apart) {
       clb_rows_load(&b.rows, &a.f, 0, 1, &g_f);
@@ -319,7 +366,8 @@ static void lower_along(const clb_problem *p, const clb_schedule *s, ir_kernel *
   clb_rows_load(&b.rows, &tangents, 0, 3, q);
   ir_val speed = ir_fma(k, b.v[0], q[0], ir_fma(k, b.v[1], q[1], times(&b, b.v[2], q[2])));
   speed = times(&b, speed, b.inverse);
-  if (along) write_along(&b, &out, speed);
+  if (b.p->width) write_spline(&b, &out, speed);
+  else if (along) write_along(&b, &out, speed);
   else write_frequencies(&b, &g, &h, &out, speed);
   if (along && b.p->apart) {
     ir_val f_along = times(&b, b.slope, speed);
@@ -329,8 +377,10 @@ static void lower_along(const clb_problem *p, const clb_schedule *s, ir_kernel *
 }
 
 static void print(const clb_problem *p, clb_text *out) {
-  clb_text_add(out, "%d Bessel functions, ", (int)p->radial.n_basis);
-  if (p->radial.p) clb_text_add(out, "p = %d, ", (int)p->radial.p);
+  clb_text_add(out, "%d %s, ", (int)p->radial.n_basis,
+               p->radial.width ? "functions of a spline" : "Bessel functions");
+  if (p->radial.width) clb_text_add(out, "width = %d, ", (int)p->radial.width);
+  else if (p->radial.p) clb_text_add(out, "p = %d, ", (int)p->radial.p);
   else clb_text_add(out, "XPLOR from r = %g, ", p->radial.r_on);
   clb_text_add(out, "r_max = %g%s%s", p->radial.r_max, p->radial.transform ? ", transformed" : "",
                p->radial.apart ? ", cutoff apart" : "");

@@ -26,7 +26,8 @@ static int read_types(reader *r, int64_t width) {
   return types;
 }
 
-/* A product whose paths have no weights. */
+/* A product whose paths have no weights: of each term of x with its own of y, into its own of
+   `out`, or into the only one. */
 static int plain_product(reader *r, const char *what, int x, int y, const clb_irreps *as,
                          const clb_irreps *out, clb_mode mode) {
   const int z = clb_model_array(r, CLB_PER_EDGE, false, out);
@@ -37,13 +38,43 @@ static int plain_product(reader *r, const char *what, int x, int y, const clb_ir
   layer->in[CLB_PRODUCT_Y] = y;
   layer->gradients = 1U << CLB_PRODUCT_X | 1U << CLB_PRODUCT_Y;
   p->x = *as;
-  for (int t = 0; t < as->n; t++) p->path[p->n_paths++] = (clb_instruction){t, t, t, mode, 0, 1};
+  for (int t = 0; t < as->n; t++)
+    p->path[p->n_paths++] = (clb_instruction){t, t, out->n > 1 ? t : 0, mode, 0, 1};
   return z;
+}
+
+/* [1] of a spline; [2]: for each pair of species a number of each function for each scalar. */
+static int read_spline(reader *r, int vectors) {
+  const int64_t species = r->out->n_species,
+                width = clb_model_whole(r, "n_embedding", 1, MAX_CHANNELS);
+  const int n = clb_model_whole(r, "n_basis", 1, CLB_MAX_BASIS),
+            span = clb_model_whole(r, "spline_span", 0, n);
+  clb_irreps each = {0}, weights = {0};
+  for (int k = 0; k < n && !r->status; k++) {
+    each.term[each.n++] = (clb_term){.mul = 1, .parity = 1, .at = k};
+    weights.term[weights.n++] =
+        (clb_term){.mul = (int32_t)width, .parity = 1, .at = (int32_t)(k * width)};
+  }
+  each.dim = n, weights.dim = (int32_t)(n * width);
+  const int functions = clb_model_array(r, CLB_PER_EDGE, false, &each),
+            types = clb_arch_scalars(r, CLB_PER_EDGE, n * width);
+  clb_layer *y =
+      clb_model_layer(r, &clb_basis_kind, sizeof(clb_basis), -1, "basis", vectors, functions);
+  if (!y) return CLB_VECTORS;
+  *(clb_basis *)y->parameters =
+      (clb_basis){.n = n, .r_max = r->out->r_max, .cutoff_p = 1, .width = span + 1};
+  const int64_t shape[] = {species, species, n, width};
+  clb_arch_pair_rows(r, -1, "embedding", clb_arch_pairs(r),
+                     clb_model_take(r, "embedding.spline", 4, shape, 1), types);
+  const clb_irreps sum = clb_scalars(width);
+  return plain_product(r, "embedding", types, functions, &weights, &sum, CLB_UVU);
 }
 
 /* [1], [2] */
 static int read_pair_scalars(reader *r) {
-  const clb_layer *basis = clb_arch_basis(r, clb_arch_vectors(r));
+  const int vectors = clb_arch_vectors(r);
+  if (clb_model_choice(r, "radial_basis", "bessel", "spline")) return read_spline(r, vectors);
+  const clb_layer *basis = clb_arch_basis(r, vectors);
   const int64_t width = 2 * (int64_t)clb_model_whole(r, "n_embedding", 1, MAX_CHANNELS);
   if (!basis) return CLB_VECTORS;
   const double unit = r->out->r_max * r->out->r_max / (2 * acos(-1));

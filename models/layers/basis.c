@@ -1,4 +1,5 @@
-/* models/layers/basis.c - radial basis functions of edges: Bessel functions times a cutoff. */
+/* models/layers/basis.c - radial basis functions of edges: Bessel functions times a cutoff, or a
+   spline. */
 #include <math.h>
 #include <string.h>
 
@@ -9,10 +10,11 @@ static clb_status build(clb_network *n, clb_layer *y) {
   const bool apart = y->out[CLB_BASIS_CUTOFF] >= 0;
   p->agnesi.n_species = n->n_species;
   p->agnesi.radii = n->weights + p->radii;
-  return clb_radial_pairs_create(
-      n->ctx, n->type,
-      &(clb_radial_desc){p->r_max, p->cutoff_p, p->n, n->weights + p->frequencies, p->cutoff_on},
-      p->transformed ? &p->agnesi : NULL, apart, &p->op);
+  return clb_radial_pairs_create(n->ctx, n->type,
+                                 &(clb_radial_desc){p->r_max, p->cutoff_p, p->n,
+                                                    n->weights + p->frequencies, p->cutoff_on,
+                                                    p->width},
+                                 p->transformed ? &p->agnesi : NULL, apart, &p->op);
 }
 
 static clb_status forward(clb_network *n, clb_layer *y, unsigned adds) {
@@ -35,14 +37,15 @@ static clb_status backward(clb_network *n, clb_layer *y, unsigned adds) {
 
 static clb_status derive(clb_network *n, clb_layer *y) {
   clb_basis *p = y->parameters;
-  return clb_network_derive(n, p->op, y->out[CLB_BASIS_FUNCTIONS], &p->sums);
+  return p->width ? clb_layer_add_training(p->op)
+                  : clb_network_derive(n, p->op, y->out[CLB_BASIS_FUNCTIONS], &p->sums);
 }
 
 /* Frequencies are constants of the kernels. */
 static clb_status renew(clb_network *n, clb_layer *y) {
   clb_basis *p = y->parameters;
-  if (!memcmp(p->op->problem.radial.frequency, n->weights + p->frequencies,
-              (size_t)p->n * sizeof *n->weights))
+  if (p->width || !memcmp(p->op->problem.radial.frequency, n->weights + p->frequencies,
+                          (size_t)p->n * sizeof *n->weights))
     return CLB_OK;
   clb_op_destroy(&p->op);
   const clb_status s = build(n, y);
@@ -64,7 +67,7 @@ static clb_status reverse(clb_network *n, clb_layer *y, unsigned adds) {
   const int b = y->out[CLB_BASIS_FUNCTIONS];
   const clb_rows h = clb_gradient(n, b), place = clb_tangent(n, b);
   const int64_t edges = clb_row_count(n, b);
-  if (!h.buffer || !edges) return CLB_OK;
+  if (p->width || !h.buffer || !edges) return CLB_OK;
   const clb_status s =
       clb_radial_pairs_frequencies(p->op, n->graph, n->graph_species, clb_value(n, y->in[0]),
                                    clb_tangent(n, y->in[0]), clb_adjoint(n, b), h, place);

@@ -29,11 +29,12 @@ typedef struct {
 } clb_edges;
 extern const clb_layer_kind clb_edges_kind;
 
-/* ---- basis [1]: vectors -> Bessel functions times a cutoff, or the two apart ---- */
+/* ---- basis [1]: vectors -> Bessel functions times a cutoff, or the two apart; or a spline ---- */
 
 enum { CLB_BASIS_FUNCTIONS, CLB_BASIS_CUTOFF /* apart */ };
 typedef struct {
   int n, cutoff_p; /* 0: XPLOR's, which begins at cutoff_on */
+  int width;       /* of a spline, which has no cutoff and no frequencies; 0: Bessel functions */
   double r_max, cutoff_on;
   int64_t frequencies;
   bool transformed; /* functions of Agnesi's distances; then they depend on species */

@@ -175,6 +175,8 @@ typedef struct {
   int32_t transform, apart; /* transform: of distances, with a and the exponents p and q; apart: the
                                cutoff is a result of its own */
   double a, exponent, q;
+  int32_t width,
+      unused; /* of a spline, in their distance from one to the next; 0: Bessel functions */
 } clb_radial_problem;
 
 typedef struct {

@@ -38,9 +38,14 @@ MODELS = {
                      per_edge_type_cutoff={"H": 2.5, "O": {"H": 3.0, "Si": 3.5}},
                      pair_potential={"_target_": "nequip.nn.pair_potential.ZBL", "units": "metal",
                                      "chemical_species": ["H", "O", "Si"]}),
+    # the spline embedding, of pairs with their own cutoffs, and repulsion
+    "spline": dict(SMALL, seed=6, l_max=1, num_layers=1, radial_chemical_embed=SPLINE,
+                   radial_chemical_embed_dim=5, per_edge_type_cutoff={"H": 2.5, "O": {"H": 3.0}},
+                   pair_potential={"_target_": "nequip.nn.pair_potential.ZBL", "units": "metal",
+                                   "chemical_species": ["H", "O", "Si"]}),
     "odd": dict(SMALL, seed=3, l_max=3, num_layers=1, num_tensor_features=3, r_max=3.5),
 }
-ORIGINALS = {"deep": True, "pairs": False}  # kept as the program has them; with moving averages?
+ORIGINALS = {"deep": True, "pairs": False, "spline": False}  # kept as the program has them; with moving averages?
 # By hand, too large to be kept: hyperparameters as in the documentation's large models.
 BY_HAND = {
     "large": dict(SMALL, seed=4, r_max=6.0, l_max=3, num_layers=3, num_scalar_features=128, num_tensor_features=64,

@@ -138,8 +138,8 @@ void put_paths(model *m, int layer, const path_terms *paths, int n, const irreps
 irreps put_gate(model *m, int layer, const irreps *out);
 void put_species(model *m, const int *atomic_numbers, int n);
 void put_per_species(model *m, const double *scale, const double *shift, int64_t n);
-/* Harmonics of degrees 0, 1, ... and n_basis Bessel functions. */
-void put_edges(model *m, double r_max, const irreps *sh, int64_t n_basis);
+/* Harmonics of degrees 0, 1, ... and n_basis functions of lengths: "bessel" or "spline". */
+void put_edges(model *m, double r_max, const irreps *sh, const char *basis, int64_t n_basis);
 void put_polynomial(model *m, double p); /* the cutoff */
 /* silu, with its factor, as each of some activations. */
 void put_silu(model *m, double scale, const char *const *keys, int n);

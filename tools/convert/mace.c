@@ -244,7 +244,7 @@ static void read_edges(mace *q) {
   expect(q->t, !strcmp(attribute(q->t, harmonics, "normalization", PICKLE_TEXT)->text, "component"),
          harmonics, "harmonics that are not normalised by component");
   put_basis(q, radial, r_max);
-  put_edges(q->out, r_max, &q->sh, q->n_basis);
+  put_edges(q->out, r_max, &q->sh, "bessel", q->n_basis);
   put_distances(q, radial);
 }
 

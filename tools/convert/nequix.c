@@ -100,7 +100,7 @@ static void put_header(nequix *q) {
   const double r_max = number_of(q, "cutoff"), neighbours = number_of(q, "avg_n_neighbors");
   if (!(r_max > 0 && neighbours > 0))
     fail_model(q->in->path, "'cutoff' and 'avg_n_neighbors' of its header must be positive");
-  put_edges(m, r_max, &sh, q->n_basis);
+  put_edges(m, r_max, &sh, "bessel", q->n_basis);
   put_polynomial(m, number_of(q, "radial_polynomial_p"));
   put_number(m, q->n_layers, "n_layers");
   put_number(m, (double)q->mlp_layers + 1, "radial_layers");

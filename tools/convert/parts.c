@@ -224,11 +224,11 @@ void put_per_species(model *m, const double *scale, const double *shift, int64_t
   put_doubles(m, shift, n, "species_shift");
 }
 
-void put_edges(model *m, double r_max, const irreps *sh, int64_t n_basis) {
+void put_edges(model *m, double r_max, const irreps *sh, const char *basis, int64_t n_basis) {
   put_number(m, r_max, "r_max");
   put_irreps(m, sh, "irreps_sh");
   put_number(m, sh->n - 1, "l_max");
-  put_string(m, "bessel", "radial_basis");
+  put_string(m, basis, "radial_basis");
   put_number(m, (double)n_basis, "n_basis");
 }
 

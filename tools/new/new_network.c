@@ -98,7 +98,7 @@ int new_network_make(const new_network *q, const label_statistics *s, uint64_t s
   new_maker m = {.q = q, .s = s, .out = out, .seed = seed};
   put_string(out, new_names[q->kind], "architecture");
   put_species(out, s->number, s->n_species);
-  put_edges(out, q->c.r_max, &q->sh, q->c.n_basis);
+  put_edges(out, q->c.r_max, &q->sh, "bessel", q->c.n_basis);
   put_frequencies(out, q->c.n_basis);
   put_energies(out, s);
   put_number(out, q->c.n_hidden + 1, "radial_layers");

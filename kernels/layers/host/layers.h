@@ -98,6 +98,8 @@ typedef struct {
   int p, n_basis;            /* p: 1 ... 64, or 0: XPLOR; n_basis: 0 ... CLB_MAX_BASIS (64) */
   const double *frequencies; /* [n_basis]: w; copied */
   double r_on;               /* XPLOR only: 0 <= r_on < r_max */
+  int width; /* above 0: instead, without f, b_k = sin^4(pi (n_basis u - k - 1 + width) /
+                width) where that angle is within 0 and pi, else 0 */
 } clb_radial_desc;
 
 /* forward: r[n][1] and basis[n][n_basis] from v[n][3]; r.buffer or basis.buffer NULL: not wanted.

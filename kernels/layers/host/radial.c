@@ -9,7 +9,8 @@ enum { FORWARD, DISTANCES, BACKWARD, BACKWARD_DISTANCE };
 enum { ALONG, FREQUENCIES }; /* of radial_along */
 
 static clb_status check_basis(clb_context *ctx, const clb_radial_desc *desc) {
-  if (desc->n_basis >= 0 && desc->n_basis <= CLB_MAX_BASIS && (!desc->n_basis || desc->frequencies))
+  if (desc->n_basis >= 0 && desc->n_basis <= CLB_MAX_BASIS &&
+      (!desc->n_basis || desc->frequencies || desc->width))
     return CLB_OK;
   return clb_fail(&ctx->error, CLB_ERROR_ARGUMENT,
                   "radial: n_basis is %d; it must be 0 ... %d, the number of frequencies",
@@ -40,10 +41,12 @@ clb_status clb_radial_pairs_create(clb_context *ctx, clb_dtype type, const clb_r
                                    .r_max = desc->r_max,
                                    .r_on = desc->r_on,
                                    .transform = transform != NULL,
-                                   .apart = apart};
+                                   .apart = apart,
+                                   .width = desc->width};
   if (transform)
     p->radial.a = transform->a, p->radial.exponent = transform->p, p->radial.q = transform->q;
-  for (int i = 0; i < desc->n_basis; i++) p->radial.frequency[i] = desc->frequencies[i];
+  for (int i = 0; i < desc->n_basis && !desc->width; i++)
+    p->radial.frequency[i] = desc->frequencies[i];
   s = clb_layer_create(ctx, p,
                        desc->n_basis || apart
                            ? 1 << FORWARD | 1 << DISTANCES | 1 << BACKWARD | 1 << BACKWARD_DISTANCE

@@ -19,7 +19,7 @@ static clb_status add_along(clb_op *op) {
   memcpy(p, &op->problem, sizeof *p);
   p->kind = CLB_RADIAL_ALONG;
   p->pass = 0;
-  clb_status s = clb_layer_create(op->ctx, p, 3, &along);
+  clb_status s = clb_layer_create(op->ctx, p, p->radial.width ? 1 : 3, &along);
   op->parts = along;
   op->destroy_parts = destroy_along;
   return s;

@@ -53,7 +53,7 @@ static inline clb_op *radial_op(clb_context *ctx, clb_dtype type, radial_case *c
   for (int k = 0; k < c->n_basis; k++) c->w[k] = 3.14159265358979323846 * (k + 1);
   const clb_agnesi transform = {c->a, c->p, c->q, SPECIES, c->radii};
   OK(ctx, clb_radial_pairs_create(
-              ctx, type, &(clb_radial_desc){c->r_max, c->cutoff_p, c->n_basis, c->w, c->r_on},
+              ctx, type, &(clb_radial_desc){c->r_max, c->cutoff_p, c->n_basis, c->w, c->r_on, 0},
               c->transform ? &transform : NULL, c->apart, &op));
   return op;
 }

@@ -201,7 +201,7 @@ static void refuses(void **state) {
   clb_op *op;
   uint64_t seed = 1;
   double w[4] = {1, 2, 3, 4}, bad[SPECIES * SPECIES] = {1, -1, 1};
-  const clb_radial_desc desc = {5, 5, 4, w, 0};
+  const clb_radial_desc desc = {5, 5, 4, w, 0, 0};
   clb_agnesi t = {1, 4, 1, SPECIES, bad};
   clb_repulsion_desc r = zbl;
   table x = random_table(ctx, CLB_F32, 20, 4, true, 1, &seed);

@@ -10,7 +10,7 @@
 
 typedef struct {
   double r_max, r_on, frequencies[CLB_MAX_BASIS];
-  int p, n_basis; /* p 0: XPLOR */
+  int p, n_basis, width; /* p 0: XPLOR; width 0: Bessel */
 } radial_case;
 
 /* The formulas of docs/model-format.md. */
@@ -23,11 +23,21 @@ static double cutoff_of(const radial_case *c, double r) {
   return r < c->r_on ? 1 : pow(R - r * r, 2) * (R + 2 * r * r - 3 * on) / pow(R - on, 3);
 }
 
+/* As Allegro's program has it. */
+static double spline_of(const radial_case *c, int k, double u) {
+  const double lower = (double)(k - c->width + 1) / c->n_basis,
+               width = (double)c->width / c->n_basis,
+               inside = fmin(fmax(u, lower), lower + width) - lower,
+               rest = 1 - cos(2 * 3.14159265358979323846 / width * inside);
+  return 0.25 * rest * rest;
+}
+
 static void basis_row(const void *user, const double *v, double *out) {
   const radial_case *c = user;
   const double r = sqrt(v[0] * v[0] + v[1] * v[1] + v[2] * v[2]), u = r / c->r_max,
                f = cutoff_of(c, r);
-  for (int k = 0; k < c->n_basis; k++) out[k] = 2 / c->r_max * sin(c->frequencies[k] * u) / r * f;
+  for (int k = 0; k < c->n_basis; k++)
+    out[k] = c->width ? spline_of(c, k, u) : 2 / c->r_max * sin(c->frequencies[k] * u) / r * f;
 }
 
 static void distance_row(const void *user, const double *v, double *out) {
@@ -98,8 +108,10 @@ static void radials(void **state) {
     double r_max;
     int p, n_basis;
     double r_on;
-  } cases[] = {{6, 6, 8, 0}, {4, 5, 3, 0},   {3, 2, 1, 0}, {5, 6, 19, 0},  {2.5, 1, 64, 0},
-               {6, 6, 0, 0}, {5, 0, 8, 4.5}, {3, 0, 2, 0}, {4, 0, 1, 1.25}};
+    int width;
+  } cases[] = {{6, 6, 8, 0, 0},    {4, 5, 3, 0, 0}, {3, 2, 1, 0, 0},   {5, 6, 19, 0, 0},
+               {2.5, 1, 64, 0, 0}, {6, 6, 0, 0, 0}, {5, 0, 8, 4.5, 0}, {3, 0, 2, 0, 0},
+               {4, 0, 1, 1.25, 0}, {4, 1, 8, 0, 6}, {5, 1, 19, 0, 13}};
   enum { CASES = sizeof cases / sizeof *cases };
   static const int64_t sizes[] = {0, 1, 70, 7, 257, 33};
   EACH_TYPE((struct device *)*state, type)
@@ -107,13 +119,14 @@ static void radials(void **state) {
     radial_case c = {.r_max = cases[i].r_max,
                      .r_on = cases[i].r_on,
                      .p = cases[i].p,
-                     .n_basis = cases[i].n_basis};
+                     .n_basis = cases[i].n_basis,
+                     .width = cases[i].width};
     clb_op *op;
     for (int k = 0; k < c.n_basis; k++)
       c.frequencies[k] = 3.14159265358979323846 * (k % 20 + 1) + (i == 1 ? 0.1 * k : 0);
-    OK(ctx,
-       clb_radial_create(ctx, type,
-                         &(clb_radial_desc){c.r_max, c.p, c.n_basis, c.frequencies, c.r_on}, &op));
+    OK(ctx, clb_radial_create(
+                ctx, type,
+                &(clb_radial_desc){c.r_max, c.p, c.n_basis, c.frequencies, c.r_on, c.width}, &op));
     for (int s = 0; s < 6; s++) radials_once(ctx, type, op, &c, sizes[s], s + 5 * i);
     clb_op_destroy(&op);
   }
@@ -138,7 +151,7 @@ static void radials_at_the_ends(void **state) {
     for (int i = 0; i < 3 * N; i++) put(type, v.a.host, i, points[i / 3][i % 3]);
     for (int i = 0; i < N; i++) distance_row(NULL, points[i], &r_must[i]);
     upload(ctx, &v.a);
-    OK(ctx, clb_radial_create(ctx, type, &(clb_radial_desc){6, 6, B, w, 0}, &op));
+    OK(ctx, clb_radial_create(ctx, type, &(clb_radial_desc){6, 6, B, w, 0, 0}, &op));
     OK(ctx, clb_radial_forward(op, N, rows_of(&v), rows_of(&r), rows_of(&basis)));
     OK(ctx, clb_radial_backward(op, N, rows_of(&v), rows_of(&g), rows_of(&g_v), false));
     OK(ctx, clb_radial_backward_distance(op, N, rows_of(&v), rows_of(&g_r), rows_of(&g_w), false));
@@ -391,8 +404,9 @@ static void forces_are_minus_gradients(void **state) {
   OK(ctx, clb_graph_create(ctx, 0, 0, &graph));
   OK(ctx, clb_graph_update(graph, ATOMS, ATOMS, EDGES, CLB_I32, (clb_index_list){.host = senders},
                            (clb_index_list){.host = receivers}));
-  OK(ctx, clb_radial_create(ctx, CLB_F64,
-                            &(clb_radial_desc){c.r_max, c.p, 1, c.frequencies, c.r_on}, &radial));
+  OK(ctx,
+     clb_radial_create(ctx, CLB_F64, &(clb_radial_desc){c.r_max, c.p, 1, c.frequencies, c.r_on, 0},
+                       &radial));
   OK(ctx, clb_forces_create(ctx, CLB_F64, &forces));
   OK(ctx, clb_virial_create(ctx, CLB_F64, &virials));
   OK(ctx, clb_radial_backward(radial, EDGES, rows_of(&v), rows_of(&one), rows_of(&g), false));
@@ -433,18 +447,18 @@ static void refuses(void **state) {
   double numbers[9] = {1, 2, 3};
   table x = random_table(ctx, CLB_F32, 20, 3, true, 1, &seed);
   NOT_OK(ctx, CLB_ERROR_ARGUMENT, "n_basis is 65",
-         clb_radial_create(ctx, CLB_F32, &(clb_radial_desc){6, 6, 65, numbers, 0}, &op));
+         clb_radial_create(ctx, CLB_F32, &(clb_radial_desc){6, 6, 65, numbers, 0, 0}, &op));
   NOT_OK(ctx, CLB_ERROR_ARGUMENT, "frequencies",
-         clb_radial_create(ctx, CLB_F32, &(clb_radial_desc){6, 6, 1, NULL, 0}, &op));
+         clb_radial_create(ctx, CLB_F32, &(clb_radial_desc){6, 6, 1, NULL, 0, 0}, &op));
   NOT_OK(ctx, CLB_ERROR_ARGUMENT, "r_max is 0",
-         clb_radial_create(ctx, CLB_F32, &(clb_radial_desc){0, 6, 1, numbers, 0}, &op));
+         clb_radial_create(ctx, CLB_F32, &(clb_radial_desc){0, 6, 1, numbers, 0, 0}, &op));
   NOT_OK(ctx, CLB_ERROR_ARGUMENT, "p is -1",
-         clb_radial_create(ctx, CLB_F32, &(clb_radial_desc){1, -1, 1, numbers, 0}, &op));
+         clb_radial_create(ctx, CLB_F32, &(clb_radial_desc){1, -1, 1, numbers, 0, 0}, &op));
   NOT_OK(ctx, CLB_ERROR_ARGUMENT, "r_on is 1",
-         clb_radial_create(ctx, CLB_F32, &(clb_radial_desc){1, 0, 1, numbers, 1}, &op));
+         clb_radial_create(ctx, CLB_F32, &(clb_radial_desc){1, 0, 1, numbers, 1, 0}, &op));
   NOT_OK(ctx, CLB_ERROR_ARGUMENT, "n_species",
          clb_energy_create(ctx, CLB_F32, 0, numbers, numbers, &op));
-  OK(ctx, clb_radial_create(ctx, CLB_F32, &(clb_radial_desc){6, 6, 0, NULL, 0}, &op));
+  OK(ctx, clb_radial_create(ctx, CLB_F32, &(clb_radial_desc){6, 6, 0, NULL, 0, 0}, &op));
   NOT_OK(ctx, CLB_ERROR_ARGUMENT, "without this",
          clb_radial_backward(op, 3, rows_of(&x), rows_of(&x), rows_of(&x), false));
   NOT_OK(ctx, CLB_ERROR_ARGUMENT, "bytes of v",
@@ -472,7 +486,7 @@ static void compiles(void **state) {
   EACH_TYPE(d, type) {
     clb_op *op[4];
     static const int passes[] = {4, 3, 2, 1};
-    OK(ctx, clb_radial_create(ctx, type, &(clb_radial_desc){6, 6, 8, numbers, 0}, &op[0]));
+    OK(ctx, clb_radial_create(ctx, type, &(clb_radial_desc){6, 6, 8, numbers, 0, 0}, &op[0]));
     OK(ctx, clb_energy_create(ctx, type, 2, numbers, numbers, &op[1]));
     OK(ctx, clb_virial_create(ctx, type, &op[2]));
     OK(ctx, clb_forces_create(ctx, type, &op[3]));

@@ -24,18 +24,19 @@ typedef struct {
   allegro_activation after; /* hidden ones */
 } matrices;
 
-/* Puts a matrix of numbers of w, times a factor; at: which ones. */
-static void put_picked(model *out, const weights *w, double factor, const int64_t shape[2],
+/* Puts numbers of w, times a factor; at: which ones. */
+static void put_picked(model *out, const weights *w, double factor, int rank, const int64_t *shape,
                        const int64_t *at, const char *name) {
-  const int64_t n = shape[0] * shape[1];
   const size_t size = w->f64 ? 8 : 4;
+  int64_t n = 1;
+  for (int i = 0; i < rank; i++) n *= shape[i];
   weights picked = *w;
   unsigned char *bytes = allocate((size_t)n, size);
   for (int64_t i = 0; i < n; i++)
     memcpy(bytes + (size_t)i * size, w->data + (size_t)at[i] * size, size);
   picked.data = bytes;
   picked.count = n;
-  put_part(out, &picked, 0, factor, 2, shape, name);
+  put_part(out, &picked, 0, factor, rank, shape, name);
   free(bytes);
 }
 
@@ -103,7 +104,7 @@ static void put_last(const network *a, const matrices *m, int64_t first, int64_t
   for (int64_t i = 0; i < shape[0]; i++)
     for (int64_t k = 0; k < columns; k++)
       at[i * columns + k] = i * w->shape[1] + first + k % channels * degrees + k / channels;
-  put_picked(a->q->out, w, m->factor[m->n - 1], shape, at, name);
+  put_picked(a->q->out, w, m->factor[m->n - 1], 2, shape, at, name);
   free(at);
 }
 
@@ -126,6 +127,28 @@ static void expect_columns(const network *a, const matrices *m, int64_t columns,
 }
 
 /* ---- two bodies ---- */
+
+/* Numbers of a pair of species, for each function those of all scalars, which were for each scalar
+   those of all functions. Returns the number of scalars. */
+static int64_t put_spline(const network *a) {
+  nequip *q = a->q;
+  static const char path[] = "radial_chemical_embed.spline.class_embed.weight";
+  const weights w = nequip_weights(q, path);
+  const int64_t n = a->s->allegro->splines, pairs = q->n_species * q->n_species,
+                width = w.rank == 2 ? w.shape[1] / n : 0;
+  if (width < 1 || w.count != pairs * n * width)
+    fail_model(q->t->path, "its tensor '%s' does not fit %lld functions", path, (long long)n);
+  int64_t *at = allocate((size_t)w.count, sizeof *at);
+  for (int64_t i = 0; i < w.count; i++)
+    at[i] = i / (n * width) * n * width + i % width * n + i / width % n;
+  put_picked(q->out, &w, 1, 4, (const int64_t[]){q->n_species, q->n_species, n, width}, at,
+             "embedding.spline");
+  free(at);
+  nequip_put_edges(q, a->s, "spline", n);
+  put_number(q->out, a->s->allegro->span, "spline_span");
+  put_number(q->out, (double)width, "n_embedding");
+  return width;
+}
 
 /* Returns the number of scalars. */
 static int64_t put_pair(const network *a, matrices *m) {
@@ -154,7 +177,7 @@ static void put_embedding(network *a, matrices *m) {
                     tensors[] = "tensor_embed.env_embed_linear.mlp",
                     scalars[] = "allegro.first_layer_env_embed_projection.mlp";
   const allegro *y = a->s->allegro;
-  const int64_t degrees = a->q->sh.n, width = put_pair(a, m);
+  const int64_t degrees = a->q->sh.n, width = y->splines ? put_spline(a) : put_pair(a, m);
   read_matrices(a, pairs, y->two_body, width, y->backward, m);
   a->scalars = m->w[m->n - 1].shape[1];
   put_hidden(a, m, "two_body", "two_body");
@@ -228,7 +251,7 @@ static void put_product(const network *a, int layer, const irreps *in, const irr
   int64_t *at = allocate((size_t)(n * channels), sizeof *at);
   for (int64_t i = 0; i < n * channels; i++)
     at[i] = i / channels + (w.count == n ? 0 : i % channels * n);
-  put_picked(a->q->out, &w, 1, shape, at, named("layers.%d.product", layer).text);
+  put_picked(a->q->out, &w, 1, 2, shape, at, named("layers.%d.product", layer).text);
   free(at);
 }
 

@@ -10,16 +10,21 @@ static void refuse_activation(const nequip *q, const char *what, const char *nam
   fail_model(q->t->path, "%s with the activation %s is not supported; silu or none is", what, name);
 }
 
+/* Exponent of the cutoff of repulsion, where no Bessel functions have one. */
+static const double pair_cutoff = 6;
+
 /* ---- modules ---- */
 
 static const nequip_module known[] = {{"edge_norm", "EdgeLengthNormalizer"},
                                       {"radial_chemical_embed", "SequentialGraphNetwork"},
+                                      {"radial_chemical_embed", "TwoBodySplineScalarEmbed"},
                                       {"scalar_embed_mlp", "ScalarMLP"},
                                       {"tensor_embed", "TwoBodySphericalHarmonicTensorEmbed"},
                                       {"allegro", "Allegro_Module"},
                                       {"edge_readout", "ScalarMLP"},
                                       {"edge_eng_sum", "EdgewiseReduce"},
                                       {"per_type_energy_scale_shift", "PerTypeScaleShift"},
+                                      {"cutoff", "AddRadialCutoffToData"},
                                       {"pair_potential", "ZBL"},
                                       {"total_energy_sum", "AtomwiseReduce"}},
                            known_pairs[] = {{"bessel_encode", "BesselEdgeLengthEncoding"},
@@ -42,7 +47,7 @@ static value module_at(const nequip *q, const char *path) {
 static void check_weights(const nequip *q, const char *path) {
   value weighter = module_at(q, path);
   expect_flag(q->t, weighter, "weight_individual_irreps", true);
-  expect(q->t, number_of((torch *)q->t, weighter, "alpha") == 1, weighter, "alpha is not 1");
+  expect(q->t, number_of(q->t, weighter, "alpha") == 1, weighter, "alpha is not 1");
 }
 
 static int check_layers(const nequip *q, allegro *y) {
@@ -62,17 +67,29 @@ static int check_layers(const nequip *q, allegro *y) {
   return n;
 }
 
+static void read_pair_modules(const nequip *q, nequip_settings *s) {
+  value pair = module_at(q, "radial_chemical_embed");
+  if (maybe(pair, "spline")) {
+    expect_class(q->t, module_at(q, "radial_chemical_embed.spline"), "PerClassSpline");
+    s->allegro->splines = (int)whole_at(q->t, pair, "spline.num_splines");
+    s->allegro->span = (int)whole_at(q->t, pair, "spline.spline_span");
+    s->p = pair_cutoff;
+    return;
+  }
+  nequip_check_modules(q, pair, known_pairs, sizeof known_pairs / sizeof *known_pairs);
+  s->p = number_of(q->t, pair, "bessel_encode.cutoff.p");
+}
+
 void allegro_read_modules(nequip *q, nequip_settings *s) {
   allegro *y = s->allegro = allocate(1, sizeof *y);
   nequip_check_modules(q, q->network, known, sizeof known / sizeof *known);
-  value pair = module_at(q, "radial_chemical_embed"), sum = module_at(q, "edge_eng_sum");
-  nequip_check_modules(q, pair, known_pairs, sizeof known_pairs / sizeof *known_pairs);
+  value sum = module_at(q, "edge_eng_sum");
+  read_pair_modules(q, s);
   nequip_check_harmonics(q, module_at(q, "tensor_embed.sh"));
   check_weights(q, "tensor_embed._edge_weighter");
   check_weights(q, "allegro._env_weighter");
   expect(q->t, !strcmp(attribute(q->t, sum, "reduce", PICKLE_TEXT)->text, "sum"), sum,
          "the energy is not a sum over edges");
-  s->p = number_of(q->t, pair, "bessel_encode.cutoff.p");
   q->sh = irreps_at(q->t, q->network, "allegro.tps.0.irreps_in2");
   y->tracked = irreps_at(q->t, q->network, "allegro.tensor_track_allowed_irreps");
   y->two_body = activation_in(q, module_at(q, "scalar_embed_mlp.mlp_module"), "a two-body network");
@@ -101,6 +118,12 @@ static void read_pair(nequip_checkpoint *c) {
              *dot = strrchr(name, '.');
   nequip_checkpoint inner = *c;
   inner.config = embed;
+  if (!strcmp(dot ? dot + 1 : name, "TwoBodySplineScalarEmbed")) {
+    c->s->allegro->splines = nequip_whole(&inner, "num_splines", 16, 1, 64);
+    c->s->allegro->span = nequip_whole(&inner, "spline_span", 12, 0, 64);
+    c->s->p = pair_cutoff;
+    return;
+  }
   if (strcmp(dot ? dot + 1 : name, "TwoBodyBesselScalarEmbed") != 0)
     fail_model(c->q->t->path, "its radial_chemical_embed '%s' is not supported", name);
   c->s->p = nequip_number(&inner, "polynomial_cutoff_p", 6);

@@ -128,7 +128,7 @@ static int64_t read_edges(nequip *q) {
   const bool scaled = r_max > 0 && nequip_near(real_at(t, basis, "prefactor") * r_max, 2) &&
                       nequip_near(real_at(t, cutoff, "_factor") * r_max, 1);
   expect(t, scaled, basis, "a radial basis that is not scaled by its r_max");
-  put_edges(q->out, r_max, &q->sh, n_basis);
+  put_edges(q->out, r_max, &q->sh, "bessel", n_basis);
   put_polynomial(q->out, real_at(t, cutoff, "p"));
   put_whole(q, basis, "bessel_weights", 1, &n_basis, "bessel_frequencies");
   return n_basis;

@@ -46,18 +46,22 @@ static bool put_cutoffs(nequip *q, double r_max) {
   return true;
 }
 
+void nequip_put_edges(nequip *q, const nequip_settings *s, const char *basis, int64_t n) {
+  for (int i = 0; i < q->sh.n; i++)
+    if (q->sh.term[i].mul != 1 || q->sh.term[i].l != i)
+      fail_model(q->t->path, "harmonics that are not of degrees 0, 1, 2, ..., once each");
+  put_edges(q->out, s->r_max, &q->sh, basis, n);
+  put_cutoffs(q, s->r_max);
+}
+
 int64_t nequip_put_basis(nequip *q, const nequip_settings *s, const char *frequencies_at) {
   const weights w = nequip_weights(q, frequencies_at);
   double *frequencies = allocate((size_t)w.count, sizeof *frequencies);
   for (int64_t i = 0; i < w.count; i++) frequencies[i] = pi * element(&w, i);
-  for (int i = 0; i < q->sh.n; i++)
-    if (q->sh.term[i].mul != 1 || q->sh.term[i].l != i)
-      fail_model(q->t->path, "harmonics that are not of degrees 0, 1, 2, ..., once each");
-  put_edges(q->out, s->r_max, &q->sh, w.count);
+  nequip_put_edges(q, s, "bessel", w.count);
   put_polynomial(q->out, s->p);
   put_doubles(q->out, frequencies, w.count, "bessel_frequencies");
   free(frequencies);
-  put_cutoffs(q, s->r_max);
   return w.count;
 }
 

@@ -31,11 +31,11 @@ int nequip_check_modules(const nequip *q, value network, const nequip_module *li
     int number, used = 0;
     if (all->items[i + 1]->kind != PICKLE_OBJECT) continue; /* an attribute, in TorchScript */
     class = strrchr(class, ' ') + 1;
-    while (k < n && strcmp(name, list[k].name) != 0) k++;
+    while (k < n && (strcmp(name, list[k].name) != 0 || strcmp(class, list[k].class) != 0)) k++;
     const bool layer = sscanf(name, "layer%3d_convnet%n", &number, &used) == 1 && used &&
                        !name[used] && number == layers && !strcmp(class, "ConvNetLayer");
     layers += layer;
-    if (!layer && (k == n || strcmp(class, list[k].class) != 0))
+    if (!layer && k == n)
       fail_model(q->t->path, "its module '%s', a %s, is not supported", name, class);
   }
   return layers;

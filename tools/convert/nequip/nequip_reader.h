@@ -76,7 +76,10 @@ typedef struct {
 void nequip_put_types(nequip *q, value names, int *atomic_number);
 /* Puts all but the activations of gates. */
 void nequip_put_network(nequip *q, const nequip_settings *s);
-/* Cutoffs, harmonics and Bessel functions; frequencies: their tensor. Returns their number. */
+/* Cutoffs, harmonics and n functions of lengths, "bessel" or "spline". */
+void nequip_put_edges(nequip *q, const nequip_settings *s, const char *basis, int64_t n);
+/* The same, and the frequencies of Bessel functions; frequencies: their tensor. Returns their
+ * number. */
 int64_t nequip_put_basis(nequip *q, const nequip_settings *s, const char *frequencies);
 /* What energies of types are multiplied by and added to, and the repulsion of nuclei. */
 void nequip_put_energies(nequip *q, const nequip_settings *s);
@@ -99,7 +102,8 @@ typedef enum { ALLEGRO_LINEAR, ALLEGRO_IDENTITY, ALLEGRO_SILU } allegro_activati
 
 struct allegro {
   irreps tracked; /* that features may have */
-  bool spline;    /* the pair's scalars */
+  int splines;    /* that the scalars of pairs are made of; 0: of Bessel functions */
+  int span;       /* how many of them overlap */
   bool backward;  /* matrices, but for one, are scaled by their outputs, not their inputs */
   allegro_activation two_body, latent, readout;
 };

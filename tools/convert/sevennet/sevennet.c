@@ -52,7 +52,7 @@ static void read_edges(sevennet *q) {
   int64_t n;
   for (int l = 0; l <= q->l_max; l++) sh.term[l] = (irrep){1, l, q->parity && l % 2 ? -1 : 1};
   put_frequencies(q, r_max, &n);
-  put_edges(q->out, r_max, &sh, n);
+  put_edges(q->out, r_max, &sh, "bessel", n);
   const bool newer = q->version[0] > 0 || q->version[1] > 9;
   put_string(q->out,
              is_true(q, q->equflash ? "normalize_sph" : "_normalize_sph", newer) ? "directions"
