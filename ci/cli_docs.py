@@ -35,7 +35,8 @@ def help_of(command, arguments):
     done = subprocess.run(words, env=environment, capture_output=True, text=True)
     if done.returncode or done.stderr:
         sys.exit(f"{' '.join(words)}: exit status {done.returncode}: {done.stderr}")
-    return "\n".join(line.rstrip() for line in done.stdout.splitlines()).strip()
+    said = re.sub(r"\n+Report bugs to .*\n\Z", "", done.stdout)  # a packager's own words
+    return "\n".join(line.rstrip() for line in said.splitlines()).strip()
 
 
 def section(title, text):

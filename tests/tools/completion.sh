@@ -19,3 +19,5 @@ expect clebsch md --st = --structure --steps
 expect clebsch bench --suite quick --li = --list
 expect clebsch source convolution --gra = --graph --gradients
 expect clebsch energy a =
+expect clebsch fetch sevennet-l = sevennet-l3i5
+expect clebsch energy -m nequix-om = nequix-omat-1

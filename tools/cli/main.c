@@ -77,6 +77,7 @@ int main(int argc, char **argv) {
              "Exit status: 0 success, 1 a check or a run failed, 2 wrong arguments.",
       .help_filter = complete_help};
   argp_program_version = "clebsch " CLB_VERSION;
+  if (*CLB_REPORTS) argp_program_bug_address = CLB_REPORTS;
   argp_err_exit_status = EXIT_USAGE;
   json_fatal_without_memory();
   char name[] = "clebsch", title[32];
