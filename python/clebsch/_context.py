@@ -6,7 +6,7 @@ import dataclasses
 import threading
 import warnings
 import weakref
-from typing import List, Optional, Tuple
+from typing import Any, Callable, List, Optional, Tuple
 
 from . import _checks, _library, _nvrtc
 from . import _structs as s
@@ -81,12 +81,14 @@ class Context:
     several threads follow each other.  library: the name of libclebsch; None: as docs/python.md
     says.  device of a context is its clebsch.Device."""
 
+    _new_lock: Callable[[], Any] = staticmethod(threading.RLock)
+
     @_checks.exact_keywords
     def __init__(self, device: str = "", stream: Optional[int] = None,
                  library: Optional[str] = None) -> None:
         _checks.text("device", device)
         self.stream = None if stream is None else _checks.count("stream", stream, 0, 2**64 - 1)
-        self._lib, self._lock = _library.load(library), threading.RLock()
+        self._lib, self._lock = _library.load(library), self._new_lock()
         _nvrtc.preload(device)
         self._as_parameter_ = c.c_void_p()
         if stream is None:

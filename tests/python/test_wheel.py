@@ -40,7 +40,7 @@ class Wheel(unittest.TestCase):
             about, = (zipfile.ZipFile(wheel).read(name).decode() for name in paths if name.endswith(".dist-info/METADATA"))
             for line in ("Author: The Clebsch authors", "License-Expression: MIT", "Classifier: Typing :: Typed", "Provides-Extra: ase", "# Python"):
                 self.assertIn(f"\n{line}\n", about)
-            wanted = {path.name for path in (ROOT / "python" / "clebsch").rglob("*.py")} | {"py.typed"}
+            wanted = {path.name for path in (ROOT / "python" / "clebsch").rglob("*.py")} | {"py.typed", "handler.c"}
             self.assertEqual(wanted - names, set())
             self.assertEqual({"libclebsch.so.0.3", "clebsch", "clebsch.h", "model.h", "clebsch.f90"} - names, set())
 
