@@ -56,7 +56,7 @@ static clb_status check(const clb_problem *p, const clb_limits *limits, clb_erro
                     "the transform has a = %g, p = %g, q = %g; a must be above 0, p and q -64 ... "
                     "64",
                     r->a, r->exponent, r->q);
-  return r->n_basis ? clb_layer_check(p, limits, error) : CLB_OK;
+  return r->n_basis && p->arithmetic != CLB_F64 ? clb_layer_check(p, limits, error) : CLB_OK;
 }
 
 static void schedule(const clb_problem *p, const clb_limits *limits, clb_schedule *s) {

@@ -10,7 +10,7 @@ static clb_status build(clb_network *n, clb_layer *y) {
   const bool apart = y->out[CLB_BASIS_CUTOFF] >= 0;
   p->agnesi.n_species = n->n_species;
   p->agnesi.radii = n->weights + p->radii;
-  return clb_radial_pairs_create(n->ctx, n->type,
+  return clb_radial_pairs_create(n->ctx, n->type, clb_edge_arithmetic(n),
                                  &(clb_radial_desc){p->r_max, p->cutoff_p, p->n,
                                                     n->weights + p->frequencies, p->cutoff_on,
                                                     p->width},

@@ -14,7 +14,7 @@ static clb_status create_harmonics(clb_network *n, const clb_edges *p, bool adds
                                       .normalization = CLB_COMPONENT,
                                       .normalize = !p->solid,
                                       .storage = n->type,
-                                      .arithmetic = n->type,
+                                      .arithmetic = clb_edge_arithmetic(n),
                                       .accumulate = adds,
                                       .passes = passes},
       op);

@@ -273,6 +273,10 @@ clb_status clb_network_multiply(clb_network *n, const clb_gemm_step *p) {
                                                    .add = p->add});
 }
 
+clb_dtype clb_edge_arithmetic(const clb_network *n) {
+  return n->trains ? clb_sum_type(n->ctx) : n->type;
+}
+
 clb_status clb_network_grow(clb_network *n, clb_buffer **buffer, int64_t count) {
   return clb_buffer_grow(n->ctx, buffer, count, clb_dtype_bytes((int32_t)n->type));
 }

@@ -330,6 +330,11 @@ typedef struct {
 } clb_gemm_step;
 clb_status clb_network_multiply(clb_network *n, const clb_gemm_step *p);
 
+/* In which functions of edges' vectors are computed: where a network trains, that of sums, because
+   a loss's slopes are differences of forces, which have the rounding errors of these functions most
+   of all. */
+clb_dtype clb_edge_arithmetic(const clb_network *n);
+
 /* At least so many numbers of the network's type on the device, whose contents are lost where there
    were fewer. */
 clb_status clb_network_grow(clb_network *n, clb_buffer **buffer, int64_t count);

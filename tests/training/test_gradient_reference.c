@@ -169,7 +169,7 @@ static void sevennet_0(void **state) {
 }
 static void sevennet_0_f32(void **state) {
   (void)state;
-  expect_model("cpu", "sevennet_0", original_sevennet[0].path, CLB_F32, 2e-4);
+  expect_model("cpu", "sevennet_0", original_sevennet[0].path, CLB_F32, 1e-4);
 }
 static void sevennet_l3i5(void **state) {
   (void)state;

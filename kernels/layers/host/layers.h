@@ -125,9 +125,11 @@ typedef struct {
 /* The same for all edges of a graph as they were given, with a transform (NULL: none), or with f
    `apart`: b_k without f, which is a result of its own.  species: of all receivers and senders (not
    read without a transform); f[n][1] and g_f[n][1]: not without `apart`. backward takes the
-   gradients of both results; clb_radial_backward_distance is for these ops, too. */
-clb_status clb_radial_pairs_create(clb_context *ctx, clb_dtype type, const clb_radial_desc *desc,
-                                   const clb_agnesi *transform, bool apart, clb_op **op);
+   gradients of both results; clb_radial_backward_distance is for these ops, too.  arithmetic: that
+   of rows' type, or CLB_F64, also of f32 rows. */
+clb_status clb_radial_pairs_create(clb_context *ctx, clb_dtype type, clb_dtype arithmetic,
+                                   const clb_radial_desc *desc, const clb_agnesi *transform,
+                                   bool apart, clb_op **op);
 clb_status clb_radial_pairs_forward(clb_op *op, const clb_graph *graph, clb_rows species,
                                     clb_rows v, clb_rows r, clb_rows basis, clb_rows f);
 clb_status clb_radial_pairs_backward(clb_op *op, const clb_graph *graph, clb_rows species,

@@ -29,12 +29,13 @@ static clb_status check_transform(clb_context *ctx, const clb_agnesi *t) {
   return CLB_OK;
 }
 
-clb_status clb_radial_pairs_create(clb_context *ctx, clb_dtype type, const clb_radial_desc *desc,
-                                   const clb_agnesi *transform, bool apart, clb_op **op) {
+clb_status clb_radial_pairs_create(clb_context *ctx, clb_dtype type, clb_dtype arithmetic,
+                                   const clb_radial_desc *desc, const clb_agnesi *transform,
+                                   bool apart, clb_op **op) {
   *op = NULL;
   clb_status s = check_basis(ctx, desc);
   if (!s && transform) s = check_transform(ctx, transform);
-  clb_problem *p = s ? NULL : clb_layer_problem(ctx, CLB_RADIAL, type, type);
+  clb_problem *p = s ? NULL : clb_layer_problem(ctx, CLB_RADIAL, type, arithmetic);
   if (!p) return s ? s : CLB_ERROR_MEMORY;
   p->radial = (clb_radial_problem){.n_basis = desc->n_basis,
                                    .p = desc->p,
@@ -53,12 +54,12 @@ clb_status clb_radial_pairs_create(clb_context *ctx, clb_dtype type, const clb_r
                            : 1 << DISTANCES | 1 << BACKWARD_DISTANCE,
                        op);
   if (s || !transform) return s;
-  return clb_layer_upload(op, type, transform->radii, transform->n_species, &(*op)->reals);
+  return clb_layer_upload(op, arithmetic, transform->radii, transform->n_species, &(*op)->reals);
 }
 
 clb_status clb_radial_create(clb_context *ctx, clb_dtype type, const clb_radial_desc *desc,
                              clb_op **op) {
-  return clb_radial_pairs_create(ctx, type, desc, NULL, false, op);
+  return clb_radial_pairs_create(ctx, type, type, desc, NULL, false, op);
 }
 
 clb_status clb_lengths_create(clb_context *ctx, clb_dtype storage, clb_dtype arithmetic,

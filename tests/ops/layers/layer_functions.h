@@ -11,6 +11,7 @@ typedef struct {
   int cutoff_p, n_basis; /* cutoff_p 0: XPLOR's from r_on on */
   bool transform, apart;
   double r_on;
+  bool precise; /* arithmetic in the type of sums */
 } radial_case;
 
 typedef struct {
@@ -40,12 +41,12 @@ static inline void basis_row(const void *user, const double *v, double *out) {
 /* MACE's transform; one with p < q; f apart with and without; many functions; XPLOR's cutoff with
    and without a transform. */
 static const radial_case radial_cases[] = {
-    {5, 1.0805, 4.5791, 0.9183, {0}, {0.31, 0.66, 1.11}, 5, 10, true, false, 0},
-    {4, 0.7, 1.25, 2.5, {0}, {0.9, 1.7, 0.4}, 6, 3, true, true, 0},
-    {3, 0, 0, 0, {0}, {1, 1, 1}, 2, 8, false, true, 0},
-    {6, 2, 3, 1, {0}, {0.2, 2, 1}, 5, 19, true, true, 0},
-    {5, 0, 0, 0, {0}, {1, 1, 1}, 0, 7, false, false, 3.5},
-    {6, 2, 3, 1, {0}, {0.2, 2, 1}, 0, 19, true, false, 4}};
+    {5, 1.0805, 4.5791, 0.9183, {0}, {0.31, 0.66, 1.11}, 5, 10, true, false, 0, false},
+    {4, 0.7, 1.25, 2.5, {0}, {0.9, 1.7, 0.4}, 6, 3, true, true, 0, true},
+    {3, 0, 0, 0, {0}, {1, 1, 1}, 2, 8, false, true, 0, false},
+    {6, 2, 3, 1, {0}, {0.2, 2, 1}, 5, 19, true, true, 0, false},
+    {5, 0, 0, 0, {0}, {1, 1, 1}, 0, 7, false, false, 3.5, true},
+    {6, 2, 3, 1, {0}, {0.2, 2, 1}, 0, 19, true, false, 4, false}};
 enum { RADIAL_CASES = sizeof radial_cases / sizeof *radial_cases };
 
 static inline clb_op *radial_op(clb_context *ctx, clb_dtype type, radial_case *c) {
@@ -53,9 +54,16 @@ static inline clb_op *radial_op(clb_context *ctx, clb_dtype type, radial_case *c
   for (int k = 0; k < c->n_basis; k++) c->w[k] = 3.14159265358979323846 * (k + 1);
   const clb_agnesi transform = {c->a, c->p, c->q, SPECIES, c->radii};
   OK(ctx, clb_radial_pairs_create(
-              ctx, type, &(clb_radial_desc){c->r_max, c->cutoff_p, c->n_basis, c->w, c->r_on, 0},
+              ctx, type, c->precise ? clb_sum_type(ctx) : type,
+              &(clb_radial_desc){c->r_max, c->cutoff_p, c->n_basis, c->w, c->r_on, 0},
               c->transform ? &transform : NULL, c->apart, &op));
   return op;
+}
+
+/* Of results that are rounded once, at most; else the usual one. */
+static inline double radial_error(clb_context *ctx, clb_dtype type, const radial_case *c,
+                                  double usual) {
+  return type == CLB_F32 && c->precise && clb_sum_type(ctx) == CLB_F64 ? 1e-7 : usual;
 }
 
 /* ---- densities ---- */

@@ -41,10 +41,12 @@ static void radials_once(clb_context *ctx, clb_dtype type, clb_op *op, const rad
   }
   double *b_must = columns_of(must, p.n, width, 0, c->n_basis),
          *f_must = c->apart ? columns_of(must, p.n, width, c->n_basis, 1) : NULL;
-  expect_rows(ctx, "basis of pairs", &basis[0], false, b_must, error_of(type));
-  expect_rows(ctx, "gradient of pairs", &g_v[0], add, slope, slope_error_of(type));
-  if (c->apart) expect_rows(ctx, "cutoff apart", &f[0], false, f_must, error_of(type));
-  if (i % 2) expect_rows(ctx, "lengths of pairs", &r[0], false, r_must, error_of(type));
+  const double error = radial_error(ctx, type, c, error_of(type)),
+               slope_error = radial_error(ctx, type, c, slope_error_of(type));
+  expect_rows(ctx, "basis of pairs", &basis[0], false, b_must, error);
+  expect_rows(ctx, "gradient of pairs", &g_v[0], add, slope, slope_error);
+  if (c->apart) expect_rows(ctx, "cutoff apart", &f[0], false, f_must, error);
+  if (i % 2) expect_rows(ctx, "lengths of pairs", &r[0], false, r_must, error);
   table *both[] = {basis, f, r, g_v}, *in[] = {&v, &g_basis, &g_f};
   for (int k = 0; k < 4; k++) {
     expect_same(ctx, &both[k][0], &both[k][1]);
@@ -207,18 +209,18 @@ static void refuses(void **state) {
   table x = random_table(ctx, CLB_F32, 20, 4, true, 1, &seed);
   pairs p = make_pairs(ctx, 4, 4, 9, 0);
   NOT_OK(ctx, CLB_ERROR_ARGUMENT, "radius 1 is -1",
-         clb_radial_pairs_create(ctx, CLB_F32, &desc, &t, false, &op));
+         clb_radial_pairs_create(ctx, CLB_F32, CLB_F32, &desc, &t, false, &op));
   t.radii = NULL;
   NOT_OK(ctx, CLB_ERROR_ARGUMENT, "the number of its radii",
-         clb_radial_pairs_create(ctx, CLB_F32, &desc, &t, false, &op));
+         clb_radial_pairs_create(ctx, CLB_F32, CLB_F32, &desc, &t, false, &op));
   t.radii = radii, t.a = 0;
   NOT_OK(ctx, CLB_ERROR_ARGUMENT, "a must be above 0",
-         clb_radial_pairs_create(ctx, CLB_F32, &desc, &t, false, &op));
+         clb_radial_pairs_create(ctx, CLB_F32, CLB_F32, &desc, &t, false, &op));
   t.a = 1, t.q = 65;
   NOT_OK(ctx, CLB_ERROR_ARGUMENT, "q = 65",
-         clb_radial_pairs_create(ctx, CLB_F32, &desc, &t, false, &op));
+         clb_radial_pairs_create(ctx, CLB_F32, CLB_F32, &desc, &t, false, &op));
   t.q = 1;
-  OK(ctx, clb_radial_pairs_create(ctx, CLB_F32, &desc, &t, false, &op));
+  OK(ctx, clb_radial_pairs_create(ctx, CLB_F32, CLB_F32, &desc, &t, false, &op));
   NOT_OK(ctx, CLB_ERROR_ARGUMENT, "is for pairs",
          clb_radial_forward(op, 9, rows_of(&x), (clb_rows){0}, rows_of(&x)));
   NOT_OK(ctx, CLB_ERROR_ARGUMENT, "buffer of species is NULL",

@@ -94,10 +94,10 @@ static void radials_once(clb_context *ctx, clb_dtype type, clb_op *op, const rad
   }
   double *b_must = columns_of(must.along, p.n, n + c->apart, 0, n),
          *f_must = c->apart ? columns_of(must.along, p.n, n + 1, n, 1) : NULL;
-  expect_rows(ctx, "basis along", &along[0], false, b_must, slope_error_of(type));
-  if (c->apart) expect_rows(ctx, "cutoff along", &f_along[0], false, f_must, slope_error_of(type));
-  expect_rows(ctx, "gradient by frequencies", &g_w[0], false, must.by_frequencies,
-              slope_error_of(type));
+  const double error = radial_error(ctx, type, c, slope_error_of(type));
+  expect_rows(ctx, "basis along", &along[0], false, b_must, error);
+  if (c->apart) expect_rows(ctx, "cutoff along", &f_along[0], false, f_must, error);
+  expect_rows(ctx, "gradient by frequencies", &g_w[0], false, must.by_frequencies, error);
   OK(ctx, clb_radial_pairs_backward(op, p.graph, p.numbers, rows_of(&v), rows_of(&h), rows_of(&h_f),
                                     rows_of(&g_v), false));
   expect_adjoint(ctx, "basis", (const table *const[][2]){{&h, &along[0]}, {&h_f, &f_along[0]}},
