@@ -55,13 +55,14 @@ typedef struct {
                  unless block_atoms says how large, and takes more memory */
   /* Dispersion by D3 with rational damping ("D3(BJ)"), in all results of clb_model_compute,
      clb_model_compute_many and clb_dynamics: the name of the functional with which the model's
-     labels were computed, such as "pbe" (docs/dispersion.md in the sources). NULL: none. Needs a
+     labels were computed, such as "pbe", or "pbe-atm" with the energy of triples
+     (docs/dispersion.md in the sources). NULL: none. Needs a
      device with f64; clb_model_compute_edges needs `cell`, and no exchange; not of a model that
      trains */
   const char *d3;
   double d3_cutoff;       /* Angstrom: of pairs; 0: 60 Bohr, 31.75 Angstrom */
-  double d3_count_cutoff; /* of coordination numbers; 0: 40 Bohr, 21.17 Angstrom, or d3_cutoff
-                             where that is less */
+  double d3_count_cutoff; /* of coordination numbers and triples; 0: 40 Bohr, 21.17 Angstrom, or
+                             d3_cutoff where that is less */
 } clb_model_options;
 
 /* Reads a model that `clebsch convert` wrote (a safetensors file; docs/model-format.md in the

@@ -1,5 +1,5 @@
 /* kernels/dispersion/dispersion.c - the dispersion energy D3 of atoms (dispersion_steps.h). */
-#include "kernels/dispersion/receiver.h"
+#include "kernels/dispersion/pair_c6.h"
 
 static ir_val wide(ir_kernel *k, ir_val a) { return ir_cast(k, IR_I64, a); }
 
@@ -144,48 +144,18 @@ static void lower_coordination(ir_kernel *k, const clb_problem *p, const clb_sch
 
 typedef struct {
   clb_receiver r;
-  ir_val roots, root, references, columns, weights, products, s6, s8, a1, a2;
+  clb_c6 c6;
+  ir_val roots, root, s6, s8, a1, a2;
   int energy, slope; /* sums */
   clb_pull pull;
 } pairs;
-
-/* Adds the products of the weights of system b, of lanes whose neighbour has it. */
-static void add_products(pairs *c, ir_val at, ir_val weight, ir_val mask, const ir_val sum[2]) {
-  ir_kernel *k = c->r.k;
-  ir_val v[2];
-  ir_load_wide(k, c->products, ir_mul(k, at, clb_i64(k, 2)), mask, 2, v);
-  for (int i = 0; i < 2; i++) ir_set(k, sum[i], ir_fma(k, v[i], weight, ir_get(k, sum[i])));
-}
-
-/* C6 of the pair, and its derivative by the receiver's coordination number. Where lanes are those
-   of a CPU, which loads lane by lane what is not adjacent, all elements are gone through. */
-static void find_c6(pairs *c, const clb_neighbour *j, ir_val c6[2]) {
-  ir_kernel *k = c->r.k;
-  const ir_val zero = ir_real(k, c->r.t, 0), step = wide(k, c->references),
-               row = ir_mul(k, c->r.own, c->columns),
-               sum[2] = {ir_var(k, zero, false), ir_var(k, zero, false)},
-               b = ir_loop(k, clb_i32(k, 0), c->references, clb_i32(k, 1)),
-               at = ir_add(k, row, wide(k, b)),
-               from = ir_add(k, ir_mul(k, wide(k, b), c->r.w.n), j->place),
-               w = ir_load(k, c->weights, from, j->inside);
-  if (!c->r.w.b.s->layer.wide_vectors)
-    add_products(c, ir_add(k, at, ir_mul(k, j->element, step)), w, j->mask, sum);
-  else {
-    const ir_val first = ir_loop(k, clb_i64(k, 0), c->columns, step),
-                 own = ir_2(k, IR_EQ, ir_mul(k, j->element, step), first);
-    add_products(c, ir_add(k, at, first), ir_select(k, own, w, zero), IR_NONE, sum);
-    ir_end(k);
-  }
-  ir_end(k);
-  for (int i = 0; i < 2; i++) c6[i] = ir_get(k, sum[i]);
-}
 
 static void add_pair(void *user, const clb_neighbour *j) {
   pairs *c = user;
   ir_kernel *k = c->r.k;
   const ir_val one = ir_real(k, c->r.t, 1);
   ir_val both[2];
-  find_c6(c, j, both);
+  clb_c6_find(&c->r, &c->c6, c->r.own, j, 2, both);
   const ir_val c6 = both[0], slope = both[1];
   const ir_val pp = ir_mul(k, c->root, ir_load(k, c->roots, j->element, j->mask)), r2 = j->square,
                r4 = ir_mul(k, r2, r2), r6 = ir_mul(k, r4, r2), r0 = ir_fma(k, c->a1, pp, c->a2),
@@ -202,25 +172,12 @@ static void add_pair(void *user, const clb_neighbour *j) {
   clb_pull_add(&c->r, &c->pull, j, ir_mul(k, c6, ir_add(k, six, eight)));
 }
 
-static void store_sums(clb_receiver *r, ir_val sums, int first, int n, const ir_val *values,
-                       bool adds) {
-  ir_kernel *k = r->k;
-  const clb_added to = {sums, clb_i64(k, first), clb_i32(k, 1)};
-  const ir_val row = ir_mul(k, r->own, clb_i64(k, CLB_DISPERSION_COLUMNS));
-  if (adds) clb_add_to(k, &to, row, n, values);
-  for (int i = 0; i < n && !adds; i++)
-    ir_store(k, sums, ir_add(k, row, clb_i64(k, first + i)), clb_first_lane(k), values[i]);
-}
-
 static void lower_pairs(ir_kernel *k, const clb_problem *p, const clb_schedule *s) {
   pairs c;
   clb_receiver *r = &c.r;
   clb_receiver_begin(r, k, "dispersion_pairs", p, s);
   c.roots = ir_buffer(k, r->t, false);
-  c.references = ir_scalar(k, IR_I32);
-  c.columns = ir_scalar(k, IR_I64);
-  c.weights = ir_buffer(k, r->t, false);
-  c.products = ir_buffer(k, r->t, false);
+  c.c6 = clb_c6_begin(r);
   ir_val *const damping[] = {&c.s6, &c.s8, &c.a1, &c.a2};
   for (int i = 0; i < 4; i++) *damping[i] = ir_scalar(k, r->t);
   const ir_val slopes = ir_buffer(k, r->t, true), sums = ir_buffer(k, IR_F64, true);
@@ -237,7 +194,7 @@ static void lower_pairs(ir_kernel *k, const clb_problem *p, const clb_schedule *
   clb_pull_end(r, &c.pull, &forces, &virials, row + 1);
   clb_add_to(k, &energies, r->atom, 1, row);
   ir_store(k, slopes, r->own, clb_first_lane(k), ir_cast(k, r->t, clb_sum_end(r, c.slope)));
-  store_sums(r, sums, 0, CLB_DISPERSION_COLUMNS, row, false);
+  clb_store_sums(r, sums, 0, CLB_DISPERSION_COLUMNS, row, false);
   clb_layer_finish(&r->w.b);
 }
 
@@ -278,7 +235,7 @@ static void lower_chain(ir_kernel *k, const clb_problem *p, const clb_schedule *
   clb_receiver_walk(r, add_through, &c);
   ir_val virial[6];
   clb_pull_end(r, &c.pull, &forces, &virials, virial);
-  store_sums(r, sums, 1, 6, virial, true);
+  clb_store_sums(r, sums, 1, 6, virial, true);
   clb_layer_finish(&r->w.b);
 }
 
@@ -337,12 +294,13 @@ static void schedule(const clb_problem *p, const clb_limits *limits, clb_schedul
 static void lower(const clb_problem *p, const clb_schedule *s, ir_kernel *k) {
   static void (*const steps[CLB_DISPERSION_STEPS])(ir_kernel *, const clb_problem *,
                                                    const clb_schedule *) = {
-      lower_elements, lower_coordination, lower_pairs, lower_chain, lower_sums};
+      lower_elements, lower_coordination, lower_pairs, clb_lower_triples, lower_chain, lower_sums};
   steps[p->dispersion.step](k, p, s);
 }
 
 static void print(const clb_problem *p, clb_text *out) {
-  static const char *const names[] = {"elements", "coordination", "pairs", "chain", "sums"};
+  static const char *const names[] = {"elements", "coordination", "pairs",
+                                      "triples",  "chain",        "sums"};
   clb_text_add(out, "%s", names[p->dispersion.step]);
 }
 

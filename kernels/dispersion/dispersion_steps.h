@@ -6,6 +6,9 @@
      W_a = exp(-4 (n_i - n_a)^2) / sum of them,   C6_ij = sum_ab W_a W_b C6_ab.
    A pair's energy is, with q = C8 / C6 = (p_i p_j)^2 and r0 = a1 p_i p_j + a2,
      E_ij = -C6_ij (s6 / (r^6 + r0^6) + s8 q / (r^8 + r0^8)).
+   That of three atoms, of an angle at each, is
+     E_ijk = s9 sqrt(C6_ij C6_ik C6_jk) (3 cos cos cos + 1) / (1 + t) / (r_ij r_ik r_jk)^3,
+     t = 6 (R_ij R_ik R_jk / (r_ij r_ik r_jk))^(16/3), R of two elements.
    Forces are those at given n, and those through n: D_i = dE / dn_i.
 
    Atoms are sorted by the slots of grids (kernels/graph/cell_search.h), a sub-group takes one of
@@ -25,6 +28,8 @@
      PAIRS         p of elements, R (i32), E R (i64), W, V, s6, s8, a1, a2, out D [n], out sums
                    (f64 [n][7]: energy; xx, yy, zz, yz, xz, xy of the virial), then three results:
                    energies of atoms, forces, virials of atoms
+     TRIPLES       R (i32), E R (i64), W, V, E (i64), R^2 [E][E], s9; D, sums, energies of
+                   atoms, forces and virials of atoms, which are all added to
      CHAIN         R of elements, D, sums, forces, virials of atoms: the forces through n
      SUMS          units, n (i64), rows of a unit (i64), sums [n][7], out sums of units; energy,
                    virial, which the first unit adds to
@@ -38,6 +43,7 @@ typedef enum {
   CLB_DISPERSION_ELEMENTS,
   CLB_DISPERSION_COORDINATION,
   CLB_DISPERSION_PAIRS,
+  CLB_DISPERSION_TRIPLES,
   CLB_DISPERSION_CHAIN,
   CLB_DISPERSION_SUMS,
   CLB_DISPERSION_STEPS

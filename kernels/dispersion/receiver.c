@@ -43,34 +43,63 @@ ir_val clb_sum_end(clb_receiver *r, int sum) {
   return ir_reduce_add(r->k, ir_get(r->k, r->sum[sum]));
 }
 
+/* Whether this is the image of the receiver's own cell, and how far its atoms are away. */
+static ir_val place_image(clb_receiver *r, const ir_val *image, ir_val by[3]) {
+  ir_kernel *k = r->k;
+  ir_val here = IR_NONE;
+  clb_cell_offset(&r->w, image, by);
+  for (int d = 0; d < 3; d++) {
+    const ir_val same = ir_2(k, IR_EQ, image[d], clb_i32(k, 0));
+    here = d ? both(k, here, same) : same;
+  }
+  return here;
+}
+
+/* The atom in a place (i32) of an image, of lanes that have one (IR_NONE: all). */
+static clb_neighbour look(clb_receiver *r, ir_val place, ir_val inside, ir_val here,
+                          const ir_val by[3]) {
+  ir_kernel *k = r->k;
+  clb_neighbour j = {.place = wide(k, place), .inside = inside};
+  ir_val v[3];
+  clb_cell_vector(&r->w, r->x, j.place, inside, r->at.x, by, v);
+  const ir_val square = ir_fma(k, v[0], v[0], ir_fma(k, v[1], v[1], ir_mul(k, v[2], v[2]))),
+               self = both(k, here, ir_2(k, IR_EQ, j.place, r->own)), other = ir_1(k, IR_NOT, self);
+  j.mask = both(k, inside == IR_NONE ? other : both(k, inside, other),
+                ir_2(k, IR_LT, square, r->squared));
+  j.square = ir_select(k, j.mask, ir_cast(k, r->t, square), ir_real(k, r->t, 1));
+  for (int d = 0; d < 3; d++) j.v[d] = ir_cast(k, r->t, v[d]);
+  j.element = wide(k, ir_load(k, r->elements, j.place, inside));
+  return j;
+}
+
 static void look_at(void *user, ir_val first, ir_val end, const ir_val *image) {
   clb_receiver *r = user;
   ir_kernel *k = r->k;
-  const ir_val zero = clb_i32(k, 0);
-  ir_val by[3], v[3], here = IR_NONE;
-  clb_cell_offset(&r->w, image, by);
-  for (int d = 0; d < 3; d++) {
-    const ir_val same = ir_2(k, IR_EQ, image[d], zero);
-    here = d ? both(k, here, same) : same;
-  }
+  ir_val by[3];
+  const ir_val here = place_image(r, image, by);
   for (int i = 0; i < r->n_sums; i++) ir_set(k, r->part[i], ir_real(k, r->t, 0));
   const int lanes = r->w.b.s->lanes;
   const ir_val lot = ir_loop(k, first, end, clb_i32(k, lanes)), place = ir_add(k, lot, ir_lane(k)),
                inside = ir_2(k, IR_LT, ir_lane(k), ir_sub(k, end, lot));
-  clb_neighbour j = {.place = wide(k, place)};
-  clb_cell_vector(&r->w, r->x, j.place, inside, r->at.x, by, v);
-  const ir_val square = ir_fma(k, v[0], v[0], ir_fma(k, v[1], v[1], ir_mul(k, v[2], v[2]))),
-               self = both(k, here, ir_2(k, IR_EQ, j.place, r->own));
-  j.mask = both(k, both(k, inside, ir_1(k, IR_NOT, self)), ir_2(k, IR_LT, square, r->squared));
-  j.square = ir_select(k, j.mask, ir_cast(k, r->t, square), ir_real(k, r->t, 1));
-  for (int d = 0; d < 3; d++) j.v[d] = ir_cast(k, r->t, v[d]);
-  j.inside = inside;
-  j.element = wide(k, ir_load(k, r->elements, j.place, inside));
+  const clb_neighbour j = look(r, place, inside, here, by);
   r->each(r->user, &j);
   ir_end(k);
   for (int i = 0; i < r->n_sums; i++)
     ir_set(k, r->sum[i],
            ir_add(k, ir_get(k, r->sum[i]), ir_cast(k, IR_F64, ir_get(k, r->part[i]))));
+}
+
+static void look_at_thirds(void *user, ir_val first, ir_val end, const ir_val *image) {
+  clb_receiver *r = user;
+  ir_kernel *k = r->k;
+  ir_val by[3];
+  const ir_val here = place_image(r, image, by), place = ir_loop(k, first, end, clb_i32(k, 1));
+  clb_neighbour j = look(r, place, IR_NONE, here, by);
+  ir_if(k, j.mask);
+  j.mask = IR_NONE;
+  r->each_third(r->user, &j);
+  ir_end(k);
+  ir_end(k);
 }
 
 /* A radius that is this share of the grid's reaches as many bins, and what it has of another. */
@@ -82,13 +111,21 @@ static ir_val reach_of(clb_receiver *r, int d) {
   return ir_add(k, down, ir_select(k, more, clb_i32(k, 1), clb_i32(k, 0)));
 }
 
-void clb_receiver_walk(clb_receiver *r, void (*each)(void *user, const clb_neighbour *j),
-                       void *user) {
+static void walk(clb_receiver *r, clb_cell_visit visit) {
   ir_val reach[3];
   for (int d = 0; d < 3; d++) reach[d] = reach_of(r, d);
+  clb_cell_walk(&r->w, &r->at, reach, r->squared, r->starts, visit, r);
+}
+
+void clb_receiver_walk(clb_receiver *r, clb_receiver_visit each, void *user) {
   r->each = each;
   r->user = user;
-  clb_cell_walk(&r->w, &r->at, reach, r->squared, r->starts, look_at, r);
+  walk(r, look_at);
+}
+
+void clb_receiver_walk_thirds(clb_receiver *r, clb_receiver_visit each_third) {
+  r->each_third = each_third;
+  walk(r, look_at_thirds);
 }
 
 /* ---- results ---- */

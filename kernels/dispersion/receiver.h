@@ -18,6 +18,7 @@ typedef struct {
 } clb_neighbour;
 
 enum { CLB_RECEIVER_SUMS = 12 };
+typedef void (*clb_receiver_visit)(void *user, const clb_neighbour *j);
 struct clb_receiver {
   clb_cell_finder w;
   ir_kernel *k;
@@ -25,7 +26,7 @@ struct clb_receiver {
   ir_val atoms, x, starts, elements, share, squared;
   ir_val own, atom, element; /* of the receiver: its place, number and element, i64 */
   clb_cell_place at;
-  void (*each)(void *user, const clb_neighbour *j);
+  clb_receiver_visit each, each_third;
   void *user;
   int n_sums;
   ir_val part[CLB_RECEIVER_SUMS], sum[CLB_RECEIVER_SUMS]; /* variables: of slots, and of all */
@@ -41,8 +42,10 @@ int clb_sum_begin(clb_receiver *r);
 void clb_sum_add(clb_receiver *r, int sum, const clb_neighbour *j, ir_val value);
 ir_val clb_sum_end(clb_receiver *r, int sum);
 /* Calls `each` inside of loops over the neighbours within the radius. */
-void clb_receiver_walk(clb_receiver *r, void (*each)(void *user, const clb_neighbour *j),
-                       void *user);
+void clb_receiver_walk(clb_receiver *r, clb_receiver_visit each, void *user);
+/* Inside of `each`: calls `each_third` inside of loops over the same neighbours, one in all lanes
+   at a time, which has no masks. */
+void clb_receiver_walk_thirds(clb_receiver *r, clb_receiver_visit each_third);
 
 /* A result that is added to. */
 typedef struct {

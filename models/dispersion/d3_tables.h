@@ -14,6 +14,9 @@ extern const double clb_d3_number[];                  /* coordination number of 
 extern const uint32_t clb_d3_c6[]; /* of systems i >= j, number i (i + 1) / 2 + j, in 1e-4 Hartree
                                       Bohr^6 */
 
+extern const uint16_t clb_d3_vdw[]; /* van der Waals' radii of elements i >= j, from 1 on, number
+                                       i (i - 1) / 2 + j - 1, in 1e-4 Angstrom */
+
 typedef struct {
   const char *name;
   double s6, s8, a1, a2; /* a2 in Bohr */

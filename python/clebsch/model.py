@@ -121,7 +121,7 @@ class Model:
     faster, but the last digits of forces differ from call to call.  head, modality: as for convert.
     block_atoms: structures are computed in blocks of at most so many atoms, which takes less memory
     and more time; 0: only those that would not fit.  trains: gradient and set_tensors can be called;
-    knots are 0.  d3: the functional whose dispersion D3(BJ) is added, such as "pbe"; d3_cutoff
+    knots are 0.  d3: the functional whose dispersion D3(BJ) is added, such as "pbe", or "pbe-atm" with triples; d3_cutoff
     (Angstrom): up to which distance; 0: 60 Bohr."""
 
     @_checks.exact_keywords

@@ -57,5 +57,10 @@ cases = {
     "elements": case(range(1, 95), places(94, np.eye(3) * 13.0, 1.9)),
     "large": case(random.choice([1, 6, 8, 17, 47], 61), places(61, lean, 1.1), lean, cutoffs=(17, 13)),
     "few": case([8, 1, 1, 6, 8], places(5, skew * 0.9, 1.1), skew * 0.9, cutoffs=(16, 12)),
+    "triples": case([a[0] for a in both], [a[1:] for a in both], atm=True),
+    "triples in a cell": case([6, 8, 1, 17, 92], places(5, skew * 0.9, 1.6), skew * 0.9, cutoffs=(15, 11),
+                              atm=True),
+    "triples of images": case([14, 8], places(2, thin, 1.3), thin, (True, False, True), functional="b3lyp",
+                              cutoffs=(18, 14), atm=True),
 }
 print("{" + ",\n".join(f"{json.dumps(k)}: {json.dumps(v)}" for k, v in cases.items()) + "}")

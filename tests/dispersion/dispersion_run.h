@@ -64,8 +64,10 @@ static clb_cell_grid grid_of(const molecule *a, int fineness) {
 
 static clb_dispersion *dispersion_of(clb_context *ctx, clb_dtype type, const molecule *a) {
   clb_dispersion_damping damping = {.radius = a->cutoffs[0], .count_radius = a->cutoffs[1]};
+  char name[40];
   clb_dispersion *d;
-  OK(ctx, clb_d3_damping(&ctx->error, a->functional, &damping));
+  snprintf(name, sizeof name, "%s%s", a->functional, a->three_body ? "-atm" : "");
+  OK(ctx, clb_d3_damping(&ctx->error, name, &damping));
   OK(ctx, clb_dispersion_create(ctx, type, &damping, &d));
   return d;
 }

@@ -104,7 +104,9 @@ static const struct argp_option model_options[] = {
      "many as do)",
      0},
     {"d3", KEY_D3, "FUNCTIONAL", 0,
-     "Add the dispersion D3(BJ) of a functional, such as pbe: that of the model's labels", 0},
+     "Add the dispersion D3(BJ) of a functional, such as pbe: that of the model's labels; pbe-atm: "
+     "with triples",
+     0},
     {"d3-cutoff", KEY_D3_CUTOFF, "A", 0,
      "Distance up to which dispersion acts, in Angstrom (default: 60 Bohr, 31.75)", 0},
     {"charge", KEY_CHARGE, "N", 0,

@@ -12,6 +12,7 @@ enum {
   ROOTS,
   NUMBERS,
   C6,
+  VDW,
   TABLES, /* those before are of elements, those from here on of atoms, by their places */
   ELEMENTS = TABLES,
   WEIGHTS,
@@ -49,6 +50,7 @@ static clb_status compile(clb_dispersion *d) {
   for (int step = 0; step < CLB_DISPERSION_STEPS && !s; step++) {
     clb_schedule schedule;
     ir_kernel k;
+    if (step == CLB_DISPERSION_TRIPLES && d->damping.s9 == 0) continue;
     p->kind = CLB_DISPERSION;
     p->storage = p->arithmetic = (int32_t)d->type;
     p->dispersion.step = step;
@@ -137,6 +139,7 @@ clb_status clb_dispersion_set(clb_dispersion *d, const clb_dispersion_elements *
   if (!s) s = put(d, RADII, e->radius, e->n);
   if (!s) s = put(d, ROOTS, e->root, e->n);
   if (!s) s = put(d, NUMBERS, e->number, systems);
+  if (!s) s = put(d, VDW, e->vdw, e->n * e->n);
   return s ? s : put(d, C6, e->c6, systems * systems);
 }
 
@@ -244,6 +247,23 @@ static clb_status add_pairs(clb_dispersion *d, const clb_dispersion_results *r) 
   return launch(d, &c, CLB_DISPERSION_PAIRS);
 }
 
+static clb_status add_triples(clb_dispersion *d, const clb_dispersion_results *r) {
+  if (d->damping.s9 == 0) return CLB_OK;
+  clb_call c = call_receivers(d, d->damping.count_radius);
+  call_references(d, &c);
+  clb_call_memory(&c, &d->memory[WEIGHTS]);
+  clb_call_memory(&c, &d->memory[PRODUCTS]);
+  clb_call_i64(&c, d->elements);
+  clb_call_memory(&c, &d->memory[VDW]);
+  clb_call_real(&c, (int32_t)d->type, d->damping.s9);
+  clb_call_memory(&c, &d->memory[SLOPES]);
+  clb_call_memory(&c, &d->memory[SUMS]);
+  call_added(&c, r->energies);
+  call_added(&c, r->forces);
+  call_added(&c, r->virials);
+  return launch(d, &c, CLB_DISPERSION_TRIPLES);
+}
+
 static clb_status add_chain(clb_dispersion *d, const clb_dispersion_results *r) {
   clb_call c = call_receivers(d, d->damping.count_radius);
   clb_call_memory(&c, &d->memory[RADII]);
@@ -282,6 +302,7 @@ clb_status clb_dispersion_add(clb_dispersion *d, const clb_dispersion_results *r
   if (!d->n) return CLB_OK;
   clb_status s = count_neighbours(d);
   if (!s) s = add_pairs(d, r);
+  if (!s) s = add_triples(d, r);
   if (!s && (r->forces.buffer || r->virial.buffer || r->virials.buffer)) s = add_chain(d, r);
   return s ? s : add_sums(d, r);
 }

@@ -8,10 +8,10 @@
 
 typedef struct clb_dispersion clb_dispersion;
 
-/* Rational damping: a2 in Angstrom. radius: of pairs; count_radius: of coordination numbers, no
-   longer. */
+/* Rational damping: a2 in Angstrom. s9: of triples, in 1 / sqrt(eV), or 0. radius: of pairs;
+   count_radius: of coordination numbers and triples, no longer. */
 typedef struct {
-  double s6, s8, a1, a2, radius, count_radius;
+  double s6, s8, a1, a2, s9, radius, count_radius;
 } clb_dispersion_damping;
 
 /* Compiles the kernels. CLB_ERROR_UNSUPPORTED: the device has no f64. */
@@ -26,6 +26,7 @@ typedef struct {
   const int32_t *element;           /* [n_species]: 0 ... n - 1, of those that occur */
   const double *radius, *root;      /* [n]: R, and p */
   const double *number;             /* [n][references]: n_a; -1: there is no such system */
+  const double *vdw;                /* [n][n]: R^2 of triples, of two elements */
   const double *c6;                 /* [n][references][n][references]; 0: no such systems */
 } clb_dispersion_elements;
 clb_status clb_dispersion_set(clb_dispersion *d, const clb_dispersion_elements *elements);

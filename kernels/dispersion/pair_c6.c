@@ -1,0 +1,55 @@
+/* kernels/dispersion/pair_c6.c - C6 of two atoms, and sums of receivers. */
+#include "kernels/dispersion/pair_c6.h"
+
+static ir_val wide(ir_kernel *k, ir_val a) { return ir_cast(k, IR_I64, a); }
+
+clb_c6 clb_c6_begin(clb_receiver *r) {
+  clb_c6 c = {.references = ir_scalar(r->k, IR_I32)};
+  c.columns = ir_scalar(r->k, IR_I64);
+  c.weights = ir_buffer(r->k, r->t, false);
+  c.products = ir_buffer(r->k, r->t, false);
+  return c;
+}
+
+/* Adds the products of the weights of a system, of lanes whose neighbour has it. */
+static void add_products(ir_kernel *k, const clb_c6 *c, ir_val at, ir_val weight, ir_val mask,
+                         int n, const ir_val *sum) {
+  ir_val v[2];
+  ir_load_wide(k, c->products, ir_mul(k, at, clb_i64(k, 2)), mask, n, v);
+  for (int i = 0; i < n; i++) ir_set(k, sum[i], ir_fma(k, v[i], weight, ir_get(k, sum[i])));
+}
+
+/* Where lanes are those of a CPU, which loads lane by lane what is not adjacent, all elements are
+   gone through. */
+void clb_c6_find(const clb_receiver *r, const clb_c6 *c, ir_val place, const clb_neighbour *j,
+                 int n, ir_val *c6) {
+  ir_kernel *k = r->k;
+  const ir_val zero = ir_real(k, r->t, 0), step = wide(k, c->references),
+               row = ir_mul(k, place, c->columns);
+  ir_val sum[2];
+  for (int i = 0; i < n; i++) sum[i] = ir_var(k, zero, false);
+  const ir_val b = ir_loop(k, clb_i32(k, 0), c->references, clb_i32(k, 1)),
+               at = ir_add(k, row, wide(k, b)),
+               from = ir_add(k, ir_mul(k, wide(k, b), r->w.n), j->place),
+               w = ir_load(k, c->weights, from, j->inside);
+  if (!r->w.b.s->layer.wide_vectors)
+    add_products(k, c, ir_add(k, at, ir_mul(k, j->element, step)), w, j->mask, n, sum);
+  else {
+    const ir_val first = ir_loop(k, clb_i64(k, 0), c->columns, step),
+                 own = ir_2(k, IR_EQ, ir_mul(k, j->element, step), first);
+    add_products(k, c, ir_add(k, at, first), ir_select(k, own, w, zero), IR_NONE, n, sum);
+    ir_end(k);
+  }
+  ir_end(k);
+  for (int i = 0; i < n; i++) c6[i] = ir_get(k, sum[i]);
+}
+
+void clb_store_sums(clb_receiver *r, ir_val sums, int first, int n, const ir_val *values,
+                    bool adds) {
+  ir_kernel *k = r->k;
+  const clb_added to = {sums, clb_i64(k, first), clb_i32(k, 1)};
+  const ir_val row = ir_mul(k, r->own, clb_i64(k, CLB_DISPERSION_COLUMNS));
+  if (adds) clb_add_to(k, &to, row, n, values);
+  for (int i = 0; i < n && !adds; i++)
+    ir_store(k, sums, ir_add(k, row, clb_i64(k, first + i)), clb_first_lane(k), values[i]);
+}
