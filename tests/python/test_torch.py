@@ -1,9 +1,13 @@
 """Ops as functions and modules of PyTorch: against e3nn's numbers, by differences, and what is refused."""
 import contextlib
+import copy
 import io
 import os
 import pathlib
+import pickle
 import re
+import sys
+import types
 import unittest
 import unittest.mock
 
@@ -36,6 +40,125 @@ def golden_products():
         elif word not in "#NI":
             found[-1][3][word] = torch.tensor([[float(number) for number in rest]], dtype=torch.float64)
     return found
+
+
+class Product(torch.nn.Module):
+    """e3nn's: path_weight is the whole factor of a path."""
+
+    def __init__(self, shared):
+        super().__init__()
+        self.irreps_in1, self.irreps_in2, self.irreps_out = UVU[:3]
+        self.instructions = [types.SimpleNamespace(i_in1=i, i_in2=j, i_out=k, connection_mode=mode, has_weight=True, path_weight=0.5 + k)
+                             for i, j, k, mode, *_ in UVU.instructions]
+        self.internal_weights = self.shared_weights = shared
+        self.weight = torch.nn.Parameter(normal(10)) if shared else torch.zeros(0)
+        self.register_buffer("output_mask", torch.ones(20, dtype=torch.float64))
+        steps = [(*path[:5], (0.5 + path[2]) ** 2) for path in UVU.instructions]
+        self.op = ct.tensor_product(*UVU[:3], steps, irrep_normalization="none", path_normalization="none", shared_weights=shared)
+
+    def forward(self, x, y, w=None):
+        return self.op(x, y, self.weight if w is None else w)
+
+
+class Harmonics(torch.nn.Module):
+    irreps_in, irreps_out, normalize, normalization = "1x1o", "1x0e+1x1o", True, "component"
+
+    def forward(self, v):
+        return torch.cat([torch.ones_like(v[:, :1]), 3 ** 0.5 * torch.nn.functional.normalize(v)], 1)
+
+
+def summed(product, x, y, w, senders, receivers):
+    return torch.zeros(len(x), 20, dtype=x.dtype).index_add(0, receivers, product(x[senders], y, w))
+
+
+class Block(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv_tp = Product(False)
+
+    def forward(self, x, y, w, edge_index):
+        if hasattr(self, "conv_fusion"):
+            return self.conv_tp(x, y, w, edge_index)
+        return summed(self.conv_tp, x, y, w, *edge_index)
+
+
+class Fused(torch.nn.Module):
+    def forward(self, x, y, w, senders, receivers):
+        return self.convolution(x, y, w, senders.int(), receivers.int())
+
+
+class Sevennet(torch.nn.Module):
+    layer_instantiated = True
+
+    def __init__(self):
+        super().__init__()
+        self.convolution = Product(False)
+        self.convolution_kwargs = {"irreps_out": types.SimpleNamespace(dim=20)}
+
+    def forward(self, x, y, w, senders, receivers):
+        return summed(self.convolution, x, y, w, senders, receivers)
+
+
+class Scatter(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.tp = Product(False)
+
+    def forward(self, x, edge_attr, edge_weight, edge_dst, edge_src):
+        return summed(self.tp, x, edge_attr, edge_weight, edge_src, edge_dst)
+
+
+class Part(torch.nn.Module):
+    """A contraction to one degree of two factors at most: sums of all products of components."""
+
+    def __init__(self, degree):
+        super().__init__()
+        op, d = clebsch.symmetric_contraction(1, 2, [degree], 2, device="cpu:interpreter"), 2 * degree + 1
+        self.num_features, self.correlation, self.coupling_irreps, self.degree = 2, 2, "1x0e+1x1o", degree
+        self.tensors = []
+        for nu in (1, 2):
+            paths = torch.stack([torch.from_numpy(op.basis(degree, nu, path)) for path in op.paths(degree, nu)], -1)
+            self.tensors.append((paths @ normal(paths.shape[-1], 3)).reshape(*(d,) * bool(degree), *(4,) * nu, 3))
+        self.weights_max, self.weights = torch.nn.Parameter(normal(2, 3, 2)), torch.nn.ParameterList([torch.nn.Parameter(normal(2, 3, 2))])
+
+    def U_tensors(self, nu):
+        return self.tensors[nu - 1]
+
+    def forward(self, x, y):
+        one, two = (tensor.reshape(-1, *(4,) * nu, 3) for nu, tensor in enumerate(self.tensors, 1))
+        return (torch.einsum("mik,ekc,bci,be->bcm", one, self.weights[0], x, y)
+                + torch.einsum("mijk,ekc,bci,bcj,be->bcm", two, self.weights_max, x, x, y)).flatten(1)
+
+
+class Contraction(torch.nn.Module):
+    irreps_out = "2x0e+2x1o"
+
+    def __init__(self):
+        super().__init__()
+        self.contractions = torch.nn.ModuleList([Part(0), Part(1)])
+
+    def forward(self, x, y):
+        return torch.cat([one(x, y) for one in self.contractions], 1)
+
+
+for kind, package, name in ((Product, "e3nn.o3", "TensorProduct"), (Harmonics, "e3nn.o3", "SphericalHarmonics"), (Scatter, "nequip.nn", "TensorProductScatter"),
+                            (Contraction, "mace.modules", "SymmetricContraction"), (Sevennet, "sevenn.nn", "IrrepsConvolution")):
+    kind.__module__, kind.__name__ = package, name
+Block.__bases__ = (type("InteractionBlock", (torch.nn.Module,), {"__module__": "mace.modules.blocks"}),)
+sys.modules["sevenn.nn"] = types.SimpleNamespace(IrrepsScatterGatterFusedConvolution=Fused)
+
+
+class Model(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.mace, self.sevennet = Block(), Sevennet()
+        self.sph, self.nequip, self.contraction, self.mix = Harmonics(), Scatter(), Contraction(), Product(True)
+
+    def forward(self, x, y, w, z, v):
+        y = y + self.sph(v)
+        sums = self.mace(x, y, w, torch.stack([SENDERS, RECEIVERS])) + self.sevennet(x, y, w, SENDERS, RECEIVERS)
+        sums = sums + self.nequip(x, y, w, RECEIVERS, SENDERS) + self.mix(x, y[:4])
+        return torch.cat([sums, self.contraction(sums[:, :8].reshape(-1, 2, 4), z)], 1)
 
 
 class Torch(unittest.TestCase):
@@ -208,13 +331,46 @@ class Torch(unittest.TestCase):
             with self.assertRaisesRegex(kind, said):
                 call()
 
+    def test_torch_copies(self):
+        linear = ct.Linear("2x0e+1x1o", "3x0e+1x1o")
+        x = torch.randn(2, 5)
+        held = io.BytesIO()
+        torch.save(linear.function, held)
+        held.seek(0)
+        again = pickle.loads(pickle.dumps(linear.function))
+        for one in (copy.deepcopy(linear), lambda x: again(x, linear.weight)):
+            self.near(one(x), linear(x))
+
+    def test_torch_patch(self):
+        """Stand-ins for the modules of e3nn, MACE, SevenNet and NequIP, with their names and attributes."""
+        model = Model()
+        x, y, w, z, v = normal(4, 11), normal(6, 4), normal(6, 10), torch.eye(2, dtype=torch.float64)[[0, 1, 1, 0]], normal(6, 3)
+        names, tensors = zip(*model.named_parameters())
+        before = model(x, y, w, z, v)
+        slopes = torch.autograd.grad(before.pow(2).sum(), tensors)
+        self.assertEqual(ct.patch(model), [
+            "mace.conv_tp: Convolution for the product and sum of Block", "sevennet.convolution: Convolution for the product and sum of IrrepsConvolution",
+            "sph: SphericalHarmonics for SphericalHarmonics", "nequip: Convolution for TensorProductScatter",
+            "contraction: SymmetricContraction for SymmetricContraction", "mix: TensorProduct for TensorProduct"])
+        after = model(x, y, w, z, v)
+        self.near(after, before)
+        self.assertEqual(tuple(name for name, _ in model.named_parameters()), names)
+        for a, b in zip(torch.autograd.grad(after.pow(2).sum(), tensors), slopes):
+            self.near(a, b)
+        with self.assertRaisesRegex(ValueError, "patch: the model has no convolution"):
+            ct.patch(torch.nn.Linear(1, 1))
+        wrong = Model()
+        wrong.mix.forward = lambda x, y: torch.zeros(len(x), 20, dtype=x.dtype)
+        with self.assertRaisesRegex(clebsch.Error, "what would replace it differ"):
+            ct.patch(wrong)
+
     def test_torch_documents(self):
         """The blocks of docs/torch.md, but those of other packages, and of torch.compile where there is none."""
         blocks = re.findall(r"^```python\n(.*?)^```", (DATA.parents[1] / "docs" / "torch.md").read_text(), re.M | re.S)
         names = {}
         with contextlib.redirect_stdout(io.StringIO()) as said:
             for block in blocks:
-                if "mace" not in block and (hasattr(torch, "compile") or "torch.compile" not in block):
+                if "mace.model" not in block and (hasattr(torch, "compile") or "torch.compile" not in block):
                     exec(compile(block, "docs/torch.md", "exec"), names)
         self.assertEqual(said.getvalue().split("\n")[:2], ["torch.Size([6, 3])", "['weight', 'bias', 'output_mask']"])
 

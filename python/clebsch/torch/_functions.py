@@ -1,6 +1,7 @@
 """Ops as functions of tensors that autograd differentiates."""
 from __future__ import annotations
 
+import json
 from typing import Any, Optional, Sequence, Tuple
 
 import torch
@@ -22,6 +23,9 @@ class Function:
 
     def __call__(self, *operands: Any) -> Any:
         return self._call(self.text, "", *operands, *(None,) * (self._n - len(operands)))
+
+    def __reduce__(self):  # for copies and files
+        return type(self), tuple(json.loads(self.text))
 
     def __repr__(self) -> str:
         return f"clebsch.torch.Function({self.text})"

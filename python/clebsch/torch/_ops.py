@@ -57,8 +57,7 @@ class Description:
         self.name, self.options = name, options
         self.op = MAKERS[name](**options, device="cpu:interpreter")  # where nothing is compiled
         self.columns, self.fixed = self.op.columns, self.op._fixed
-        self.n_extras, self.passes = N_EXTRAS.get(name, 0), {}
-        self.n_species = getattr(self.op, "n_species", 0)
+        self.n_extras, self.passes, self.last = N_EXTRAS.get(name, 0), {}, {}
 
     def pass_of(self, name, gradients, like):
         """A pass for tensors like this, in the current stream of their device."""
@@ -80,35 +79,46 @@ class Description:
             n_edges = extras[0].shape[0]
             return {"x": tensors[0].shape[0], "z": extras[2], "y": n_edges, "w": n_edges,
                     **self.fixed}
-        n = next((tensor.shape[0] for tensor, kind in zip(tensors, of.kinds)
-                  if tensor is not None and kind not in self.fixed and tensor.dim()), 1)
-        return {**dict.fromkeys(self.columns, n), **self.fixed}
+        shape = tensors[0].shape  # the first operand of all these has a row of its own
+        n = shape[0] if shape else 1
+        if type(n) is int and n == self.last.get("x"):
+            return self.last
+        counted = {**dict.fromkeys(self.columns, n), **self.fixed}
+        if type(n) is int:
+            self.last = counted
+        return counted
 
     def results(self, name, gradients, extras, tensors):
         """(Counts, new tensors for results); what is wrong with operands is said here."""
-        of, like = self.op._passes[name], tensors[0]
-        counts = self.counts(of, extras, tensors)
-        for what, kind, tensor in zip(of.inputs, of.kinds, tensors):
-            width = self.columns[kind]
-            if tensor is None or not width:
-                if width:
-                    raise ValueError(f"{self.name}: {what} is missing")
-                continue
-            if tensor.dtype is not like.dtype or tensor.device != like.device:
-                raise TypeError(f"{self.name}: {what} is {tensor.dtype} on {tensor.device}, "
-                                f"{of.inputs[0]} {like.dtype} on {like.device}")
-            shape, n = tensor.shape, counts[kind]
-            if not (len(shape) == 2 and shape[1] == width and shape[0] == n
-                    or self.fixed.get(kind) == 1 and tuple(shape) == (width,)):
-                raise ValueError(f"{self.name}: {what} has the shape {list(shape)}; it must be "
-                                 f"[{n}, {width}]")
+        of, like, columns = self.op._passes[name], tensors[0], self.columns
+        counts, dtype, place = self.counts(of, extras, tensors), like.dtype, like.get_device()
+        for kind, tensor in zip(of.kinds, tensors):
+            if columns[kind] and (tensor is None or tensor.shape != (counts[kind], columns[kind]) or
+                                  tensor.dtype is not dtype or tensor.get_device() != place):
+                self._check(of, counts, tensors)
         if of.forward:
             kind = of.kinds[-1]
-            return counts, [like.new_empty((counts[kind], self.columns[kind]))]
+            return counts, [like.new_empty((counts[kind], columns[kind]))]
         return counts, [
             torch.empty_like(tensor, memory_format=torch.contiguous_format)
             if self.wanted(gradients, kind) else like.new_empty(0)
             for tensor, kind in zip(tensors, of.kinds[of.n_inputs:])]
+
+    def _check(self, of, counts, tensors):
+        like = tensors[0]
+        for what, kind, tensor in zip(of.inputs, of.kinds, tensors):
+            n, width = counts[kind], self.columns[kind]
+            if not width:
+                continue
+            if tensor is None:
+                raise ValueError(f"{self.name}: {what} is missing")
+            if tensor.dtype is not like.dtype or tensor.device != like.device:
+                raise TypeError(f"{self.name}: {what} is {tensor.dtype} on {tensor.device}, "
+                                f"{of.inputs[0]} {like.dtype} on {like.device}")
+            if tensor.shape != (n, width) and (self.fixed.get(kind) != 1 or
+                                               tensor.shape != (width,)):
+                raise ValueError(f"{self.name}: {what} has the shape {list(tensor.shape)}; it must "
+                                 f"be [{n}, {width}]")
 
 
 @functools.lru_cache(maxsize=None)
@@ -240,7 +250,7 @@ def _compute(name, text, gradients, *rest):
     if not counts["x"] or not counts.get("y", 1) or not counts.get("z", 1):
         for result in results:
             result.zero_()
-    elif any(map(torch.Tensor.numel, results)):
+    else:
         description.pass_of(name, gradients, tensors[0]).run(counts["x"], extras, tensors, results)
     return results[0] if len(results) == 1 else tuple(results)
 
@@ -252,33 +262,29 @@ def _shapes(name, text, gradients, *rest):
     return results[0] if len(results) == 1 else tuple(results)
 
 
-def _below_autograd(called, arguments):
-    guard = torch._C._AutoDispatchBelowAutograd()  # until it is deleted; in 1.13 not for `with`
-    try:
-        return called(*arguments)
-    finally:
-        del guard
-
-
 def _differentiable(op, name, called):
     """The function of the Autograd key: the operator below, and the next pass as its derivative."""
     of, order = _PASSES[op][name], ORDER.index(name) + 1
     following = ORDER[order] if order < len(ORDER) and ORDER[order] in _PASSES[op] else None
     kinds, fixed = of[0], 2 + N_EXTRAS.get(op, 0)
+    below_autograd = torch._C._AutoDispatchBelowAutograd
 
     def forward(ctx, *arguments):
-        tensors = arguments[fixed:]
         ctx.set_materialize_grads(False)
-        ctx.save_for_backward(*tensors, *[a for a in arguments[2:fixed] if type(a) is torch.Tensor])
+        ctx.save_for_backward(*arguments[fixed:])
         ctx.arguments = arguments[:fixed]
-        return _below_autograd(called, arguments)
+        guard = below_autograd()  # until it is deleted; in 1.13 not for `with`
+        try:
+            return called(*arguments)
+        finally:
+            del guard
 
     def backward(ctx, *gradients):
         n = len(kinds)
         needed = ctx.needs_input_grad[fixed:]
         if following is None:
             raise Error(f"{op}: there is no derivative of order {order}")
-        tensors, (text, letters, *extras) = ctx.saved_tensors[:n], ctx.arguments
+        tensors, (text, letters, *extras) = ctx.saved_tensors, ctx.arguments
         if all(g is None for g in gradients):
             return (None,) * (fixed + n)
         description, given = described(text), list(gradients)
@@ -301,7 +307,11 @@ def _differentiable(op, name, called):
             for one in arguments[fixed:]:
                 if one is not None and one.requires_grad:
                     return function.apply(*arguments)
-        return _below_autograd(called, arguments)
+        guard = below_autograd()
+        try:
+            return called(*arguments)
+        finally:
+            del guard
     return differentiable
 
 

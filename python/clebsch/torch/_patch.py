@@ -1,0 +1,195 @@
+"""Models of MACE, SevenNet and NequIP, made of their own packages, with ops of Clebsch in them."""
+from __future__ import annotations
+
+import importlib
+from typing import List
+
+import torch
+
+import clebsch
+
+from . import _functions
+from ._modules import Convolution, SphericalHarmonics, TensorProduct, terms
+from ._ops import described
+
+
+class _OfIndex(Convolution):
+    """With the edges of MACE."""
+
+    def forward(self, x, y, weight, edge_index):  # type: ignore[override]
+        return super().forward(x, y, weight, edge_index[0], edge_index[1])
+
+
+class _OfNequip(Convolution):
+    """With the arguments of NequIP's TensorProductScatter, whose product it keeps for its state."""
+
+    def forward(self, x, edge_attr, edge_weight, edge_dst, edge_src):  # type: ignore[override]
+        return super().forward(x, edge_attr, edge_weight, edge_src, edge_dst)
+
+
+def _product(kind, old):
+    """A module of this kind for a product of e3nn, with its weights, which stay the same tensors."""
+    steps = [(one.i_in1, one.i_in2, one.i_out, one.connection_mode, one.has_weight,
+              float(one.path_weight) ** 2) for one in old.instructions]
+    new = kind(old.irreps_in1, old.irreps_in2, old.irreps_out, steps, irrep_normalization="none",
+               path_normalization="none", internal_weights=old.internal_weights,
+               shared_weights=old.shared_weights)
+    new.instructions, new.weight, new.output_mask = old.instructions, old.weight, old.output_mask
+    x, y, w = (_random(old.output_mask, 3, new.columns[operand]) for operand in "xyw")
+    w = () if old.internal_weights else (w[0] if old.shared_weights else w,)
+    edges = torch.arange(3, device=x.device)
+    more = {_OfIndex: (torch.stack([edges, edges]),)}.get(kind, (edges, edges))
+    _agree(old, new, (x, y, *w), (x, y, *(w or (None,)), *more) if issubclass(kind, Convolution)
+           else (x, y, *w))
+    return new
+
+
+def _random(like, *shape):
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(1)).to(like)
+
+
+def _agree(old, new, operands, others=None):
+    """They give the same for random numbers."""
+    with torch.no_grad():
+        a, b = old(*operands), new(*(others or operands))
+    tolerance = 1e-10 if a.dtype == torch.float64 else 1e-3
+    if a.shape != b.shape or not ((a - b).abs().max() <= tolerance * a.abs().max().clamp(min=1)):
+        raise clebsch.Error(f"patch: {type(old).__name__} and what would replace it differ: {old}")
+
+
+def _replace_product(old, model):
+    return _product(TensorProduct, old)
+
+
+def _replace_harmonics(old, model):
+    new = SphericalHarmonics(str(old.irreps_out), old.normalize, old.normalization,
+                             str(old.irreps_in))
+    new.irreps_in, new.irreps_out = old.irreps_in, old.irreps_out
+    _agree(old, new, (_random(next(model.parameters()), 3, 3),))
+    return new
+
+
+class _Contraction(torch.nn.Module):
+    """MACE's, with its weights and their names: they are projected onto the paths of the op."""
+
+    def __init__(self, old, ell, correlation, degrees):
+        super().__init__()
+        self.contractions, self.irreps_out = old.contractions, old.irreps_out
+        first = old.contractions[0]
+        self.channels, self.correlation, self.degrees = first.num_features, correlation, degrees
+        self.function = _functions.symmetric_contraction(
+            ell, correlation, degrees, self.channels, layout="by_channel",
+            n_species=first.weights_max.shape[0])
+        op = described(self.function.text).op
+        for i, (one, degree) in enumerate(zip(old.contractions, degrees)):
+            for nu in range(1, correlation + 1):
+                theirs = one.U_tensors(nu)
+                ours = [torch.from_numpy(op.basis(degree, nu, path)).flatten()
+                        for path in op.paths(degree, nu)]
+                flat = theirs.reshape(-1, theirs.shape[-1])
+                ours = torch.stack(ours) if ours else torch.zeros(0, flat.shape[0])
+                self.register_buffer(f"_onto_{i}_{nu}", ours.to(flat) @ flat, persistent=False)
+
+    def _weight(self):
+        parts = []
+        for i, one in enumerate(self.contractions):
+            for nu in range(1, self.correlation + 1):
+                place = self.correlation - 1 - nu
+                w = one.weights_max if place < 0 else one.weights[place]
+                parts.append(torch.einsum("pk,ekc->epc", getattr(self, f"_onto_{i}_{nu}"), w))
+        return torch.cat(parts, 1).flatten(1)
+
+    def forward(self, x, y):
+        z = self.function(x.flatten(1), self._weight(), y.argmax(-1))
+        if len(self.degrees) == 1:
+            return z
+        parts = z.reshape(z.shape[0], self.channels, -1).split([2 * n + 1 for n in self.degrees], 2)
+        return torch.cat([one.flatten(1) for one in parts], 1)
+
+
+def _replace_contraction(old, model):
+    first = old.contractions[0]
+    coupled, found = terms(first.coupling_irreps), terms(old.irreps_out)
+    degrees = [degree for _, degree, _ in found]
+    natural = all(parity == (-1) ** degree for _, degree, parity in coupled + found)
+    if not natural or [term[1] for term in coupled] != list(range(len(coupled))) or len(
+            {one.correlation for one in old.contractions}) > 1 or len(coupled) > 5 or (
+            max(degrees) > 4 or len(set(degrees)) != len(degrees) or first.correlation > 4):
+        return None
+    new = _Contraction(old, len(coupled) - 1, first.correlation, degrees)
+    n_species = first.weights_max.shape[0]
+    x = _random(first.weights_max, 3, first.num_features, len(coupled) ** 2)
+    _agree(old, new, (x, torch.eye(n_species).to(x)[torch.arange(3) % n_species]))
+    return new
+
+
+def _fuse_mace(block, model):
+    """Its blocks call a convolution where they are told so."""
+    if "conv_fusion" in type(block).forward.__code__.co_consts and not hasattr(block, "conv_fusion"):
+        block.conv_tp = _product(_OfIndex, block.conv_tp)
+        block.conv_fusion = True
+        return "conv_tp"
+    return None
+
+
+def _fuse_sevennet(block, model):
+    if not block.layer_instantiated:
+        return None
+    fused = importlib.import_module(type(block).__module__).IrrepsScatterGatterFusedConvolution
+    block._out_dim = block.convolution_kwargs["irreps_out"].dim
+    block.convolution = _product(Convolution, block.convolution)
+    block.__class__ = fused
+    return "convolution"
+
+
+def _replace_nequip(old, model):
+    new = _product(_OfNequip, old.tp)
+    del new.weight, new.output_mask
+    new.tp = old.tp
+    return new
+
+
+PRODUCT = ("e3nn", "TensorProduct")
+FUSED = {("mace", "InteractionBlock"): _fuse_mace, ("sevenn", "IrrepsConvolution"): _fuse_sevennet}
+REPLACED = {PRODUCT: _replace_product, ("e3nn", "SphericalHarmonics"): _replace_harmonics,
+            ("mace", "SymmetricContraction"): _replace_contraction,
+            ("nequip", "TensorProductScatter"): _replace_nequip}
+
+
+_NAMES = {_OfNequip: "Convolution", _Contraction: "SymmetricContraction"}
+
+
+def _rule(rules, module):
+    kinds = ((kind.__module__.partition(".")[0], kind.__name__) for kind in type(module).__mro__)
+    return next((rules[kind] for kind in kinds if kind in rules), None)
+
+
+def patch(model: torch.nn.Module) -> List[str]:
+    """Replaces, in their places, the convolutions, tensor products, symmetric contractions and
+    spherical harmonics of a model of MACE, SevenNet or NequIP, and says what it replaced by what.
+
+    Parameters stay the same tensors with the same names; each part is compared with what it
+    replaces on random numbers.  What is not known stays as it is."""
+    done: List[str] = []
+    _visit(model, model, "", done)
+    if not done:
+        raise ValueError("patch: the model has no convolution, tensor product, symmetric "
+                         "contraction or spherical harmonics of MACE, SevenNet, NequIP or e3nn")
+    return done
+
+
+def _visit(module, model, path, done):
+    fuse, kind = _rule(FUSED, module), type(module).__name__
+    part = fuse(module, model) if fuse else None
+    if part:
+        done.append(f"{path}{part}: Convolution for the product and sum of {kind}")
+    for name, child in list(module.named_children()):
+        if isinstance(child, (TensorProduct, _Contraction)):
+            continue
+        replace = _rule(REPLACED, child)
+        new = replace(child, model) if replace else None
+        if new is not None:
+            module._modules[name] = new.train(child.training)
+            done.append(f"{path}{name}: {_NAMES.get(type(new), type(new).__name__)} for {type(child).__name__}")
+        elif not type(child).__module__.startswith("e3nn."):
+            _visit(child, model, f"{path}{name}.", done)
