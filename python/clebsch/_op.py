@@ -156,15 +156,18 @@ def _check_memory(operands):
 
 
 class _Pass:
-    """A pass of ops of one name: its operands, and the kind of each, whose shape it has."""
+    """A pass of ops of one name: its operands, and the kind of each, whose shape it has.
 
-    def __init__(self, op, name):
+    following: the pass that is its derivative, if there is one: its operands are those of this one
+    and then the gradients of its results, and its results the gradients of its operands."""
+
+    def __init__(self, op, name, following):
         inputs, outputs = ([pair.split(":") for pair in side.split()]
                            for side in _functions.OPERANDS[f"{op}_{name}"])
         self.inputs, self.outputs = ([what for what, _ in side] for side in (inputs, outputs))
         self.operands = self.inputs + self.outputs
         self.kinds = [kind for _, kind in inputs + outputs]
-        self.n_inputs, self.forward = len(inputs), name == "forward"
+        self.n_inputs, self.forward, self.following = len(inputs), name == "forward", following
 
 
 def _index(species, n_species, n, context):
@@ -249,8 +252,9 @@ class Op:
     def __init_subclass__(cls, name, first=(), last=()):
         """name: the library's.  first, last: what passes take besides operands."""
         cls._name, cls._first, cls._last = name, first, last
-        cls._passes = {word: _Pass(name, word) for word in PASSES
-                       if f"{name}_{word}" in _functions.OPERANDS}
+        words = [word for word in PASSES if f"{name}_{word}" in _functions.OPERANDS]
+        cls._passes = {word: _Pass(name, word, following)
+                       for word, following in zip(words, [*words[1:], None])}
         for word, of in cls._passes.items():
             setattr(cls, word, _method(cls.__name__, word, of, first, last))
 

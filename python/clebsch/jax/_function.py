@@ -28,9 +28,7 @@ class _Flags(tuple):
 
 class _Pass:
     """A pass that computes gradients of operands of these letters, as a function of arrays: those of
-    indices, then those of numbers.  Its derivative is the next pass, whose operands are those of
-    this one and the gradients of its results, and whose results are the gradients of its operands.
-    """
+    indices, then those of numbers.  Its derivative is the one that follows."""
 
     def __init__(self, function, name, letters, n_receivers=None):
         self.function, self.name, self.n_receivers = function, name, n_receivers
@@ -110,12 +108,11 @@ class _Pass:
 
     def _backward(self, kept, gradients):
         flags, arrays = kept
-        name = self.function.following(self.name)
-        if not name:
-            raise Error(f"{self.op._name}: its derivative of order {list(PASSES).index(self.name) + 1}"
-                        " is not there")
+        if not self.of.following:
+            raise Error(f"{self.op._name}: there is no derivative of order "
+                        f"{list(PASSES).index(self.name) + 1}")
         letters = "".join(sorted({kind for kind, flag in zip(self.kinds, flags) if flag}))
-        following = self.function.pass_of(name, letters, self.n_receivers)
+        following = self.function.pass_of(self.of.following, letters, self.n_receivers)
         dtype, counts = arrays[self.n_indices].dtype, self.counts(arrays)
         known, given = dict(zip(self.results, gradients)), []
         for i, kind in enumerate(self.of.kinds[self.of.n_inputs:]):
@@ -139,6 +136,8 @@ class Function:
 
     def __init__(self, maker, arguments, options):
         given = inspect.signature(maker).bind(*arguments, **options)
+        if "gradients" in given.arguments:
+            raise ValueError("gradients: those of what JAX differentiates are computed")
         given.apply_defaults()
         self._maker, self._options = maker, dict(given.arguments)
         device = _checks.text("device", self._options["device"]) or "cpu"
@@ -176,11 +175,6 @@ class Function:
         if key not in self._passes:
             self._passes[key] = _Pass(self, *key)
         return self._passes[key]
-
-    def following(self, name):
-        """The pass that is the derivative of one."""
-        order = list(self.op._passes)
-        return dict(zip(order, order[1:])).get(name)
 
     def number(self, of, dtype):
         """Of a pass that is compiled for arrays of this type."""
