@@ -14,13 +14,11 @@ enum { MAX_CHANNELS = 1 << 16 };
 static int read_types(reader *r, int64_t width) {
   const int64_t species = r->out->n_species, half = width / 2,
                 table = clb_model_reserve(r, species * species * width);
-  const int64_t ends[] = {
-      clb_model_take(r, "embedding.receiver", 2, (const int64_t[]){species, half}, 1),
-      clb_model_take(r, "embedding.sender", 2, (const int64_t[]){species, half}, 1)};
-  for (int64_t pair = 0; pair < species * species; pair++)
-    for (int i = 0; i < 2; i++)
-      clb_model_copy(r, table + pair * width + i * half,
-                     ends[i] + (i ? pair % species : pair / species) * half, half);
+  const int64_t shape[] = {species, half};
+  for (int i = 0; i < 2; i++)
+    clb_arch_fill_pairs(
+        r, table, width, i * half, i,
+        clb_model_take(r, i ? "embedding.sender" : "embedding.receiver", 2, shape, 1), half);
   const int types = clb_arch_scalars(r, CLB_PER_EDGE, width);
   clb_arch_pair_rows(r, -1, "embedding", clb_arch_pairs(r), table, types);
   return types;

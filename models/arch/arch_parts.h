@@ -33,6 +33,11 @@ int clb_arch_pairs(clb_model_reader *r);
 void clb_arch_pair_rows(clb_model_reader *r, int block, const char *what, int pairs, int64_t table,
                         int to);
 
+/* Fills a table of pairs, whose rows are `width` wide, from column `at` on with the numbers
+   [species][n] of the receiver (end 0) or the sender (1), which are at `from`. */
+void clb_arch_fill_pairs(clb_model_reader *r, int64_t table, int64_t width, int64_t at, int end,
+                         int64_t from, int64_t n);
+
 typedef struct {
   int n;                            /* matrices */
   clb_scaled_activation activation; /* between them */

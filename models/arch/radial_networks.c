@@ -34,6 +34,14 @@ void clb_arch_pair_rows(reader *r, int block, const char *what, int pairs, int64
   *(clb_embedding *)y->parameters = (clb_embedding){.table = table};
 }
 
+void clb_arch_fill_pairs(reader *r, int64_t table, int64_t width, int64_t at, int end, int64_t from,
+                         int64_t n) {
+  const int64_t species = r->out->n_species;
+  for (int64_t pair = 0; pair < species * species && !r->status; pair++)
+    clb_model_copy(r, table + pair * width + at, from + (end ? pair % species : pair / species) * n,
+                   n);
+}
+
 /* The number 1 of each edge. */
 static int read_ones(reader *r, int pairs) {
   const int64_t n = (int64_t)r->out->n_species * r->out->n_species, at = clb_model_reserve(r, n);
@@ -110,9 +118,7 @@ static void add_matrix(const network *q, int from, int to, int64_t at) {
 static void add_end(const network *q, int end, int64_t columns, int to) {
   const int64_t species = q->r->out->n_species, from = take_end(q, end, columns),
                 table = clb_model_reserve(q->r, species * species * columns);
-  for (int64_t pair = 0; pair < species * species && !q->r->status; pair++)
-    clb_model_copy(q->r, table + pair * columns,
-                   from + (end ? pair % species : pair / species) * columns, columns);
+  clb_arch_fill_pairs(q->r, table, columns, 0, end, from, columns);
   clb_arch_pair_rows(q->r, q->block, q->what, q->d->pairs, table, to);
 }
 

@@ -47,6 +47,7 @@ static bool put_cutoffs(nequip *q, double r_max) {
 }
 
 void nequip_put_edges(nequip *q, const nequip_settings *s, const char *basis, int64_t n) {
+  if (!q->sh.n) fail_model(q->t->path, "it has no harmonics");
   for (int i = 0; i < q->sh.n; i++)
     if (q->sh.term[i].mul != 1 || q->sh.term[i].l != i)
       fail_model(q->t->path, "harmonics that are not of degrees 0, 1, 2, ..., once each");
