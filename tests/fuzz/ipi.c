@@ -12,7 +12,7 @@
 enum { ATOMS = 2 };
 
 /* Any function of the input; some positions have no energy. */
-static bool compute(ipi_engine *e, char *error, size_t size) {
+static bool compute(serve_engine *e, char *error, size_t size) {
   e->energy = 0;
   for (int k = 0; k < 9; k++) {
     FUZZ_CHECK(isfinite(e->cell[k / 3][k % 3]));
@@ -33,14 +33,14 @@ typedef struct {
   size_t n;
   bool pieces;
   double positions[3 * ATOMS], forces[3 * ATOMS];
-  ipi_engine engine;
+  serve_engine engine;
   ipi_session session;
 } input;
 
 /* Pieces are as long as the byte before them says. */
 static bool converse(void *user) {
   input *in = user;
-  in->engine = (ipi_engine){
+  in->engine = (serve_engine){
       .n = ATOMS, .positions = in->positions, .forces = in->forces, .compute = compute};
   ipi_session *s = &in->session;
   ipi_session_make(s, &in->engine);

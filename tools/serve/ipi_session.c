@@ -1,15 +1,12 @@
 /* tools/serve/ipi_session.c - one connection in i-PI's protocol. */
 #include "tools/serve/ipi_session.h"
 
-#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "tools/cli/tool.h"
-
-static const double bohr = 0.529177210903, hartree = 27.211386245988; /* CODATA 2018: A, eV */
 
 enum {
   WORD = 12,
@@ -25,7 +22,7 @@ static size_t force_bytes(int64_t n) {
   return FORCE_HEAD + (size_t)n * 3 * sizeof(double) + FORCE_TAIL;
 }
 
-void ipi_session_make(ipi_session *s, ipi_engine *engine) {
+void ipi_session_make(ipi_session *s, serve_engine *engine) {
   *s = (ipi_session){.engine = engine};
   s->force = allocate(force_bytes(engine->n), 1);
 }
@@ -74,17 +71,6 @@ static int32_t integer_at(const unsigned char *at) {
   return x;
 }
 
-/* Reads n numbers in units of `unit`; false: one is not finite. */
-static bool numbers_at(const unsigned char *at, int64_t n, double unit, double *x) {
-  bool finite = true;
-  if (n) memcpy(x, at, (size_t)n * sizeof *x);
-  for (int64_t i = 0; i < n; i++) {
-    x[i] *= unit;
-    finite = finite && isfinite(x[i]);
-  }
-  return finite;
-}
-
 static unsigned char *put_numbers(unsigned char *at, const double *x, int64_t n, double unit) {
   for (int64_t i = 0; i < n; i++, at += sizeof(double))
     memcpy(at, &(double){x[i] / unit}, sizeof(double));
@@ -112,15 +98,8 @@ static size_t on_init(ipi_session *s, const unsigned char *m, size_t n_in) {
   return n_in < whole ? 0 : whole;
 }
 
-static bool results_finite(const ipi_engine *e) {
-  bool finite = isfinite(e->energy);
-  for (int64_t i = 0; i < 3 * e->n; i++) finite = finite && isfinite(e->forces[i]);
-  for (int k = 0; k < 9; k++) finite = finite && isfinite(e->virial[k / 3][k % 3]);
-  return finite;
-}
-
 static void keep_force(ipi_session *s) {
-  const ipi_engine *e = s->engine;
+  const serve_engine *e = s->engine;
   const int32_t n = (int32_t)e->n, extra = 0;
   unsigned char *at = s->force;
   memcpy(at, "FORCEREADY  ", WORD);
@@ -133,7 +112,7 @@ static void keep_force(ipi_session *s) {
 }
 
 static size_t on_posdata(ipi_session *s, const unsigned char *m, size_t n_in) {
-  ipi_engine *e = s->engine;
+  serve_engine *e = s->engine;
   double columns[3][3];
   char error[sizeof s->error];
   if (s->have) return broken(s, "POSDATA came before GETFORCE for the last positions"), 0;
@@ -145,14 +124,12 @@ static size_t on_posdata(ipi_session *s, const unsigned char *m, size_t n_in) {
   }
   const size_t whole = POSDATA_HEAD + (size_t)n * 3 * sizeof(double);
   if (n_in < whole) return 0;
-  if (!numbers_at(m + WORD, 9, bohr, &columns[0][0]))
+  if (!serve_take_numbers(m + WORD, 9, bohr, &columns[0][0]))
     return broken(s, "a number of the cell in POSDATA is not finite"), 0;
-  if (!numbers_at(m + POSDATA_HEAD, 3 * e->n, bohr, e->positions))
+  if (!serve_take_numbers(m + POSDATA_HEAD, 3 * e->n, bohr, e->positions))
     return broken(s, "a position in POSDATA is not finite"), 0;
   for (int k = 0; k < 9; k++) e->cell[k / 3][k % 3] = columns[k % 3][k / 3];
-  if (!e->compute(e, error, sizeof error)) return broken(s, "%s", error), 0;
-  if (!results_finite(e))
-    return broken(s, "the model's energy, forces or virial are not finite"), 0;
+  if (!serve_engine_compute(e, error, sizeof error)) return broken(s, "%s", error), 0;
   keep_force(s);
   return whole;
 }

@@ -12,27 +12,12 @@
 #ifndef CLB_TOOLS_SERVE_IPI_SESSION_H
 #define CLB_TOOLS_SERVE_IPI_SESSION_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-/* What computes; sessions share it. */
-typedef struct ipi_engine ipi_engine;
-struct ipi_engine {
-  int64_t n;           /* number of atoms, at most INT32_MAX */
-  double cell[3][3];   /* in: Angstrom, rows are the lattice vectors */
-  double *positions;   /* in: [n][3], Angstrom */
-  double energy;       /* out: eV */
-  double *forces;      /* out: [n][3], eV / Angstrom */
-  double virial[3][3]; /* out: -dE/dstrain, eV */
-  bool (*compute)(ipi_engine *e, char *error, size_t size); /* false: a sentence in error */
-  void *user;
-};
+#include "tools/serve/serve_engine.h"
 
 typedef enum { IPI_OPEN, IPI_ENDED, IPI_BROKEN } ipi_state;
 
 typedef struct {
-  ipi_engine *engine;
+  serve_engine *engine; /* sessions share it */
   ipi_state state;
   char error[256];                 /* of IPI_BROKEN: a sentence without the connection's name */
   unsigned char *in, *out, *force; /* the message that has begun; answers; the last FORCEREADY */
@@ -41,7 +26,7 @@ typedef struct {
 } ipi_session;
 
 /* Starts with an empty session; exits if there is no memory. */
-void ipi_session_make(ipi_session *s, ipi_engine *engine);
+void ipi_session_make(ipi_session *s, serve_engine *engine);
 void ipi_session_free(ipi_session *s);
 
 /* Takes bytes of the connection, computes where they ask for it, and appends the answers to `out`.

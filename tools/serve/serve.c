@@ -1,5 +1,5 @@
 /* tools/serve/serve.c - `clebsch serve`: a model's forces for i-PI, ASE and whoever else speaks
-   i-PI's protocol. */
+   i-PI's protocol, and for drivers of MDI. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <poll.h>
@@ -12,15 +12,17 @@
 #include "tools/dynamics/md_guard.h"
 #include "tools/measure/timing.h"
 #include "tools/serve/ipi_session.h"
+#include "tools/serve/mdi_session.h"
 #include "tools/serve/serve_cell.h"
 #include "tools/serve/serve_connect.h"
 
 enum { MAX_CLIENTS = 1024, CHUNK = 1 << 16 };
-enum { UNIX_NAME = 256, HOST, PORT, CLIENTS, WAIT, NO_GUARD };
+enum { UNIX_NAME = 256, HOST, PORT, MDI, CLIENTS, WAIT, NO_GUARD };
 
 typedef struct {
   md_choice choice;
   serve_address address;
+  const char *mdi; /* options of MDI; NULL: i-PI's protocol */
   int clients;
   double wait;
   bool unguarded;
@@ -28,7 +30,7 @@ typedef struct {
 
 typedef struct {
   md_system y;
-  ipi_engine engine;
+  serve_engine engine;
   ipi_session session[MAX_CLIENTS];
   struct pollfd at[MAX_CLIENTS]; /* fd -1: closed */
   int n, open;
@@ -48,6 +50,7 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
       whole_number(state, "--port", arg, 1, 65535);
       a->address.port = arg;
       return 0;
+    case MDI: a->mdi = arg; return 0;
     case CLIENTS: a->clients = (int)whole_number(state, "--clients", arg, 1, MAX_CLIENTS); return 0;
     case WAIT: a->wait = real_number(state, "--wait", arg, 0, 1e6); return 0;
     case NO_GUARD: a->unguarded = true; return 0;
@@ -55,9 +58,10 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
     case ARGP_KEY_ARG: argp_error(state, "'%s' is one argument too many", arg); return 0;
     case ARGP_KEY_END:
       if (!a->choice.structure) argp_error(state, "--structure is missing");
-      if (!a->address.unix_name == !a->address.port)
-        argp_error(state, "either --unix or --port says where to connect");
-      if (a->address.unix_name && a->address.host) argp_error(state, "--host is for --port");
+      if (!!a->address.unix_name + !!a->address.port + !!a->mdi != 1)
+        argp_error(state, "one of --unix, --port and --mdi says where to connect");
+      if (!a->address.port && a->address.host) argp_error(state, "--host is for --port");
+      if (a->mdi && a->clients > 1) argp_error(state, "--clients is not for --mdi");
       if (!a->address.host) a->address.host = "localhost";
       return 0;
     default: return ARGP_ERR_UNKNOWN;
@@ -66,7 +70,7 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
 
 /* ---- computing ---- */
 
-static bool compute(ipi_engine *e, char *error, size_t size) {
+static bool compute(serve_engine *e, char *error, size_t size) {
   server *s = e->user;
   md_system *y = &s->y;
   bool p[3];
@@ -94,6 +98,20 @@ static bool compute(ipi_engine *e, char *error, size_t size) {
   return true;
 }
 
+static bool set_elements(serve_engine *e, const int32_t *numbers, char *error, size_t size) {
+  md_system *y = &((server *)e->user)->y;
+  for (int64_t i = 0; i < e->n; i++) {
+    const int species = clb_model_species(y->model, numbers[i]);
+    if (species < 0)
+      return snprintf(error, size, "the model does not know the element %d of atom %lld",
+                      (int)numbers[i], (long long)i + 1),
+             false;
+    y->species[i] = species;
+    e->numbers[i] = numbers[i];
+  }
+  return true;
+}
+
 static bool open_model(server *s, serve_arguments *a) {
   structure atoms;
   char error[512];
@@ -104,19 +122,27 @@ static bool open_model(server *s, serve_arguments *a) {
     return warn("%s", error), false;
   const bool good = atoms.n <= INT32_MAX && md_system_open(&s->y, &a->choice);
   if (atoms.n > INT32_MAX)
-    warn("%s: i-PI's protocol counts at most %d atoms", a->choice.structure, INT32_MAX);
+    warn("%s: the protocol counts at most %d atoms", a->choice.structure, INT32_MAX);
   if (!good) return structure_free(&atoms), false;
   if (!md_system_set_atoms(&s->y, &atoms, a->choice.structure)) return false;
   s->unguarded = a->unguarded;
-  s->engine = (ipi_engine){.n = s->y.atoms.n,
-                           .positions = s->y.atoms.positions,
-                           .forces = s->y.forces,
-                           .compute = compute,
-                           .user = s};
+  s->engine = (serve_engine){.n = s->y.atoms.n,
+                             .numbers = s->y.atoms.numbers,
+                             .positions = s->y.atoms.positions,
+                             .forces = s->y.forces,
+                             .compute = compute,
+                             .set_elements = set_elements,
+                             .user = s};
+  memcpy(s->engine.cell, s->y.atoms.cell, sizeof s->engine.cell);
   return true;
 }
 
 /* ---- connections ---- */
+
+static void print_begin(const server *s, const serve_arguments *a) {
+  printf("model      %s, %lld atoms of %s\n", a->choice.model, (long long)s->y.atoms.n,
+         a->choice.structure);
+}
 
 static bool open_connections(server *s, const serve_arguments *a) {
   const char *at = serve_address_text(&a->address);
@@ -129,8 +155,8 @@ static bool open_connections(server *s, const serve_arguments *a) {
     ipi_session_make(&s->session[s->n], &s->engine);
   }
   s->open = s->n;
-  printf("model      %s, %lld atoms of %s\nconnected  %d client%s to %s\n", a->choice.model,
-         (long long)s->y.atoms.n, a->choice.structure, s->n, s->n > 1 ? "s" : "", at);
+  print_begin(s, a);
+  printf("connected  %d client%s to %s\n", s->n, s->n > 1 ? "s" : "", at);
   fflush(stdout);
   return true;
 }
@@ -170,13 +196,27 @@ static void serve_client(server *s, int i) {
   ipi_session_free(c);
 }
 
-static bool serve(server *s) {
+static bool serve_clients(server *s) {
   while (s->open) {
     if (poll(s->at, (nfds_t)s->n, -1) < 0 && errno != EINTR)
       return warn("poll: %s", strerror(errno)), false;
     for (int i = 0; i < s->n; i++)
       if (s->at[i].fd >= 0 && s->at[i].revents) serve_client(s, i);
   }
+  return true;
+}
+
+/* false: there was nobody to serve. */
+static bool serve_all(server *s, const serve_arguments *a) {
+  if (!a->mdi) return open_connections(s, a) && serve_clients(s);
+  print_begin(s, a);
+  fflush(stdout);
+  s->broken = !mdi_serve(a->mdi, &s->engine);
+  return !s->broken || s->computed;
+}
+
+static bool serve(server *s, const serve_arguments *a) {
+  if (!serve_all(s, a)) return false;
   printf("served     %lld computations", (long long)s->computed);
   if (s->computed) printf(", %.4g ms each", 1e3 * s->seconds / (double)s->computed);
   putchar('\n');
@@ -199,6 +239,10 @@ int serve_main(int argc, char **argv) {
        "Connect to the UNIX socket " IPI_UNIX_PREFIX "NAME; a NAME with a slash is its path", 0},
       {"host", HOST, "NAME", 0, "With --port: the machine (default: localhost)", 0},
       {"port", PORT, "N", 0, "Connect to this TCP port", 0},
+      {"mdi", MDI, "OPTIONS", 0,
+       "Be an engine of MDI, whose library ($CLB_MDI_LIBRARY, else libmdi.so.1) takes the options: "
+       "-role ENGINE -name NAME -method TCP -port N -hostname NAME",
+       0},
       {"clients", CLIENTS, "N", 0,
        "Connections to open, such as one for each bead (default: 1); the model is opened once", 0},
       {"wait", WAIT, "SECONDS", 0, "Try to connect for so long (default: 30)", 0},
@@ -210,9 +254,10 @@ int serve_main(int argc, char **argv) {
       .parser = parse,
       .children = children,
       .args_doc = "--model MODEL --structure FILE --unix NAME\n"
-                  "--model MODEL --structure FILE [--host NAME] --port N",
+                  "--model MODEL --structure FILE [--host NAME] --port N\n"
+                  "--model MODEL --structure FILE --mdi OPTIONS",
       .doc = "Energies, forces and virials for i-PI, ASE and others that listen for i-PI's "
-             "protocol.\v"
+             "protocol, or for a driver of MDI.\v"
              "The structure says which elements there are, in the other program's order; positions "
              "and cell come over the connection. A cell is periodic in the directions in which the "
              "structure's is, and in all if the structure has none. Ends when all "
@@ -222,7 +267,7 @@ int serve_main(int argc, char **argv) {
   serve_arguments a = {.clients = 1, .wait = 30};
   parse_arguments(&argp, argc, argv, 0, &a);
   server *s = allocate(1, sizeof *s);
-  const bool good = open_model(s, &a) && open_connections(s, &a) && serve(s);
+  const bool good = open_model(s, &a) && serve(s, &a);
   close_all(s);
   return good ? EXIT_GOOD : EXIT_FAILED;
 }
