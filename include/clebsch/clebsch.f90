@@ -37,7 +37,7 @@ module clebsch
   integer(c_int), parameter :: CLB_EMA_NONE = 0, CLB_EMA_WARM_UP = 1, CLB_EMA_WARM_UP_FROM_0 = 2, &
        CLB_EMA_CONSTANT = 3
   integer(c_int), parameter :: CLB_RMS_PLAIN = 0, CLB_RMS_NEQUIX = 1, CLB_RMS_DEGREE = 2, &
-       CLB_RMS_DEGREE_NORM = 3, CLB_RMS_BALANCED = 4
+       CLB_RMS_DEGREE_NORM = 3, CLB_RMS_BALANCED = 4, CLB_RMS_TERMS = 5
   integer(c_int), parameter :: CLB_NO_KNOTS = -1, CLB_AUTO_SKIN = -1
   integer(c_int), parameter :: CLB_LOSS_MSE = 0, CLB_LOSS_MAE = 1, CLB_LOSS_HUBER = 2
   ! To be added up for `passes`.
@@ -200,6 +200,8 @@ module clebsch
     real(c_double) :: epsilon = 0, weight_offset = 0
     integer(c_int) :: centre = 0, bias = 0, gradients = 0, incoming = 0, storage = CLB_F32, &
          arithmetic = CLB_F32, accumulate = 0, passes = CLB_PASS_FORWARD
+    type(c_ptr) :: factors = c_null_ptr
+    integer(c_int) :: n_factors = 0
   end type
 
   type, bind(c) :: clb_rms_norm_sizes

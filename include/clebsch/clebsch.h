@@ -873,13 +873,15 @@ CLB_API clb_status clb_optimizer_state_write(clb_optimizer *optimizer, const voi
      CLB_RMS_NEQUIX       the row: the sum of all squares / (T (2l+1)^2), T terms (Nequix)
      CLB_RMS_DEGREE       each degree by itself: the mean of its squares (Equiformer)
      CLB_RMS_DEGREE_NORM  each degree: the mean over channels of sums over components (Equiformer)
-     CLB_RMS_BALANCED     the row: the mean over degrees of each one's mean (EquiformerV2, UMA) */
+     CLB_RMS_BALANCED     the row: the mean over degrees of each one's mean (EquiformerV2, UMA)
+     CLB_RMS_TERMS        the row: the sum over terms of `factors` times its squares (EquFlashV2) */
 typedef enum {
   CLB_RMS_PLAIN,
   CLB_RMS_NEQUIX,
   CLB_RMS_DEGREE,
   CLB_RMS_DEGREE_NORM,
-  CLB_RMS_BALANCED
+  CLB_RMS_BALANCED,
+  CLB_RMS_TERMS
 } clb_rms_variant;
 
 typedef struct {
@@ -897,6 +899,8 @@ typedef struct {
   clb_dtype storage, arithmetic; /* as for spherical harmonics */
   int accumulate;                /* 1: add to the outputs instead of overwriting them */
   unsigned passes;               /* CLB_PASS_BIT of each pass to compile */
+  const double *factors;         /* CLB_RMS_TERMS: of each term of irreps, finite, at least 0; */
+  int n_factors;                 /* as many as irreps has terms */
 } clb_rms_norm_desc;
 
 /* y = (w[channel] + weight_offset) x (s + epsilon)^(-1/2) + bias, s the variant's mean of squares

@@ -22,14 +22,16 @@ static census count(const clb_irreps *irreps) {
   return c;
 }
 
-static double factor(int32_t variant, const census *c, int64_t dim, int l) {
+static double factor(const clb_rms_norm_problem *p, const census *c, int term) {
+  const int l = p->irreps.term[term].l;
   const double width = 2 * l + 1, channels = (double)c->channels[l];
-  const double factors[] = {[CLB_RMS_PLAIN] = 1 / (double)dim,
+  const double factors[] = {[CLB_RMS_PLAIN] = 1 / (double)p->irreps.dim,
                             [CLB_RMS_NEQUIX] = 1 / (c->terms * width * width),
                             [CLB_RMS_DEGREE] = 1 / (width * channels),
                             [CLB_RMS_DEGREE_NORM] = 1 / channels,
-                            [CLB_RMS_BALANCED] = 1 / (c->degrees * width * channels)};
-  return factors[variant];
+                            [CLB_RMS_BALANCED] = 1 / (c->degrees * width * channels),
+                            [CLB_RMS_TERMS] = p->factor[term]};
+  return factors[p->variant];
 }
 
 /* Number of a degree among those that have channels. */
@@ -43,7 +45,7 @@ static int rank(const census *c, int l) {
    term. */
 static bool joins(const clb_norm_segment *s, const clb_norm_segment *next, int32_t layout) {
   return s->components == next->components && s->scalar == next->scalar &&
-         (layout == CLB_MUL_IR || s->components == 1);
+         s->factor == next->factor && (layout == CLB_MUL_IR || s->components == 1);
 }
 
 void clb_norm_make_plan(const clb_rms_norm_problem *p, clb_norm_plan *plan) {
@@ -63,7 +65,7 @@ void clb_norm_make_plan(const clb_rms_norm_problem *p, clb_norm_plan *plan) {
                           .components = 2 * t->l + 1,
                           .group = by_degree ? rank(&c, t->l) : 0,
                           .scalar = special && t->l == 0 && t->parity > 0,
-                          .factor = factor(p->variant, &c, p->irreps.dim, t->l)};
+                          .factor = factor(p, &c, i)};
     plan->weights += t->mul;
     plan->scalars += s.scalar ? t->mul : 0;
     clb_norm_segment *last = plan->n ? &plan->segment[plan->n - 1] : NULL;

@@ -17,9 +17,14 @@ static clb_status check(const clb_problem *p, const clb_limits *limits, clb_erro
   if (norm->layout != CLB_MUL_IR && norm->layout != CLB_IR_MUL)
     return clb_fail(error, CLB_ERROR_ARGUMENT, "layout is %d; a norm's is CLB_MUL_IR or CLB_IR_MUL",
                     norm->layout);
-  if (norm->variant < CLB_RMS_PLAIN || norm->variant > CLB_RMS_BALANCED)
+  if (norm->variant < CLB_RMS_PLAIN || norm->variant > CLB_RMS_TERMS)
     return clb_fail(error, CLB_ERROR_ARGUMENT,
-                    "variant is %d; it must be CLB_RMS_PLAIN ... CLB_RMS_BALANCED", norm->variant);
+                    "variant is %d; it must be CLB_RMS_PLAIN ... CLB_RMS_TERMS", norm->variant);
+  for (int t = 0; t < norm->irreps.n; t++)
+    if (!(norm->factor[t] >= 0) || !isfinite(norm->factor[t]))
+      return clb_fail(error, CLB_ERROR_ARGUMENT,
+                      "factors: number %d is %g; it must be finite and at least 0", t,
+                      norm->factor[t]);
   if (!(norm->epsilon >= 0) || !isfinite(norm->epsilon))
     return clb_fail(error, CLB_ERROR_ARGUMENT, "epsilon is %g; it must be finite and at least 0",
                     norm->epsilon);
@@ -93,7 +98,8 @@ static void lower(const clb_problem *p, const clb_schedule *s, ir_kernel *k) {
 }
 
 static void print(const clb_problem *p, clb_text *out) {
-  static const char *const variants[] = {"plain", "nequix", "degree", "degree_norm", "balanced"};
+  static const char *const variants[] = {"plain",       "nequix",   "degree",
+                                         "degree_norm", "balanced", "terms"};
   const clb_rms_norm_problem *norm = &p->rms_norm;
   clb_irreps_print(&norm->irreps, out);
   clb_text_add(out, ", %s%s%s%s", variants[norm->variant],

@@ -84,6 +84,7 @@ RMS_NEQUIX = 1
 RMS_DEGREE = 2
 RMS_DEGREE_NORM = 3
 RMS_BALANCED = 4
+RMS_TERMS = 5
 NO_KNOTS = -1
 AUTO_SKIN = -1
 LOSS_MSE = 0
@@ -235,7 +236,7 @@ class rms_norm_desc(c.Structure):
                 ("epsilon", c.c_double), ("weight_offset", c.c_double), ("centre", c.c_int),
                 ("bias", c.c_int), ("gradients", c.c_uint), ("incoming", c.c_uint),
                 ("storage", c.c_int), ("arithmetic", c.c_int), ("accumulate", c.c_int),
-                ("passes", c.c_uint)]
+                ("passes", c.c_uint), ("factors", c.c_void_p), ("n_factors", c.c_int)]
 
 
 class rms_norm_sizes(c.Structure):

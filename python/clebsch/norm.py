@@ -1,7 +1,8 @@
 """Norms of rows of irreps."""
 from __future__ import annotations
 
-from typing import Optional, Union
+import ctypes as c
+from typing import Optional, Sequence, Union
 
 from . import _checks
 from . import _structs as s
@@ -10,7 +11,7 @@ from ._context import Context
 from ._op import LAYOUTS, Op, bits_of, context_of, described, measured
 
 VARIANTS = {"plain": s.RMS_PLAIN, "nequix": s.RMS_NEQUIX, "degree": s.RMS_DEGREE,
-            "degree_norm": s.RMS_DEGREE_NORM, "balanced": s.RMS_BALANCED}
+            "degree_norm": s.RMS_DEGREE_NORM, "balanced": s.RMS_BALANCED, "terms": s.RMS_TERMS}
 
 
 class RmsNorm(Op, name="rms_norm"):
@@ -21,21 +22,23 @@ class RmsNorm(Op, name="rms_norm"):
 @_checks.exact_keywords
 def rms_norm(irreps: str, variant: str = "plain", epsilon: float = 1e-6, layout: str = "mul_ir",
              weight_offset: float = 0.0, centre: bool = False, bias: bool = False,
-             gradients: str = "xwz", dtype: Optional[str] = None,
+             factors: Sequence[float] = (), gradients: str = "xwz", dtype: Optional[str] = None,
              arithmetic: Optional[str] = None, device: Union[str, Context] = "") -> RmsNorm:
     """Rows divided by the root of a mean of their squares; "512x0e" are plain rows of 512 numbers.
 
-    variant: "plain", "nequix", "degree", "degree_norm" or "balanced", as in clebsch.h.  w: a weight
-    for each channel, then, with bias, one for each channel of 0e.  dtype, arithmetic: as for
+    variant: "plain", "nequix", "degree", "degree_norm", "balanced", or "terms" with factors, one of
+    each term, as in clebsch.h.  w: a weight for each channel, then, with bias, one for each channel of 0e.  dtype, arithmetic: as for
     spherical_harmonics.  gradients: those that derivative passes compute; the others are None."""
     context = context_of(device)
+    of_terms = _checks.reals("factors", factors).ravel()
     desc = described(
         s.rms_norm_desc, dtype, arithmetic, irreps=_checks.text("irreps", irreps).encode(),
         layout=choice("layout", layout, LAYOUTS), variant=choice("variant", variant, VARIANTS),
         epsilon=_checks.number("epsilon", epsilon, 0),
         weight_offset=_checks.number("weight_offset", weight_offset),
         centre=_checks.flag("centre", centre), bias=_checks.flag("bias", bias),
-        gradients=bits_of(gradients, "xwz"))
+        gradients=bits_of(gradients, "xwz"),
+        factors=(c.c_double * max(1, len(of_terms)))(*of_terms), n_factors=len(of_terms))
     sizes = measured(context, "rms_norm", desc)
     columns = {"x": sizes.x, "w": sizes.w, "z": sizes.x}
     return RmsNorm(context, dtype, arithmetic, desc, columns, gradients, {"w": 1})

@@ -82,6 +82,7 @@ typedef struct {
                                   0 for all */
   int32_t whole, unused;       /* whole: a row is not split among sub-groups */
   double epsilon, weight_offset;
+  double factor[CLB_MAX_TERMS]; /* CLB_RMS_TERMS: of terms' squares; else 0 */
 } clb_rms_norm_problem;
 
 /* Of linear, of linear_few, the same for few rows, and of linear_weights, its gradients by weights.

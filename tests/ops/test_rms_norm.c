@@ -141,15 +141,18 @@ static void widths(void **state) {
    result; and the two layouts are one thing. */
 static void symmetries(void **state) {
   enum { ROWS = 5, D = 4 + 3 * 6 + 5 * 2 };
+  static const double factors[] = {0.3, 0.2, 0.7};
   const double c = cos(1), s = sin(1);
-  for (int variant = CLB_RMS_PLAIN; variant <= CLB_RMS_BALANCED; variant++) {
+  for (int variant = CLB_RMS_PLAIN; variant <= CLB_RMS_TERMS; variant++) {
     if (is_anothers(*state, (size_t)variant)) continue;
     clb_rms_norm_desc d = {.irreps = "4x0e+6x1o+2x2e",
                            .variant = (clb_rms_variant)variant,
                            .epsilon = 1e-3,
                            .centre = 1,
                            .bias = 1,
-                           .passes = CLB_PASS_BIT(CLB_FORWARD)};
+                           .passes = CLB_PASS_BIT(CLB_FORWARD),
+                           .factors = factors,
+                           .n_factors = 3};
     norm t = open_norm(*state, d, ROWS);
     arrays a = make(&t);
     double before[ROWS * D], turned[ROWS * D];
@@ -295,6 +298,9 @@ static void refuses(void **state) {
   WITH("65537 numbers", d.irreps = "65537x0e");
   WITH("layout is 3", d.layout = CLB_BY_CHANNEL);
   WITH("variant is 9", d.variant = (clb_rms_variant)9);
+  WITH("there are 0 factors", d.variant = CLB_RMS_TERMS);
+  WITH("factors: number 0 is -1", d.variant = CLB_RMS_TERMS, d.factors = &(const double){-1},
+       d.n_factors = 1);
   WITH("epsilon is -1", d.epsilon = -1);
   WITH("epsilon is nan", d.epsilon = NAN);
   WITH("epsilon is inf", d.epsilon = INFINITY);

@@ -2,22 +2,24 @@
 #include "tools/ops/calls.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* ---- options ---- */
 
-static const char *const variant_names[] = {[CLB_RMS_PLAIN] = "plain",
-                                            [CLB_RMS_NEQUIX] = "nequix",
-                                            [CLB_RMS_DEGREE] = "degree",
-                                            [CLB_RMS_DEGREE_NORM] = "degree_norm",
-                                            [CLB_RMS_BALANCED] = "balanced"};
-enum { VARIANTS = sizeof variant_names / sizeof *variant_names };
+static const char *const variant_names[] = {
+    [CLB_RMS_PLAIN] = "plain",       [CLB_RMS_NEQUIX] = "nequix",
+    [CLB_RMS_DEGREE] = "degree",     [CLB_RMS_DEGREE_NORM] = "degree_norm",
+    [CLB_RMS_BALANCED] = "balanced", [CLB_RMS_TERMS] = "terms"};
+
+enum { MAX_FACTORS = 64 };
 
 /* A problem is the part of the description that is not in tool_kernel; it owns its irreps if it
    comes from options. */
 typedef struct {
   clb_rms_norm_desc desc;
   char irreps[1024];
+  double factors[MAX_FACTORS];
 } parsed_problem;
 
 static void set_irreps(parsed_problem *p, const struct argp_state *state, const char *text) {
@@ -27,7 +29,31 @@ static void set_irreps(parsed_problem *p, const struct argp_state *state, const 
     argp_error(state, "--irreps: '%s' is not irreps of 1 ... 65536 numbers, as 128x0e+64x1o", text);
 }
 
-enum { KEY_WIDTH = 300, KEY_IRREPS, KEY_VARIANT, KEY_LAYOUT, KEY_OFFSET, KEY_CENTRE, KEY_BIAS };
+static void set_factors(parsed_problem *p, const struct argp_state *state, const char *text) {
+  int n = 0;
+  for (const char *at = text; n < MAX_FACTORS; at++) {
+    char *end;
+    p->factors[n++] = strtod(at, &end);
+    if (end == at || (*end && *end != ',') || n == MAX_FACTORS)
+      argp_error(state, "--factors: '%s' is not numbers as 0.5,0.25, at most %d", text,
+                 MAX_FACTORS - 1);
+    at = end;
+    if (!*at) break;
+  }
+  p->desc.variant = CLB_RMS_TERMS;
+  p->desc.n_factors = n;
+}
+
+enum {
+  KEY_WIDTH = 300,
+  KEY_IRREPS,
+  KEY_VARIANT,
+  KEY_FACTORS,
+  KEY_LAYOUT,
+  KEY_OFFSET,
+  KEY_CENTRE,
+  KEY_BIAS
+};
 
 static error_t parse(int key, char *arg, struct argp_state *state) {
   parsed_problem *p = state->input;
@@ -35,6 +61,7 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
   switch (key) {
     case ARGP_KEY_INIT:
       d->irreps = p->irreps;
+      d->factors = p->factors;
       d->epsilon = 1e-6;
       set_irreps(p, state, "512x0e");
       return 0;
@@ -44,11 +71,13 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
       return 0;
     case KEY_IRREPS: set_irreps(p, state, arg); return 0;
     case KEY_VARIANT:
-      d->variant = (clb_rms_variant)name_among(state, "--variant", arg, variant_names, VARIANTS);
+      d->variant =
+          (clb_rms_variant)name_among(state, "--variant", arg, variant_names, CLB_RMS_TERMS);
       return 0;
     case KEY_LAYOUT:
       d->layout = (clb_layout)name_among(state, "--layout", arg, layout_names, USUAL_LAYOUTS);
       return 0;
+    case KEY_FACTORS: set_factors(p, state, arg); return 0;
     case KEY_OFFSET: d->weight_offset = 1; return 0;
     case KEY_CENTRE: d->centre = 1; return 0;
     case KEY_BIAS: d->bias = 1; return 0;
@@ -63,6 +92,7 @@ static const struct argp_option options[] = {
      "What is normalised: plain (default), nequix or balanced: the row; degree, degree_norm: each "
      "degree",
      0},
+    {"factors", KEY_FACTORS, "F,F,...", 0, "The row: squares of each term times its factor", 0},
     {"layout", KEY_LAYOUT, "NAME", 0, "mul_ir (default) or ir_mul", 0},
     {"weight-offset", KEY_OFFSET, NULL, 0, "Weights are w + 1", 0},
     {"centre", KEY_CENTRE, NULL, 0, "Subtract the mean of 0e first", 0},
@@ -101,6 +131,7 @@ CALLS(rms_norm, 2)
     .irreps = text, .variant = CLB_RMS_##kind, .epsilon = 1e-5, __VA_ARGS__                        \
   }
 #define IRREPS "20x0e+12x1o+5x0o+7x2e+3x1e"
+static const double factors[] = {0.02, 0.01, 0, 0.03, 0.2};
 
 static const tool_case cases[] = {
     {{NORM("77x0e", PLAIN, 0), F32, 0}, {{1, LAYOUT_DENSE, 0}, {130, LAYOUT_PADDED, 1}}, 0},
@@ -119,6 +150,11 @@ static const tool_case cases[] = {
     {{NORM("128x0e+64x1o+32x2e+32x3o", BALANCED, .bias = 1), F32, 0}, {{67, LAYOUT_DENSE, 0}}, 0},
     {{NORM(IRREPS, BALANCED, .layout = CLB_IR_MUL), CLB_F32, CLB_F64, 0},
      {{35, LAYOUT_DENSE, 1}},
+     0},
+    {{NORM(IRREPS, TERMS, .layout = CLB_IR_MUL, .centre = 1, .bias = 1, .factors = factors,
+           .n_factors = 5),
+      F64, 0},
+     {{35, LAYOUT_DENSE, 0}},
      0},
     {{NORM("1024x0e+512x1o", NEQUIX, .centre = 1, .bias = 1), F64, 0}, {{5, LAYOUT_DENSE, 0}}, 0},
     {{NORM("64x0e+32x1o", DEGREE, 0), F16, 0}, {{66, LAYOUT_DENSE, 0}}, 0},

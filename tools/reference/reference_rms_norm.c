@@ -55,6 +55,7 @@ static void map_term(const clb_rms_norm_desc *d, const reference_irreps *irreps,
         case CLB_RMS_DEGREE: e->a = 1.0 / (width * of_degree); break;
         case CLB_RMS_DEGREE_NORM: e->a = 1.0 / of_degree; break;
         case CLB_RMS_BALANCED: e->a = 1.0 / ((double)degrees * width * of_degree); break;
+        case CLB_RMS_TERMS: e->a = d->factors[t]; break;
       }
     }
   m->n += mul * width;

@@ -60,9 +60,21 @@ static unsigned bits_of(const char *name, unsigned bits, unsigned all, clb_statu
   return bits ? bits : all;
 }
 
+static clb_status read_factors(const clb_rms_norm_desc *desc, clb_rms_norm_problem *p,
+                               clb_error_sink *error) {
+  const int n = desc->factors ? desc->n_factors : 0;
+  if (n != p->irreps.n)
+    return clb_fail(error, CLB_ERROR_ARGUMENT,
+                    "there are %d factors; CLB_RMS_TERMS needs one for each term of irreps, %d", n,
+                    p->irreps.n);
+  for (int t = 0; t < n; t++) p->factor[t] = desc->factors[t];
+  return CLB_OK;
+}
+
 clb_status clb_rms_norm_read(const clb_rms_norm_desc *desc, clb_rms_norm_problem *p,
                              clb_error_sink *error) {
   clb_status s = clb_irreps_read(desc->irreps, "irreps", &p->irreps, error);
+  if (!s && desc->variant == CLB_RMS_TERMS) s = read_factors(desc, p, error);
   p->layout = (int32_t)desc->layout;
   p->variant = (int32_t)desc->variant;
   p->centre = desc->centre != 0;
