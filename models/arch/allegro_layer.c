@@ -62,7 +62,7 @@ static int read_product(reader *r, clb_allegro *q, int n, clb_arch_product *m) {
                        : "irreps_sh with the channels of features");
   if (m->out.n < 1 || m->out.term[0].l || m->out.term[0].parity < 0)
     clb_model_refuse(r, "layers.%d.irreps_out must begin with 0e", n);
-  clb_arch_read_paths(r, n, "irreps_out", CLB_UUU, m);
+  clb_arch_read_paths(r, n, "paths", "irreps_out", CLB_UUU, m);
   const int environment = clb_allegro_sum(r, q, n, r->out->l_max, q->channels, q->weights, 1),
             out = clb_model_array(r, CLB_PER_EDGE, false, &m->out);
   clb_layer *y = clb_model_layer(r, &clb_product_kind, sizeof(clb_product_layer), n, "product",

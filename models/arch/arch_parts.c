@@ -1,4 +1,4 @@
-/* models/arch/arch_parts.c - parts of several architectures: edges, first features, linear maps. */
+/* models/arch/arch_parts.c - parts of several architectures: edges, first features, energies. */
 #include "models/arch/arch_parts.h"
 
 #include <math.h>
@@ -138,37 +138,6 @@ int clb_arch_embedding(reader *r, const clb_irreps *features, bool one_hot) {
   return array;
 }
 
-/* A matrix for each species: features of the species are `embedding` / sqrt(species). */
-static int64_t mix_irrep(reader *r, int block, const char *what, const clb_term *t, int64_t rows) {
-  char key[CLB_MODEL_KEY];
-  const clb_tensor *table = r->status ? NULL : clb_safetensors_find(r->file, "embedding");
-  const int64_t inner = table && table->rank == 2 ? table->shape[1] : 0;
-  if (!inner) clb_model_refuse(r, "'self_connection' needs the tensor 'embedding'");
-  snprintf(key, sizeof key, "layers.%d.%s.%d%c", block, what, (int)t->l, t->parity > 0 ? 'e' : 'o');
-  return clb_model_mix(r, key, rows, inner, t->mul, "embedding",
-                       1 / sqrt((double)rows * (double)inner * r->out->n_species));
-}
-
-/* The blocks of one irrep, one below the other in its tensor. */
-static void add_irrep(reader *r, int block, const char *what, clb_layer *y, int first, int to,
-                      clb_arch_matrices matrices) {
-  const clb_network *n = r->out;
-  const clb_irreps *in = &n->array[y->in[0]]->irreps;
-  const clb_term *t = &n->array[y->out[0]]->irreps.term[to];
-  const int64_t species = matrices ? n->n_species : 1, rows = clb_channels(in, t),
-                one[] = {rows, t->mul}, many[] = {rows, species, t->mul};
-  int64_t at;
-  if (matrices == CLB_ARCH_EMBEDDING) at = mix_irrep(r, block, what, t, rows);
-  else
-    at = clb_arch_take(r, block, what, t, matrices ? 3 : 2, matrices ? many : one,
-                       1 / sqrt((double)(rows * species)));
-  for (int i = first; i < in->n && !r->status; i++) {
-    if (!clb_same_irrep(&in->term[i], t)) continue;
-    r->status = clb_linear_add(r->out, y->parameters, i, to, at);
-    at += in->term[i].mul * species * t->mul;
-  }
-}
-
 void clb_arch_bias(reader *r, int block, const char *what, int to, bool optional) {
   const clb_term even_scalar = {.l = 0, .parity = 1};
   char key[CLB_MODEL_KEY];
@@ -185,19 +154,6 @@ void clb_arch_bias(reader *r, int block, const char *what, int to, bool optional
   clb_layer *y =
       clb_model_layer(r, &clb_embedding_kind, sizeof(clb_embedding), block, what, -1, to);
   if (y) *(clb_embedding *)y->parameters = (clb_embedding){.table = table};
-}
-
-void clb_arch_linear(reader *r, int block, const char *what, int from, int to,
-                     clb_arch_matrices matrices) {
-  clb_layer *y = clb_model_layer(r, &clb_linear_kind, sizeof(clb_linear), block, what, from, to);
-  if (!y) return;
-  const clb_irreps *in = &r->out->array[from]->irreps, *out = &r->out->array[to]->irreps;
-  ((clb_linear *)y->parameters)->by_species = matrices != CLB_ARCH_ONE;
-  for (int i = 0; i < in->n && !r->status; i++) {
-    const int term = clb_find_irrep(out, &in->term[i]);
-    if (term >= 0 && clb_find_irrep(in, &in->term[i]) == i)
-      add_irrep(r, block, what, y, i, term, matrices);
-  }
 }
 
 /* ---- energies ---- */

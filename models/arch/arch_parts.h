@@ -67,6 +67,16 @@ void clb_arch_bias(clb_model_reader *r, int block, const char *what, int to, boo
 typedef enum { CLB_ARCH_ONE, CLB_ARCH_SPECIES, CLB_ARCH_EMBEDDING } clb_arch_matrices;
 void clb_arch_linear(clb_model_reader *r, int block, const char *what, int from, int to,
                      clb_arch_matrices matrices);
+/* Terms `first` to `end` - 1 of an array. */
+typedef struct {
+  int array, first, end;
+} clb_arch_terms;
+clb_arch_terms clb_arch_all(const clb_model_reader *r, int array);
+/* The same from several arrays to several: rows of a tensor are the channels of its irrep in
+   `from`, part after part, columns those in `to`; more than one term in `to` only of CLB_ARCH_ONE.
+ */
+void clb_arch_maps(clb_model_reader *r, int block, const char *what, const clb_arch_terms *from,
+                   int n_from, const clb_arch_terms *to, int n_to, clb_arch_matrices matrices);
 
 /* A tensor [species] of positive numbers. */
 int64_t clb_arch_positive(clb_model_reader *r, const char *name);
@@ -85,9 +95,13 @@ typedef struct {
   int n_paths;
   int64_t n_weights; /* of all paths */
 } clb_arch_product;
-/* Reads the block's `paths` between irreps that are set; out: the key of the result's. */
-void clb_arch_read_paths(clb_model_reader *r, int block, const char *out, clb_mode mode,
-                         clb_arch_product *m);
+/* Reads the block's paths, of this key, between irreps that are set; out: the key of the result's.
+ */
+void clb_arch_read_paths(clb_model_reader *r, int block, const char *paths, const char *out,
+                         clb_mode mode, clb_arch_product *m);
+/* One message for each path. */
+void clb_arch_check_paths(clb_model_reader *r, int block, const char *paths, const char *out,
+                          const clb_arch_product *m);
 /* Of messages, which have a term for each path. */
 void clb_arch_paths(clb_model_reader *r, int block, clb_arch_product *m);
 /* The convolution, its sum times `scale`; returns its array. x -1: 1 in each channel. */

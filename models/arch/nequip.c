@@ -111,6 +111,33 @@ static void read_neighbours(reader *r, clb_nequip *q) {
     clb_model_refuse(r, "'avg_num_neighbors' is %g; it must be positive", q->neighbours);
 }
 
+/* The number of the value of `key` among words; if the file has none, `without`. */
+static int word(reader *r, const char *key, const char *const *words, int n, int without) {
+  return !r->status && clb_safetensors_says(r->file, key) ? clb_model_word(r, key, words, n)
+                                                          : without;
+}
+
+static void read_kinds(reader *r, clb_nequip *q) {
+  static const char *const norms[] = {"none", "rms", "centred"},
+                           *const residuals[] = {"none", "identity", "linear"},
+                           *const gates[] = {"gate", "bilinear"};
+  q->norm = (clb_nequip_norm)clb_model_word(r, "norm", norms, 3);
+  q->feed_forward_norm =
+      word(r, "feed_forward_norm", (const char *const[]){"none", "centred"}, 2, 0)
+          ? CLB_NEQUIP_CENTRED
+          : CLB_NEQUIP_NO_NORM;
+  const bool some = q->norm || q->feed_forward_norm;
+  q->norm_epsilon = some ? clb_model_number(r, "norm_epsilon") : 0;
+  if (!r->status && some && !(q->norm_epsilon > 0))
+    clb_model_refuse(r, "'norm_epsilon' is %g; it must be positive", q->norm_epsilon);
+  q->residual = (clb_nequip_residual)word(r, "residual", residuals, 3, 0);
+  q->feed_forward_residual =
+      (clb_nequip_residual)(1 + word(r, "feed_forward_residual", residuals + 1, 2, 0));
+  q->bilinear = word(r, "nonlinear", gates, 2, 0);
+  if (q->bilinear && !q->residual)
+    clb_model_refuse(r, "'nonlinear' is \"bilinear\", which needs a 'residual'");
+}
+
 /* Steps that depend on one another forward are in this order; backward, gradients are summed in the
    reverse order. */
 void clb_arch_nequip(reader *r) {
@@ -125,10 +152,7 @@ void clb_arch_nequip(reader *r) {
   q.harmonics = clb_arch_harmonics(r, vectors, &q.sh);
   q.radial = clb_arch_radial_read(r);
   read_neighbours(r, &q);
-  q.rms = clb_model_choice(r, "norm", "none", "rms");
-  q.norm_epsilon = q.rms ? clb_model_number(r, "norm_epsilon") : 0;
-  if (!r->status && q.rms && !(q.norm_epsilon > 0))
-    clb_model_refuse(r, "'norm_epsilon' is %g; it must be positive", q.norm_epsilon);
+  read_kinds(r, &q);
   r->out->n_blocks = clb_model_whole(r, "n_layers", 1, CLB_ARCH_BLOCKS);
   read_embedding(r, &q);
   for (int n = 0; n < r->out->n_blocks && !r->status; n++) clb_nequip_block(r, &q, n);

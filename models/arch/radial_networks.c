@@ -134,7 +134,8 @@ static int add_norm(const network *q, int k, int64_t columns, int from) {
   clb_layer *y =
       clb_model_layer(q->r, &clb_norm_kind, sizeof(clb_norm), q->block, q->what, from, to);
   if (y)
-    *(clb_norm *)y->parameters = (clb_norm){.layer = true, .epsilon = q->d->epsilon, .weights = at};
+    *(clb_norm *)y->parameters = (clb_norm){
+        .variant = CLB_RMS_PLAIN, .centred = true, .epsilon = q->d->epsilon, .weights = at};
   return to;
 }
 

@@ -247,12 +247,26 @@ extern const clb_layer_kind clb_frames_kind;
 /* ---- norm [9], or of the layers of a radial network ---- */
 
 typedef struct {
-  bool layer; /* from scalars their mean is subtracted first, and biases are added last */
+  clb_rms_variant variant;
+  bool centred; /* from even scalars their mean is subtracted first, and biases are added last */
   double epsilon;
-  int64_t weights;    /* one per channel, then the biases */
-  clb_op *op, *along; /* along: tangents alone */
+  double factor[CLB_MAX_TERMS]; /* of terms, where they are the variant */
+  int64_t weights;              /* one per channel, then the biases */
+  clb_op *op, *back[2], *along; /* back: [1] adds; along: tangents alone */
 } clb_norm;
 extern const clb_layer_kind clb_norm_kind;
+
+/* ---- bilinear [10]: two parts of an atom's features multiplied, channel by channel, with weights
+   of the atom ---- */
+
+enum { CLB_BILINEAR_PARTS, CLB_BILINEAR_WEIGHTS };
+typedef struct {
+  clb_irreps first, second; /* the parts: columns of the array, one after the other */
+  int n_paths;
+  clb_instruction path[CLB_MAX_PATHS];
+  clb_op *op;
+} clb_bilinear;
+extern const clb_layer_kind clb_bilinear_kind;
 
 /* ---- gate [10] ---- */
 

@@ -1,11 +1,12 @@
-/* models/layers/norm.c - rows divided by the root of their mean square: Nequix's norm, and
-   PyTorch's LayerNorm. */
+/* models/layers/norm.c - rows divided by the root of a mean of their squares: the norms of Nequix
+   and EquFlashV2, and PyTorch's LayerNorm. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "models/layers/kinds.h"
 #include "kernels/norm/host/rms_norm.h"
 
-static clb_status create(clb_network *n, clb_layer *y, int gradients, unsigned passes,
+static clb_status create(clb_network *n, clb_layer *y, int gradients, bool adds, unsigned passes,
                          clb_op **op) {
   const clb_norm *p = y->parameters;
   clb_problem *problem = calloc(1, sizeof *problem);
@@ -14,21 +15,35 @@ static clb_status create(clb_network *n, clb_layer *y, int gradients, unsigned p
   problem->storage = problem->arithmetic = (int32_t)n->type;
   problem->rms_norm = (clb_rms_norm_problem){.irreps = n->array[y->in[0]]->irreps,
                                              .layout = CLB_IR_MUL,
-                                             .variant = p->layer ? CLB_RMS_PLAIN : CLB_RMS_NEQUIX,
-                                             .centre = p->layer,
-                                             .bias = p->layer,
+                                             .variant = (int32_t)p->variant,
+                                             .centre = p->centred,
+                                             .bias = p->centred,
                                              .gradients = gradients,
                                              .incoming = CLB_OPERAND_X,
                                              .epsilon = p->epsilon};
-  problem->accumulate = (gradients & CLB_OPERAND_W) != 0;
+  memcpy(problem->rms_norm.factor, p->factor, sizeof p->factor);
+  problem->accumulate = adds;
   clb_status s = clb_rms_norm_make(n->ctx, problem, passes, NULL, op);
   free(problem);
   return s;
 }
 
+/* Backward ops for the order of layers as it is, besides those that are there. */
+static clb_status make_back(clb_network *n, clb_layer *y) {
+  clb_norm *p = y->parameters;
+  clb_status s = CLB_OK;
+  for (int i = 0; i < n->n_steps && !s; i++) {
+    const unsigned adds = n->step[i].adds & 1;
+    if (n->layer[n->step[i].layer] == y && n->step[i].sweep == CLB_SWEEP_BACKWARD && !p->back[adds])
+      s = create(n, y, CLB_OPERAND_X, adds, CLB_PASS_BIT(CLB_BACKWARD), &p->back[adds]);
+  }
+  return s;
+}
+
 static clb_status build(clb_network *n, clb_layer *y) {
-  return create(n, y, CLB_OPERAND_X, CLB_PASS_BIT(CLB_FORWARD) | CLB_PASS_BIT(CLB_BACKWARD),
-                &((clb_norm *)y->parameters)->op);
+  clb_norm *p = y->parameters;
+  const clb_status s = create(n, y, CLB_OPERAND_X, false, CLB_PASS_BIT(CLB_FORWARD), &p->op);
+  return s ? s : make_back(n, y);
 }
 
 static clb_rows weights(const clb_network *n, const clb_norm *p) {
@@ -43,11 +58,9 @@ static clb_status forward(clb_network *n, clb_layer *y, unsigned adds) {
       (const clb_rows[]){clb_value(n, y->in[0]), weights(n, p), clb_value(n, y->out[0])});
 }
 
-/* Its input has no other reader. */
 static clb_status backward(clb_network *n, clb_layer *y, unsigned adds) {
   const clb_norm *p = y->parameters;
-  (void)adds;
-  return clb_rms_norm_run(p->op, CLB_BACKWARD, clb_row_count(n, y->in[0]),
+  return clb_rms_norm_run(p->back[adds & 1], CLB_BACKWARD, clb_row_count(n, y->in[0]),
                           (const clb_rows[]){clb_value(n, y->in[0]),
                                              weights(n, p),
                                              clb_gradient(n, y->out[0]),
@@ -59,10 +72,10 @@ static clb_status backward(clb_network *n, clb_layer *y, unsigned adds) {
 
 static clb_status derive(clb_network *n, clb_layer *y) {
   const clb_status s =
-      create(n, y, CLB_OPERAND_X | CLB_OPERAND_W | CLB_OPERAND_Z,
+      create(n, y, CLB_OPERAND_X | CLB_OPERAND_W | CLB_OPERAND_Z, true,
              CLB_PASS_BIT(CLB_BACKWARD) | CLB_PASS_BIT(CLB_DOUBLE_BACKWARD), &y->derivatives);
   return s ? s
-           : create(n, y, CLB_OPERAND_Z, CLB_PASS_BIT(CLB_DOUBLE_BACKWARD),
+           : create(n, y, CLB_OPERAND_Z, false, CLB_PASS_BIT(CLB_DOUBLE_BACKWARD),
                     &((clb_norm *)y->parameters)->along);
 }
 
@@ -96,16 +109,17 @@ static clb_status reverse(clb_network *n, clb_layer *y, unsigned adds) {
 }
 
 static void free_ops(void *parameters) {
-  clb_op_destroy(&((clb_norm *)parameters)->op);
-  clb_op_destroy(&((clb_norm *)parameters)->along);
+  clb_norm *p = parameters;
+  clb_op **all[] = {&p->op, &p->back[0], &p->back[1], &p->along};
+  for (size_t i = 0; i < sizeof all / sizeof *all; i++) clb_op_destroy(all[i]);
 }
 
 const clb_layer_kind clb_norm_kind = {.reads_in = 1,
-                                      .overwrites = 1,
                                       .again = true,
                                       .bends = CLB_BENDS_WEIGHTS | CLB_BENDS_INPUTS,
                                       .always_adds = true,
                                       .build = build,
+                                      .reorder = make_back,
                                       .forward = forward,
                                       .backward = backward,
                                       .derive = derive,

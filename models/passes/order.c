@@ -330,6 +330,9 @@ static clb_status along(order *o, int layer, bool reverse) {
     out->written = o->phase;
   }
   const bool bends = y->kind->bends && (reverse || !writes_passing(n, y));
+  for (int i = 0; i < CLB_LAYER_INS && bends && y->kind->bends & CLB_BENDS_INPUTS; i++)
+    if (clb_network_learns(n, y->in[i]) && !clb_passing(n, y->in[i]))
+      o->array[y->in[i]].adjoint = true;
   o->layer[layer].along = o->phase;
   if (!s)
     s = add_step(o, (clb_step){.layer = layer,

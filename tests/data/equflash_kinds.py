@@ -24,6 +24,22 @@ KINDS = {
     "feed_forward": {"channel": 3, "lmax": 1, "num_convolution_layer": 4, "is_parity": True, "feed_forward": True, "use_bias_in_linear": True,
                      "conv_kwargs": {"conv_type": "e3nn"}, "cutoff_function": {"cutoff_function_name": "poly_cut", "poly_cut_p_value": 6}},
 }
+FULL, COMMON_V2 = {"weight_nn_layers": [6], "denominator": 4.5}, {key: COMMON[key] for key in ("cutoff", "radial_basis", "type_map", "scale", "shift")}
+KINDS_V2 = {
+    "v2_gate": {"channel": 4, "lmax": 2, "num_convolution_layer": 2, "is_parity": False,
+                "interaction_kwargs": {"sc_type": "identity", "conv_type": "full", "conv_kwargs": FULL, "nonlinear_type": "gate",
+                                       "nonlinear_kwargs": {"irreps_scale": 1.5}},
+                "feedforward_kwargs": {"nonlinear_type": "gate", "nonlinear_kwargs": {"irreps_scale": 2}},
+                "cutoff_function": {"cutoff_function_name": "poly_cut", "poly_cut_p_value": 6}},
+    "v2_bilinear": {"channel": 3, "lmax": 1, "num_convolution_layer": 4, "is_parity": True,
+                    "interaction_kwargs": {"sc_type": "identity", "conv_type": "full", "conv_kwargs": FULL, "nonlinear_type": "bilinear_gate"},
+                    "feedforward_kwargs": {"sc_type": "linear", "nonlinear_type": "bilinear_gate", "nonlinear_kwargs": {"irreps_scale": 2}},
+                    "cutoff_function": {"cutoff_function_name": "XPLOR", "cutoff_on": 3.0}},
+    "v2_nequip": {"channel": 3, "lmax": 1, "num_convolution_layer": 2, "is_parity": True, "interaction_type": "nequip",
+                  "interaction_kwargs": {"sc_type": "linear", "conv_kwargs": FULL, "nonlinear_type": "gate"},
+                  "feedforward_kwargs": {"nonlinear_type": "gate"},
+                  "cutoff_function": {"cutoff_function_name": "poly_cut", "poly_cut_p_value": 6}},
+}
 
 
 def stand_ins(folder):
@@ -34,9 +50,21 @@ def stand_ins(folder):
     registry.registry = types.SimpleNamespace(register_model=lambda name: lambda cls: cls)
     utils.conditional_grad = lambda decorator: lambda function: function
     sys.modules.update({"fairchem.core.common.registry": registry, "fairchem.core.common.utils": utils})
-    for name in ("GGNN", "GGNN.model", "GGNN.model.EquFlash"):
+    for name in ("GGNN", "GGNN.model", "GGNN.model.EquFlash", "GGNN.model.EquFlashV2"):
         module = sys.modules[name] = types.ModuleType(name)
         module.__path__ = [f"{folder}/{name.replace('.', '/')}"]
+
+
+def naive_products():
+    """cuEquivariance's products without its kernels, which need a GPU."""
+    import cuequivariance_torch as cuet
+    original = cuet.SegmentedPolynomial
+
+    def naive(polynomial, math_dtype=None, method=None):
+        product = original(polynomial, math_dtype=math_dtype, method="naive")
+        product.m.buffer_num_segments, product.m.operand_extent = [0], 0  # the models multiply these, and use them for nothing
+        return product
+    cuet.SegmentedPolynomial = naive
 
 
 def one_hot(self, batch):
@@ -62,29 +90,41 @@ def evaluate(model, config, structure):
     return result
 
 
+def perturb(state):
+    """What the program initializes to zeros or ones is moved, so that it counts."""
+    for key, value in state.items():
+        if key.endswith(("bias", "affine_weight")):
+            value.add_(0.3 * torch.randn_like(value) if key.endswith("weight") else torch.randn_like(value))
+        if key.endswith("coeffs"):
+            value.mul_(1 + 0.05 * torch.randn_like(value))
+
+
+def results_of(seed, name, config, EquFlash, folder):
+    torch.set_default_dtype(torch.float32)
+    torch.manual_seed(seed)
+    # without constants of cuEquivariance's products, which only naive ones have, and in single precision
+    state = {key: value for key, value in EquFlash(copy.deepcopy(config)).state_dict().items() if ".graphs." not in key}
+    perturb(state)
+    torch.save({"state_dict": {f"module.{key}": value for key, value in state.items()}, "normalizers": {}, "elementrefs": {},
+                "config": {"trainer": "default", "model": config}, "val_metrics": None, "amp": None}, f"{folder}/equflash_{name}.pth")
+    torch.set_default_dtype(torch.float64)
+    model = EquFlash(copy.deepcopy(config)).double()
+    constants = ("_w3j_", "balance_degree", ".graphs.")
+    missing, unused = model.load_state_dict({key: value for key, value in state.items() if not any(c in key for c in constants)}, strict=False)
+    assert not unused and all(any(c in key for c in constants) for key in missing), (missing, unused)
+    return {key: evaluate(model.eval(), config, s) for key, s in STRUCTURES.items()}
+
+
 def main():
     stand_ins(sys.argv[1])
+    naive_products()
     from GGNN.model.EquFlash.equflash import EquFlash
     from GGNN.model.EquFlash.nn.node_embedding import OneHotNodeEmbedding
-    results = {}
-    for seed, (name, kind) in enumerate(KINDS.items()):
-        config = {**COMMON, **kind}
-        torch.set_default_dtype(torch.float32)
-        torch.manual_seed(seed)
-        state = EquFlash(copy.deepcopy(config)).state_dict()
-        for key, value in state.items():
-            if key.endswith("bias"):
-                value.copy_(torch.randn_like(value))
-            if key.endswith("coeffs"):
-                value.mul_(1 + 0.05 * torch.randn_like(value))
-        torch.save({"state_dict": {f"module.{key}": value for key, value in state.items()}, "normalizers": {}, "elementrefs": {},
-                    "config": {"trainer": "default", "model": config}, "val_metrics": None, "amp": None}, f"{sys.argv[2]}/equflash_{name}.pth")
-        torch.set_default_dtype(torch.float64)
-        model = EquFlash(copy.deepcopy(config)).double()
-        missing, unused = model.load_state_dict({key: value for key, value in state.items() if "_w3j_" not in key}, strict=False)
-        assert not unused and all("_w3j_" in key for key in missing), (missing, unused)
-        OneHotNodeEmbedding.forward = one_hot
-        results[f"equflash_{name}"] = {key: evaluate(model.eval(), config, s) for key, s in STRUCTURES.items()}
+    from GGNN.model.EquFlashV2.equflash_v2 import EquFlashV2
+    OneHotNodeEmbedding.forward = one_hot
+    kinds = [(name, {**COMMON, **kind}, EquFlash) for name, kind in KINDS.items()]
+    kinds += [(name, {"name": "equflashv2", **COMMON_V2, **kind}, EquFlashV2) for name, kind in KINDS_V2.items()]
+    results = {f"equflash_{kinds[i][0]}": results_of(i, *kinds[i], sys.argv[2]) for i in range(len(kinds))}
     print(json.dumps(results, separators=(",", ":")))
 
 

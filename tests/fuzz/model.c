@@ -86,6 +86,25 @@ static void check_edge_product(const clb_network *f, const clb_layer *y) {
   check_weights(f, p->weights, n_weights);
 }
 
+static void check_bilinear(const clb_network *f, const clb_layer *y) {
+  const clb_bilinear *p = y->parameters;
+  const clb_irreps *out = &f->array[y->out[0]]->irreps;
+  int64_t n_weights = 0;
+  check_irreps(&p->first);
+  check_irreps(&p->second);
+  FUZZ_CHECK(p->first.dim + p->second.dim == f->array[y->in[CLB_BILINEAR_PARTS]]->irreps.dim);
+  FUZZ_CHECK(p->n_paths >= 1 && p->n_paths <= CLB_MAX_PATHS);
+  for (int i = 0; i < p->n_paths; i++) {
+    const clb_instruction *q = &p->path[i];
+    FUZZ_CHECK(q->in1 >= 0 && q->in1 < p->first.n && q->in2 >= 0 && q->in2 < p->second.n &&
+               q->out >= 0 && q->out < out->n);
+    FUZZ_CHECK(p->first.term[q->in1].mul == out->term[q->out].mul &&
+               p->second.term[q->in2].mul == out->term[q->out].mul);
+    n_weights += out->term[q->out].mul;
+  }
+  FUZZ_CHECK(n_weights == f->array[y->in[CLB_BILINEAR_WEIGHTS]]->irreps.dim);
+}
+
 static void check_gate(const clb_network *f, const clb_layer *y) {
   const clb_gate *p = y->parameters;
   const clb_irreps *parts[] = {&p->scalars, &p->gates, &p->gated};
@@ -151,7 +170,10 @@ static void check_embedding(const clb_network *f, const clb_layer *y) {
 
 static void check_norm(const clb_network *f, const clb_layer *y) {
   const clb_norm *p = y->parameters;
-  check_weights(f, p->weights, clb_channels(&f->array[y->in[0]]->irreps, NULL));
+  const clb_irreps *irreps = &f->array[y->in[0]]->irreps;
+  const clb_term even = {.l = 0, .parity = 1};
+  check_weights(f, p->weights,
+                clb_channels(irreps, NULL) + (p->centred ? clb_channels(irreps, &even) : 0));
 }
 
 static void check_energy(const clb_network *f, const clb_layer *y) {
@@ -174,6 +196,7 @@ static void check_layer(const clb_network *f, const clb_layer *y) {
                {&clb_convolution_kind, check_convolution},
                {&clb_product_kind, check_edge_product},
                {&clb_pairs_kind, NULL},
+               {&clb_bilinear_kind, check_bilinear},
                {&clb_norm_kind, check_norm},
                {&clb_gate_kind, check_gate},
                {&clb_scale_kind, check_scale},

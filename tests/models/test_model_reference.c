@@ -210,6 +210,7 @@ static void checkpoint_kinds(void **state) {
   expect_sevennet_kinds("cpu", NULL, MAX_ATOMS, CLB_NO_KNOTS);
   expect_sevennet_kinds("cpu", "inferred", MAX_ATOMS, 1000);
   expect_sevennet_kinds("cpu:interpreter", "equflash_feed_forward", 3, CLB_NO_KNOTS);
+  expect_sevennet_kinds("cpu:interpreter", "equflash_v2_bilinear", 3, CLB_NO_KNOTS);
   expect_sevennet_kinds("cpu:interpreter", "parity:mpa", 3, CLB_NO_KNOTS);
 }
 

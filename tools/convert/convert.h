@@ -129,13 +129,13 @@ enum { MAX_PATHS = 512 };
 typedef struct {
   int x, y, z; /* terms of the features, the harmonics and the messages */
 } path_terms;
-/* The paths of a layer in the order of their weights. */
-void put_path_list(model *m, int layer, const path_terms *paths, int n);
-/* These, and its messages. */
+/* "X,Y,Z" of paths in the order of their weights. */
+void put_path_list(model *m, const char *key, const path_terms *paths, int n);
+/* Those of a layer, and its messages. */
 void put_paths(model *m, int layer, const path_terms *paths, int n, const irreps *messages);
 /* A gate to the irreps `out`: scalars, which come first, and others, which are gated by one more
-   scalar a channel, even if some scalars are. Returns its input. */
-irreps put_gate(model *m, int layer, const irreps *out);
+   scalar a channel, even if some scalars are; keys begin with `prefix`. Returns its input. */
+irreps put_gate(model *m, const char *prefix, const irreps *out);
 void put_species(model *m, const int *atomic_numbers, int n);
 void put_per_species(model *m, const double *scale, const double *shift, int64_t n);
 /* Harmonics of degrees 0, 1, ... and n_basis functions of lengths: "bessel" or "spline". */

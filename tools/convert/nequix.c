@@ -230,7 +230,8 @@ static void convert_layer(nequix *q, int layer) {
   if (layer == q->n_layers - 1) out.n = 1;
   put_irreps(q->out, &q->features, "layers.%d.irreps_in", layer);
   find_paths(q, layer, &out, &messages);
-  const irreps linear = put_gate(q->out, layer, &out);
+  const irreps linear = put_gate(q->out, named("layers.%d", layer).text, &out);
+  put_irreps(q->out, &out, "layers.%d.irreps_out", layer);
   for (int i = 0; i < messages.n; i++) n_weights += messages.term[i].mul;
   put_radial(q, layer, n_weights);
   for (int i = 0; i < q->features.n; i++)

@@ -174,21 +174,21 @@ int64_t channels_of(const irreps *list, irrep t) {
 
 /* ---- what several formats put ---- */
 
-void put_path_list(model *m, int layer, const path_terms *paths, int n) {
+void put_path_list(model *m, const char *key, const path_terms *paths, int n) {
   char text[MAX_PATHS * 12] = "";
   size_t used = 0;
   for (int i = 0; i < n; i++)
     used += (size_t)snprintf(text + used, sizeof text - used, "%s%d,%d,%d", i ? " " : "",
                              paths[i].x, paths[i].y, paths[i].z);
-  put_string(m, text, "layers.%d.paths", layer);
+  put_string(m, text, "%s", key);
 }
 
 void put_paths(model *m, int layer, const path_terms *paths, int n, const irreps *messages) {
-  put_path_list(m, layer, paths, n);
+  put_path_list(m, named("layers.%d.paths", layer).text, paths, n);
   put_irreps(m, messages, "layers.%d.irreps_message", layer);
 }
 
-irreps put_gate(model *m, int layer, const irreps *out) {
+irreps put_gate(model *m, const char *prefix, const irreps *out) {
   static const irrep even = {.l = 0, .parity = 1};
   irreps scalars = {0}, gated = {0}, gates = {1, {{0, 0, channels_of(out, even) ? 1 : -1}}}, linear;
   for (int i = 0; i < out->n; i++) {
@@ -202,11 +202,10 @@ irreps put_gate(model *m, int layer, const irreps *out) {
   if (!scalars.n) linear.term[linear.n++] = gates.term[0];
   for (int i = 0; i < gated.n; i++) linear.term[linear.n++] = gated.term[i];
   gates.n = gated.n > 0;
-  put_irreps(m, &linear, "layers.%d.irreps_linear", layer);
-  put_irreps(m, &scalars, "layers.%d.irreps_scalars", layer);
-  put_irreps(m, &gates, "layers.%d.irreps_gates", layer);
-  put_irreps(m, &gated, "layers.%d.irreps_gated", layer);
-  put_irreps(m, out, "layers.%d.irreps_out", layer);
+  put_irreps(m, &linear, "%s.irreps_linear", prefix);
+  put_irreps(m, &scalars, "%s.irreps_scalars", prefix);
+  put_irreps(m, &gates, "%s.irreps_gates", prefix);
+  put_irreps(m, &gated, "%s.irreps_gated", prefix);
   return linear;
 }
 

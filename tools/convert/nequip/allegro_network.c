@@ -235,7 +235,7 @@ static int put_products(const network *a, int layer, const irreps *in, const irr
       }
   put_irreps(a->q->out, in, "layers.%d.irreps_in", layer);
   put_irreps(a->q->out, out, "layers.%d.irreps_out", layer);
-  put_path_list(a->q->out, layer, paths, n);
+  put_path_list(a->q->out, named("layers.%d.paths", layer).text, paths, n);
   return n;
 }
 

@@ -69,7 +69,7 @@ irreps equflash_irreps(const sevennet *q, int layer) {
 
 /* ---- settings ---- */
 
-static void refuse(const sevennet *q, const char *what) {
+void refuse_equflash(const sevennet *q, const char *what) {
   fail_model(q->t->path, "an EquFlash model with %s, which is not supported", what);
 }
 
@@ -82,7 +82,7 @@ static void check_products(const sevennet *q) {
     const irreps x = listed_irreps(q, n);
     for (int i = 0; i < x.n; i++)
       if (channels_of(&x, (irrep){0, x.term[i].l, -x.term[i].parity}))
-        refuse(q, "conv_type 'cueq' and both parities of a degree");
+        refuse_equflash(q, "conv_type 'cueq' and both parities of a degree");
   }
 }
 
@@ -91,17 +91,27 @@ static void check_normalizers(sevennet *q) {
   static const char *const dicts[] = {"normalizers", "elementrefs"};
   for (int i = 0; i < 2; i++) {
     value dict = pickle_entry(q->t->root, dicts[i]);
-    if (dict && dict->n) refuse(q, dicts[i]);
+    if (dict && dict->n) refuse_equflash(q, dicts[i]);
   }
 }
 
+static void check_first(const sevennet *q) {
+  const char *self = text_in(q, q->config, "self_connection", "linear");
+  if (strcmp(self, "linear") != 0) refuse_equflash(q, "another 'self_connection' than 'linear'");
+  if (is_true(q, "symmetric_contraction", false))
+    refuse_equflash(q, "'symmetric_contraction' = True");
+  check_products(q);
+}
+
 static void read_equflash_settings(sevennet *q) {
-  const char *name = text_in(q, q->config, "name", ""), *self = "linear";
-  if (strcmp(name, "equflash") != 0 && strcmp(name, "equflash_comp") != 0)
-    fail_model(q->t->path, "a model '%.40s'; of EquFlash's only 'equflash' is known", name);
-  self = text_in(q, q->config, "self_connection", self);
-  if (strcmp(self, "linear") != 0) refuse(q, "another 'self_connection' than 'linear'");
-  if (is_true(q, "symmetric_contraction", false)) refuse(q, "'symmetric_contraction' = True");
+  static const char *const names[] = {"equflash", "equflash_comp", "equflashv2", "equflashv2_comp"};
+  const char *name = text_in(q, q->config, "name", "");
+  int number = 0;
+  while (number < 4 && strcmp(name, names[number]) != 0) number++;
+  if (number == 4)
+    fail_model(q->t->path,
+               "a model '%.40s'; of EquFlash's only 'equflash' and 'equflashv2' are known", name);
+  q->v2 = number > 1;
   check_normalizers(q);
   q->equflash = q->sorted = q->one_self = true;
   q->version[1] = 13;
@@ -113,7 +123,8 @@ static void read_equflash_settings(sevennet *q) {
                     : whole_in(q, "num_convolution_layer", 5, 1, MAX_LAYERS);
   if (q->n_layers < 1 || q->n_layers > MAX_LAYERS)
     fail_model(q->t->path, "it has %d layers; from 1 to %d are supported", q->n_layers, MAX_LAYERS);
-  check_products(q);
+  if (q->v2) read_equflash_v2(q);
+  else check_first(q);
 }
 
 bool is_equflash(const torch *t) {

@@ -59,7 +59,8 @@ static void read_edges(sevennet *q) {
                                                                                  : "vectors",
              "harmonics_of");
   put_cutoff(q);
-  put_activation(q, text_in(q, q->config, "act_radial", "silu"), "radial_activation");
+  put_activation(q, q->v2 ? "silu" : text_in(q, q->config, "act_radial", "silu"),
+                 "radial_activation");
   put_string(q->out, "fan_in", "radial_normalization");
 }
 
@@ -159,9 +160,9 @@ void convert_network(sevennet *q) {
   read_species(q);
   read_edges(q);
   read_embedding(q);
-  for (int n = 0; n < q->n_layers; n++) convert_block(q, n);
+  for (int n = 0; n < q->n_layers; n++) (q->v2 ? convert_equflash_v2_block : convert_block)(q, n);
   put_number(q->out, q->n_layers, "n_layers");
-  put_string(q->out, "none", "norm");
+  if (!q->v2) put_string(q->out, "none", "norm");
   put_output(q);
 }
 

@@ -17,7 +17,8 @@ typedef struct {
   int species[CLB_ELEMENTS];  /* of the file, for each of ours */
   int n_modalities, modality; /* modality: -1, none */
   int n_layers, l_max;        /* l_max: of harmonics */
-  bool equflash;              /* what EquFlash has in another way */
+  bool equflash, v2;          /* what EquFlash, or EquFlashV2 alone, has in another way */
+  value hidden;               /* widths of radial networks, if they are not at SevenNet's place */
   bool parity, one_self;      /* one_self: self-connections of all layers are of one kind */
   double denominator;         /* of layer 0 */
   irreps features;            /* of the atoms, after the current layer */
@@ -59,13 +60,42 @@ void put_by_species(const sevennet *q, const weights *w, int64_t outer, int64_t 
 bool added(const sevennet *q, const char *module, const weights *w, int64_t first, bool modal,
            int64_t inputs, int64_t n, double *sum);
 
-/* ---- block.c ---- */
+/* ---- paths.c: irreps and messages ---- */
 
-void convert_block(sevennet *q, int layer);
+typedef struct {
+  int in, l2; /* a term of the features, a degree of the harmonics */
+  irrep out;
+  int64_t column; /* the first of the file's last matrix of the radial network */
+  int z;          /* the term of the messages */
+} message_path;
+
+typedef struct {
+  int n;
+  message_path of[MAX_TERMS]; /* in the order of the radial network's columns */
+  int64_t columns;            /* of the file */
+  irreps messages;
+} message_paths;
+
+/* By degree, then (-1)^l first. */
+int by_natural_parity(irrep a, irrep b);
+/* Those of a layer with features `out` whose messages `linear` has. */
+void find_paths(const sevennet *q, const irreps *out, const irreps *linear, bool last,
+                message_paths *p);
+/* The paths of a layer, and its radial network. */
+void put_messages(sevennet *q, int layer, const message_paths *p);
+/* What messages are divided by; the factor of those of this layer. */
+double put_denominator(sevennet *q, int layer);
+irreps output_irreps(const sevennet *q, int layer);
 /* Item i of irreps_manual; without it, those of features before any layer, and of EquFlash after
    layer i. */
 irreps listed_irreps(const sevennet *q, int i);
+irreps checked_irreps(const sevennet *q, const char *text);
 int harmonic_parity(const sevennet *q, int l);
+
+/* ---- block.c ---- */
+
+void convert_block(sevennet *q, int layer);
+void put_gate_activations(const sevennet *q, const irreps *out);
 
 /* ---- sevennet.c ---- */
 
@@ -78,5 +108,11 @@ void convert_network(sevennet *q);
 void equflash_name(const char *key, const char *prefix, char name[FILE_NAME_BYTES]);
 /* Before layer `layer`, or after the last. */
 irreps equflash_irreps(const sevennet *q, int layer);
+void refuse_equflash(const sevennet *q, const char *what);
+
+/* ---- equflash_v2.c ---- */
+
+void read_equflash_v2(sevennet *q);
+void convert_equflash_v2_block(sevennet *q, int layer);
 
 #endif

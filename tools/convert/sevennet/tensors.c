@@ -5,14 +5,16 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "tools/cli/tool.h"
 
 static bool find_equflash(const sevennet *q, const char *key, weights *w) {
   static const char *const prefixes[] = {"", "module.", "model.", "module.model."};
   char name[FILE_NAME_BYTES];
-  for (int i = 0; i < 4; i++) {
-    equflash_name(key, prefixes[i], name);
+  for (int i = 0; i < 8; i++) {
+    equflash_name(key, prefixes[i / 2], name);
+    if (i % 2) strncat(name, "s.0", sizeof name - strlen(name) - 1); /* the only one of a list */
     if (pickle_entry(q->state, name)) return *w = tensor_of(q->t, q->state, name), true;
   }
   return false;
@@ -62,7 +64,7 @@ void put_by_species(const sevennet *q, const weights *w, int64_t outer, int64_t 
 
 bool added(const sevennet *q, const char *module, const weights *w, int64_t first, bool modal,
            int64_t inputs, int64_t n, double *sum) {
-  const bool biased = is_true(q, "use_bias_in_linear", false);
+  const bool biased = !q->v2 && is_true(q, "use_bias_in_linear", false);
   const double scale = 1 / sqrt((double)inputs);
   for (int64_t i = 0; i < n; i++)
     sum[i] = modal ? scale * element(w, first + q->modality * n + i) : 0;

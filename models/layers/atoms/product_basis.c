@@ -1,5 +1,5 @@
-/* models/layers/product_basis.c - MACE's product basis: polynomials of an atom's features, with
-   weights of its species. */
+/* models/layers/atoms/product_basis.c - MACE's product basis: polynomials of an atom's features,
+   with weights of its species. */
 #include "models/layers/kinds.h"
 #include "src/problem/symmetric_basis.h"
 
