@@ -318,6 +318,78 @@ static void test_reads(void **state) {
   close_model(&o);
 }
 
+/* ---- predictions ---- */
+
+static void add_error(double errors[3], double d) {
+  if (isnan(d)) return;
+  errors[0] += 1, errors[1] += fabs(d), errors[2] += d * d;
+}
+
+/* Those that are asked for are those of clb_model_compute_many, and errors are sums of theirs. */
+static void test_predictions(void **state) {
+  (void)state;
+  opened o = open_trained("cpu", 1, CLB_F64);
+  sample s = make_sample(made_models[1].n_species);
+  set_sample(&s);
+  s.forces[0][4] = s.stress[0][5] = NAN;
+  s.labels[1].energy = NULL;
+  double e[2][STRUCTURES], f[2][36], stress[2][9 * STRUCTURES] = {{0}}, found[9],
+                                                   errors[3][3] = {{0}};
+  clb_model_results many[STRUCTURES];
+  int64_t at = 0;
+  for (int g = 0; g < STRUCTURES; at += 3 * s.atoms[g++].n)
+    many[g] = (clb_model_results){
+        .energy = &e[0][g], .forces = f[0] + at, .stress = g == 1 ? NULL : stress[0] + 9 * g};
+  if (clb_model_compute_many(o.model, STRUCTURES, s.atoms, many)) fail_msg("%s", clb_error(o.ctx));
+  if (clb_model_gradient(
+          o.model, STRUCTURES, s.atoms, s.labels, &losses[1],
+          &(clb_gradient_results){
+              .energies = e[1], .forces = f[1], .stresses = stress[1], .errors = found}))
+    fail_msg("%s", clb_error(o.ctx));
+  assert_memory_equal(e[0], e[1], sizeof e[0]);
+  assert_memory_equal(f[0], f[1], sizeof f[0]);
+  assert_memory_equal(stress[0], stress[1], sizeof stress[0]);
+  const double *force = f[0];
+  for (int g = 0; g < STRUCTURES; g++) {
+    const clb_labels *l = &s.labels[g];
+    const int64_t n = s.atoms[g].n;
+    if (l->energy) add_error(errors[0], (e[0][g] - *l->energy) / (double)n);
+    for (int64_t i = 0; i < 3 * n; i++, force++)
+      if (l->forces) add_error(errors[1], *force - l->forces[i]);
+    for (int k = 0; k < 9 && l->stress; k++)
+      add_error(errors[2], stress[0][9 * g + k] - l->stress[k]);
+  }
+  for (int k = 0; k < 9; k++)
+    if (!(fabs(found[k] - errors[k / 3][k % 3]) <= 1e-13 * found[k]))
+      fail_msg("errors[%d][%d] is %.17g, not %.17g", k / 3, k % 3, found[k], errors[k / 3][k % 3]);
+  close_model(&o);
+}
+
+/* Predictions that are not finite are named, whether they are asked for or not. */
+static void test_not_finite(void **state) {
+  (void)state;
+  opened o = open_trained("cpu", 1, CLB_F64);
+  sample s = make_sample(made_models[1].n_species);
+  set_sample(&s);
+  int64_t n;
+  double *x = numbers_for(&o, &n), *g = numbers_for(&o, &n), loss;
+  clb_tensor_info t;
+  assert_int_equal(clb_model_parameters(o.model, x), CLB_OK);
+  for (int64_t k = 0; !clb_model_tensor(o.model, k, &t); k++)
+    for (int64_t i = t.first; i < t.first + t.count; i++)
+      if (strstr(t.name, "readout") || !strcmp(t.name, "species_scale")) x[i] *= 1e200;
+  assert_int_equal(clb_model_set_parameters(o.model, x), CLB_OK);
+  for (int k = 0; k < 2; k++) {
+    const clb_gradient_results r = {.loss = &loss, .gradient = k ? g : NULL};
+    assert_int_equal(clb_model_gradient(o.model, STRUCTURES, s.atoms, s.labels, &losses[0], &r),
+                     CLB_ERROR_ARGUMENT);
+    if (!strstr(clb_error(o.ctx), "] comes out as ")) fail_msg("%s", clb_error(o.ctx));
+  }
+  free(x);
+  free(g);
+  close_model(&o);
+}
+
 /* ---- blocks ---- */
 
 static void expect_equal_blocks(opened *whole, opened *parts, sample *s, int number) {
@@ -426,7 +498,8 @@ int main(void) {
       cmocka_unit_test(test_differences), cmocka_unit_test(test_f32),
       cmocka_unit_test(test_interpreter), cmocka_unit_test(test_opencl),
       cmocka_unit_test(test_again),       cmocka_unit_test(test_refusals),
-      cmocka_unit_test(test_reads),       cmocka_unit_test(test_blocks),
+      cmocka_unit_test(test_reads),       cmocka_unit_test(test_predictions),
+      cmocka_unit_test(test_not_finite),  cmocka_unit_test(test_blocks),
       cmocka_unit_test(test_converted),   cmocka_unit_test(test_allegro)};
   return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

@@ -136,9 +136,10 @@ static void put_special(clb_context *ctx, int64_t n, int64_t atoms, table *in) {
       put_at(&in[F], 7, c, 0.25);
       put_at(&in[KNOWN_F], 7, c, 0.25);
     }
-  upload(ctx, &in[KNOWN].a);
-  upload(ctx, &in[KNOWN_F].a);
-  upload(ctx, &in[F].a);
+  for (int k = 0; k < INS; k++) {
+    clb_buffer_destroy(&in[k].a.buffer);
+    upload(ctx, &in[k].a);
+  }
 }
 
 static double *results_of(const plain_loss *l, const double part[3], int64_t n, double *const *in,
