@@ -25,6 +25,7 @@ FOREIGN = ("LD_LIBRARY_PATH", "PYTHONPATH", "PKG_CONFIG_PATH", "DESTDIR", "CLB_L
 NEVER, LONG, ROOTS = "never", "with --long", "with --long, where a root of our own can be had"
 LINES = [
     (r"ci/install\.sh", NEVER, "needs root and the network, and installs for the tests"),
+    (r"^packaging/", NEVER, "compiles everything, with what only packagers have"),
     (r"ci/test\.sh|meson test", NEVER, "runs the tests: a test of its own"),
     (r"ci/format\.sh", NEVER, "a test, too: format"),
     (r"[ _]scale\b", NEVER, "an op that the reader writes"),

@@ -16,7 +16,16 @@ static struct {
   pthread_t thread;
   clb_text line;
   bool waits, over;
-} now = {.lock = PTHREAD_MUTEX_INITIALIZER, .ended = PTHREAD_COND_INITIALIZER};
+} now = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+/* Of a clock that nobody sets. */
+static void make_condition(void) {
+  pthread_condattr_t about;
+  pthread_condattr_init(&about);
+  pthread_condattr_setclock(&about, CLOCK_MONOTONIC);
+  pthread_cond_init(&now.ended, &about);
+  pthread_condattr_destroy(&about);
+}
 
 static void *wait_and_say(void *unused) {
   enum { PATIENCE = 3 }; /* seconds */
@@ -26,7 +35,7 @@ static void *wait_and_say(void *unused) {
   clock_gettime(CLOCK_MONOTONIC, &end);
   end.tv_sec += PATIENCE;
   pthread_mutex_lock(&now.lock);
-  while (!now.over && !e) e = pthread_cond_clockwait(&now.ended, &now.lock, CLOCK_MONOTONIC, &end);
+  while (!now.over && !e) e = pthread_cond_timedwait(&now.ended, &now.lock, &end);
   if (!now.over) fprintf(stderr, "clebsch: %s\n", now.line.s);
   pthread_mutex_unlock(&now.lock);
   return NULL;
@@ -44,6 +53,7 @@ void announce(const char *format, ...) {
   progress("%s", now.line.s);
   if (isatty(STDERR_FILENO)) return;
   now.over = false;
+  make_condition();
   sigfillset(&all); /* signals are for the first thread */
   pthread_sigmask(SIG_SETMASK, &all, &before);
   now.waits = !pthread_create(&now.thread, NULL, wait_and_say, NULL);
@@ -57,6 +67,7 @@ void announce_end(void) {
     pthread_cond_signal(&now.ended);
     pthread_mutex_unlock(&now.lock);
     pthread_join(now.thread, NULL);
+    pthread_cond_destroy(&now.ended);
   }
   now.waits = false;
   clb_text_free(&now.line);
