@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""What a call of an op costs the host:  python3 bench/python_ops.py [DEVICE [torch]]
+"""What a call of an op costs the host:  python3 bench/python_ops.py [DEVICE [torch|autograd]]
 
 Of few rows on the cpu (the default) that is nearly all of the call, and on a GPU, whose arrays must be PyTorch's, all of
 it, as long as the device keeps up.  The least of many runs, in microseconds; with results in new arrays, and in arrays
-that are there (out=)."""
+that are there (out=).  autograd: of the functions of clebsch.torch, where nothing wants gradients, and where operands
+do, so that the call is recorded."""
 import sys
 import timeit
 
@@ -28,7 +29,25 @@ def ones_of(device):
             clebsch.Context(device, stream=torch.cuda.current_stream().cuda_stream))
 
 
+def autograd(device):
+    import torch
+    import clebsch.torch
+    functions = {"spherical_harmonics": clebsch.torch.spherical_harmonics([0, 1, 2]),
+                 "rms_norm": clebsch.torch.rms_norm("8x0e+8x1o"),
+                 "tensor_product": clebsch.torch.tensor_product(*clebsch.paths("channel_wise", "8x0e+8x1o", "0e+1o+2e", "0e+1o+2e"))}
+    print(f"{'':36}{'plain':>10}{'recorded':>10}")
+    for name, function in functions.items():
+        letters = {"spherical_harmonics": "x", "rms_norm": "xw"}.get(name, "xyw")
+        for rows in (1, 100):
+            arrays = [torch.ones(1 if name == "rms_norm" and one == "w" else rows, function.columns[one], device=device) for one in letters]
+            plain = least(lambda: function(*arrays))
+            arrays[0].requires_grad_()
+            print(f"{name}, {rows}".ljust(36) + f"{plain:10.1f}{least(lambda: function(*arrays)):10.1f}")
+
+
 def main():
+    if sys.argv[2:] == ["autograd"]:
+        return autograd(sys.argv[1])
     ones, device = ones_of(sys.argv[1] if sys.argv[1:] else "cpu")
     paths = clebsch.paths("channel_wise", "8x0e+8x1o", "0e+1o+2e", "0e+1o+2e")
     ops = {"spherical_harmonics": clebsch.spherical_harmonics([0, 1, 2], device=device),

@@ -88,8 +88,6 @@ class Fused(torch.nn.Module):
 
 
 class Sevennet(torch.nn.Module):
-    layer_instantiated = True
-
     def __init__(self):
         super().__init__()
         self.convolution = Product(False)
@@ -363,6 +361,37 @@ class Torch(unittest.TestCase):
         wrong.mix.forward = lambda x, y: torch.zeros(len(x), 20, dtype=x.dtype)
         with self.assertRaisesRegex(clebsch.Error, "what would replace it differ"):
             ct.patch(wrong)
+
+    def test_torch_optimizer(self):
+        """Parameters are those of PyTorch's optimizers, with two groups, another rate, and state that is read again."""
+        start, goals = [normal(3, 2), normal(5), normal(1)], [normal(3, 2), normal(5)]
+
+        def run(make, again=None):
+            at = [torch.nn.Parameter(one.clone()) for one in start]  # no gradient for the last
+            optimizer = make([{"params": at[:1]}, {"params": at[1:], "weight_decay": 0.5}])
+            rates = torch.optim.lr_scheduler.ExponentialLR(optimizer, 0.5)
+            for step in range(6):
+                optimizer.zero_grad(set_to_none=step % 2 == 0)
+                sum(((p - goal) ** 4).sum() for p, goal in zip(at, goals)).backward()
+                optimizer.step()
+                rates.step()
+                if again and step == 2:
+                    held, optimizer = copy.deepcopy(optimizer.state_dict()), again([{"params": at[:1]}, {"params": at[1:]}])
+                    optimizer.load_state_dict(held)
+                    rates.optimizer = optimizer
+            return at, optimizer
+        for rule, other in (("adamw", torch.optim.AdamW), ("sgd", torch.optim.SGD)):
+            more = {"momentum": 0.9} if rule == "sgd" else {"weight_decay": 0.1}
+            theirs, _ = run(lambda groups: other(groups, lr=1e-2, **more))
+            for again in (None, lambda groups: ct.Optimizer(groups, rule)):
+                ours, optimizer = run(lambda groups: ct.Optimizer(groups, rule, lr=1e-2, **more), again)
+                for a, b in zip(ours, theirs):
+                    self.near(a.detach(), b.detach())
+                self.assertEqual(optimizer.progress().steps, 6)
+        with self.assertRaisesRegex(TypeError, "there is no keyword 'betas'"):
+            ct.Optimizer(ours, betas=(0.9, 0.99))
+        with self.assertRaisesRegex(ValueError, "no parameter has a gradient"):
+            ct.Optimizer([torch.nn.Parameter(normal(1))]).step()
 
     def test_torch_documents(self):
         """The blocks of docs/torch.md, but those of other packages, and of torch.compile where there is none."""

@@ -11,10 +11,11 @@ from ._functions import (Function, convolution, gate, linear, norm_activation, r
 from ._modules import (Convolution, ElementwiseTensorProduct, FullTensorProduct,
                        FullyConnectedTensorProduct, Gate, Linear, RMSNorm, SphericalHarmonics,
                        SymmetricContraction, TensorProduct)
+from ._optimizer import Optimizer
 from ._patch import patch
 
 __all__ = ["Convolution", "ElementwiseTensorProduct", "FullTensorProduct",
-           "FullyConnectedTensorProduct", "Function", "Gate", "Linear", "RMSNorm",
+           "FullyConnectedTensorProduct", "Function", "Gate", "Linear", "Optimizer", "RMSNorm",
            "SphericalHarmonics", "SymmetricContraction", "TensorProduct", "convolution", "gate",
            "linear", "norm_activation", "patch", "rms_norm", "spherical_harmonics",
            "symmetric_contraction", "tensor_product"]

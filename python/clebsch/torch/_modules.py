@@ -195,8 +195,8 @@ class ElementwiseTensorProduct(TensorProduct):
 
 
 class Convolution(TensorProduct):
-    """The sum of a tensor product over the edges into each receiver, times `scale`: y and weights are
-    of edges, x of senders.  Arguments are those of TensorProduct; weights are not shared by
+    """The sum of a tensor product over the edges into each receiver, times `scale`: y and weights
+    are of edges, x of senders.  Arguments are those of TensorProduct; weights are not shared by
     default."""
 
     _op = "convolution"
@@ -216,7 +216,9 @@ class Convolution(TensorProduct):
 
 
 class SymmetricContraction(Module):
-    """The symmetric contraction of MACE: forward(x, species).  weight: [n_species][paths][channels]."""
+    """The symmetric contraction of MACE: forward(x, species).
+
+    weight: [n_species][paths][channels]."""
 
     def __init__(self, ell: int, correlation: int, degrees: Sequence[int], channels: int,
                  n_species: int = 1, layout: str = "mul_ir") -> None:

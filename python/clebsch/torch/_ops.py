@@ -1,11 +1,11 @@
-"""The library's passes as operators of PyTorch, torch.ops.clebsch.*: for the CPU and GPUs, for shapes
-alone (Meta), and differentiable.
+"""The library's passes as operators of PyTorch, torch.ops.clebsch.*: for the CPU and GPUs, for
+shapes alone (Meta), and differentiable.
 
 NAME_PASS(str op, str gradients, ..., operands) -> results.  op: what `describe` made, a text that
 holds all of the op, so that a graph kept on disk is understood in another process.  gradients: the
-letters of operands (x, y, w, z) whose gradients are wanted; the other results have no elements.  The
-operands of a pass are those of the one before and then the gradients of its results, so that one
-function differentiates all of them."""
+letters of operands (x, y, w, z) whose gradients are wanted; the other results have no elements.
+The operands of a pass are those of the one before and then the gradients of its results, so that
+one function differentiates all of them."""
 from __future__ import annotations
 
 import ctypes as c
@@ -61,13 +61,10 @@ class Description:
 
     def pass_of(self, name, gradients, like):
         """A pass for tensors like this, in the current stream of their device."""
-        device = like.device
-        place = (-1, None) if device.type == "cpu" else (
-            device.index, torch._C._cuda_getCurrentRawStream(device.index))
-        key = name, gradients, like.dtype, place
+        key = name, gradients, like.dtype, _place(like)
         found = self.passes.get(key)
         if found is None:
-            found = self.passes[key] = Pass(self, name, gradients, like.dtype, _context(*place))
+            found = self.passes[key] = Pass(self, name, gradients, like.dtype, context_for(like))
         return found
 
     def wanted(self, gradients, kind):
@@ -119,6 +116,17 @@ class Description:
                                                tensor.shape != (width,)):
                 raise ValueError(f"{self.name}: {what} has the shape {list(tensor.shape)}; it must "
                                  f"be [{n}, {width}]")
+
+
+def _place(tensor):
+    """Of a GPU its number and the current stream."""
+    number = tensor.get_device()
+    return (number, None) if number < 0 else (number, torch._C._cuda_getCurrentRawStream(number))
+
+
+def context_for(tensor):
+    """That of a tensor's device and of the current stream."""
+    return _context(*_place(tensor))
 
 
 @functools.lru_cache(maxsize=None)

@@ -28,7 +28,7 @@ class _OfNequip(Convolution):
 
 
 def _product(kind, old):
-    """A module of this kind for a product of e3nn, with its weights, which stay the same tensors."""
+    """A module of this kind for a product of e3nn, with its weights, the same tensors."""
     steps = [(one.i_in1, one.i_in2, one.i_out, one.connection_mode, one.has_weight,
               float(one.path_weight) ** 2) for one in old.instructions]
     new = kind(old.irreps_in1, old.irreps_in2, old.irreps_out, steps, irrep_normalization="none",
@@ -123,9 +123,15 @@ def _replace_contraction(old, model):
     return new
 
 
+def _is_product(module):
+    """Of e3nn, not of another library that takes its place."""
+    return _rule({PRODUCT: True}, module)
+
+
 def _fuse_mace(block, model):
     """Its blocks call a convolution where they are told so."""
-    if "conv_fusion" in type(block).forward.__code__.co_consts and not hasattr(block, "conv_fusion"):
+    told = "conv_fusion" in type(block).forward.__code__.co_consts
+    if told and not hasattr(block, "conv_fusion") and _is_product(block.conv_tp):
         block.conv_tp = _product(_OfIndex, block.conv_tp)
         block.conv_fusion = True
         return "conv_tp"
@@ -133,7 +139,7 @@ def _fuse_mace(block, model):
 
 
 def _fuse_sevennet(block, model):
-    if not block.layer_instantiated:
+    if not _is_product(block.convolution):
         return None
     fused = importlib.import_module(type(block).__module__).IrrepsScatterGatterFusedConvolution
     block._out_dim = block.convolution_kwargs["irreps_out"].dim
@@ -143,6 +149,8 @@ def _fuse_sevennet(block, model):
 
 
 def _replace_nequip(old, model):
+    if not _is_product(old.tp) or type(old).__name__ != "TensorProductScatter":
+        return None
     new = _product(_OfNequip, old.tp)
     del new.weight, new.output_mask
     new.tp = old.tp
@@ -190,6 +198,7 @@ def _visit(module, model, path, done):
         new = replace(child, model) if replace else None
         if new is not None:
             module._modules[name] = new.train(child.training)
-            done.append(f"{path}{name}: {_NAMES.get(type(new), type(new).__name__)} for {type(child).__name__}")
+            kind = _NAMES.get(type(new), type(new).__name__)
+            done.append(f"{path}{name}: {kind} for {type(child).__name__}")
         elif not type(child).__module__.startswith("e3nn."):
             _visit(child, model, f"{path}{name}.", done)
