@@ -1,7 +1,6 @@
 """Norms of rows of irreps."""
 from __future__ import annotations
 
-import ctypes as c
 from typing import Optional, Sequence, Union
 
 from . import _checks
@@ -27,10 +26,11 @@ def rms_norm(irreps: str, variant: str = "plain", epsilon: float = 1e-6, layout:
     """Rows divided by the root of a mean of their squares; "512x0e" are plain rows of 512 numbers.
 
     variant: "plain", "nequix", "degree", "degree_norm", "balanced", or "terms" with factors, one of
-    each term, as in clebsch.h.  w: a weight for each channel, then, with bias, one for each channel of 0e.  dtype, arithmetic: as for
-    spherical_harmonics.  gradients: those that derivative passes compute; the others are None."""
+    each term, as in clebsch.h.  w: a weight for each channel, then, with bias, one for each channel
+    of 0e.  dtype, arithmetic: as for spherical_harmonics.  gradients: those that derivative passes
+    compute; the others are None."""
     context = context_of(device)
-    of_terms = _checks.reals("factors", factors).ravel()
+    of_terms = _checks.reals("factors", factors).ravel().copy()
     desc = described(
         s.rms_norm_desc, dtype, arithmetic, irreps=_checks.text("irreps", irreps).encode(),
         layout=choice("layout", layout, LAYOUTS), variant=choice("variant", variant, VARIANTS),
@@ -38,7 +38,9 @@ def rms_norm(irreps: str, variant: str = "plain", epsilon: float = 1e-6, layout:
         weight_offset=_checks.number("weight_offset", weight_offset),
         centre=_checks.flag("centre", centre), bias=_checks.flag("bias", bias),
         gradients=bits_of(gradients, "xwz"),
-        factors=(c.c_double * max(1, len(of_terms)))(*of_terms), n_factors=len(of_terms))
+        factors=of_terms.ctypes.data, n_factors=len(of_terms))
     sizes = measured(context, "rms_norm", desc)
     columns = {"x": sizes.x, "w": sizes.w, "z": sizes.x}
-    return RmsNorm(context, dtype, arithmetic, desc, columns, gradients, {"w": 1})
+    op = RmsNorm(context, dtype, arithmetic, desc, columns, gradients, {"w": 1})
+    op._factors = of_terms  # the description has its address
+    return op
