@@ -84,6 +84,8 @@ static bool open_model(const KIM_ModelDriverCreate *k, kim_driver *d) {
   if (clb_context_create("", &d->ctx) || clb_model_open(d->ctx, s.model, &s.options, &d->model) ||
       clb_model_describe(d->model, &d->info))
     return fail(k, "%s", clb_error(d->ctx));
+  const char *note = clb_context_note(d->ctx);
+  if (note) KIM_ModelDriverCreate_LogEntry(k, KIM_LOG_VERBOSITY_warning, note, __LINE__, __FILE__);
   return true;
 }
 
