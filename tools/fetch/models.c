@@ -78,8 +78,9 @@ static void cells_of(const json_t *m, const char *cells[COLUMNS], char made[2][2
   const json_int_t bytes = json_integer_value(json_object_get(m, "bytes")),
                    elements = json_integer_value(json_object_get(m, "elements"));
   const bool own = !text(m, "address", NULL), tried = json_is_true(json_object_get(m, "tried"));
-  snprintf(made[0], sizeof made[0], bytes ? "%.1f" : "", 1e-6 * (double)bytes);
-  snprintf(made[1], sizeof made[1], elements ? "%d" : "", (int)elements);
+  made[0][0] = made[1][0] = 0;
+  if (bytes) snprintf(made[0], sizeof made[0], "%.1f", 1e-6 * (double)bytes);
+  if (elements) snprintf(made[1], sizeof made[1], "%d", (int)elements);
   cells[NAME] = text(m, "name", "");
   cells[HERE] = text(m, "file", NULL) ? "yes" : "";
   cells[TRIED] = own ? "" : tried ? "yes" : "no";
