@@ -13,118 +13,12 @@ import jax.numpy as jnp
 import numpy as np
 
 from .. import _arrays, _checks
-from .._library import Error
 from .._op import PASSES
 from . import _native
+from ._pass import Pass
 
 NAMES = {"f64": "float64", "f32": "float32", "f16": "float16", "bf16": "bfloat16"}
 SHORT = {long: short for short, long in NAMES.items()}
-
-
-@jax.tree_util.register_static
-class _Flags(tuple):
-    """Which operands of a pass are differentiated."""
-
-
-class _Pass:
-    """A pass that computes gradients of operands of these letters, as a function of arrays: those of
-    indices, then those of numbers.  Its derivative is the one that follows."""
-
-    def __init__(self, function, name, letters, n_receivers=None):
-        self.function, self.name, self.n_receivers = function, name, n_receivers
-        self.op = function.op_of("" if name == "forward" else letters)
-        self.of = of = self.op._passes[name]
-        self.columns, self.fixed = self.op.columns, self.op._fixed
-        self.n_indices = function.n_indices
-        self.inputs = [i for i, kind in enumerate(of.kinds[:of.n_inputs]) if self.columns[kind]]
-        self.results = [i for i, kind in enumerate(of.kinds[of.n_inputs:]) if self.columns[kind]
-                        and (of.forward or kind in self.op._gradients)]
-        self.kinds = [of.kinds[i] for i in self.inputs]
-        self.result_kinds = [of.kinds[of.n_inputs + i] for i in self.results]
-        self.compute = jax.custom_batching.custom_vmap(self._compute)
-        self.compute.def_vmap(self._batched)
-        self.differentiable = jax.custom_vjp(lambda *arrays: self.compute(*arrays))
-        self.differentiable.defvjp(self._forward, self._backward, symbolic_zeros=True)
-
-    def counts(self, arrays):
-        """Of each kind its number of rows."""
-        n_x = arrays[self.n_indices].shape[0]
-        if self.n_receivers is None:
-            return {**dict.fromkeys(self.columns, n_x), **self.fixed}
-        n_edges = arrays[0].shape[0]
-        return {"x": n_x, "z": self.n_receivers, "y": n_edges, "w": n_edges, **self.fixed}
-
-    def _compute(self, *arrays):
-        counts, dtype = self.counts(arrays), arrays[self.n_indices].dtype
-        n_each = arrays[0].shape[0] if self.n_indices else counts["x"]
-        shapes = [jax.ShapeDtypeStruct((counts[kind], self.columns[kind]), dtype)
-                  for kind in self.result_kinds]
-        call = jax.ffi.ffi_call(_native.TARGET, shapes)
-        number = self.function.number(self, SHORT[dtype.name])
-        return call(*arrays, id=np.int64(number), n_x=np.int64(counts["x"]),
-                    n_z=np.int64(counts["z" if "z" in counts else "x"]), n_each=np.int64(n_each))
-
-    def _batched(self, size, batched, *arrays):
-        """Rows of all elements of the batch in one call, unless results are sums over rows."""
-        fixed = [kind in self.fixed for kind in self.kinds]
-        if any(kind in self.fixed for kind in self.result_kinds) or any(
-                known and of_batch for known, of_batch in zip(fixed, batched[self.n_indices:])):
-            results = self._one_by_one(batched, arrays)
-        else:
-            results = self._merged(size, batched, arrays)
-        return results, [True] * len(results)
-
-    def _one_by_one(self, batched, arrays):
-        def of_one(those):
-            those = iter(those)
-            return self.compute(*[next(those) if of_batch else array
-                                  for array, of_batch in zip(arrays, batched)])
-        return jax.lax.map(of_one, [array for array, of_batch in zip(arrays, batched) if of_batch])
-
-    def _merged(self, size, batched, arrays):
-        one = [array[0] if of_batch else array for array, of_batch in zip(arrays, batched)]
-        counts, merged = self.counts(one), []
-        starts = [counts["x"], self.n_receivers] if self.n_receivers is not None else [0]
-        for i, (array, of_batch) in enumerate(zip(arrays, batched)):
-            kind = None if i < self.n_indices else self.kinds[i - self.n_indices]
-            if kind in self.fixed or kind and i > self.n_indices and (
-                    not of_batch and array.shape[0] == 1):
-                merged.append(array)  # one for all
-                continue
-            array = array if of_batch else array[None]
-            n = array.shape[1] if kind is None else counts[kind]
-            array = jnp.broadcast_to(array, (size, n, *array.shape[2:]))
-            if kind is None:
-                array = array + starts[i] * jnp.arange(size, dtype=array.dtype)[:, None]
-            merged.append(array.reshape(size * n, *array.shape[2:]))
-        of = self if self.n_receivers is None else self.function.pass_of(
-            self.name, self.op._letters, size * self.n_receivers)
-        return [result.reshape(size, -1, result.shape[-1]) for result in of.compute(*merged)]
-
-    def _forward(self, *primals):
-        arrays = [primal.value for primal in primals]
-        flags = _Flags(bool(primal.perturbed) for primal in primals[self.n_indices:])
-        return self.differentiable(*arrays), (flags, arrays)
-
-    def _backward(self, kept, gradients):
-        flags, arrays = kept
-        if not self.of.following:
-            raise Error(f"{self.op._name}: there is no derivative of order "
-                        f"{list(PASSES).index(self.name) + 1}")
-        letters = "".join(sorted({kind for kind, flag in zip(self.kinds, flags) if flag}))
-        following = self.function.pass_of(self.of.following, letters, self.n_receivers)
-        dtype, counts = arrays[self.n_indices].dtype, self.counts(arrays)
-        known, given = dict(zip(self.results, gradients)), []
-        for i, kind in enumerate(self.of.kinds[self.of.n_inputs:]):
-            gradient = known.get(i)
-            if gradient is None or isinstance(gradient, jax.custom_derivatives.SymbolicZero):
-                gradient = jnp.zeros((counts[kind] if kind in self.fixed else 1,
-                                      self.columns[kind]), dtype)
-            if self.columns[kind]:
-                given.append(gradient)
-        found = dict(zip(following.results, following.differentiable(*arrays, *given)))
-        return (None,) * self.n_indices + tuple(
-            found[i] if flag else None for i, flag in zip(self.inputs, flags))
 
 
 class Function:
@@ -166,23 +60,23 @@ class Function:
         """The op that computes these gradients."""
         if letters not in self._ops:
             chosen = {"gradients": letters} if letters and "gradients" in self._options else {}
-            op = self._ops[letters] = self._maker(**{**self._options, **chosen})
-            op._letters = letters
+            self._ops[letters] = self._maker(**{**self._options, **chosen})
         return self._ops[letters]
 
     def pass_of(self, name, letters, n_receivers):
         key = name, letters, n_receivers
         if key not in self._passes:
-            self._passes[key] = _Pass(self, *key)
+            self._passes[key] = Pass(self, *key)
         return self._passes[key]
 
     def number(self, of, dtype):
         """Of a pass that is compiled for arrays of this type."""
-        return _number(of, dtype, hashlib.sha256(json.dumps(
-            [self._text, of.name, of.op._letters, dtype]).encode()).digest()[:8])
+        short = SHORT[dtype.name]
+        return _number(of, short, hashlib.sha256(json.dumps(
+            [self._text, of.name, of.letters, short]).encode()).digest()[:8])
 
     def _flat(self, n_receivers, *arrays):
-        return self.pass_of("forward", "", n_receivers).differentiable(*arrays)[0]
+        return self.pass_of("forward", "", n_receivers)(*arrays)[0]
 
     def _rows(self, given):
         """Operands that there are, each with all its rows; whether there is an axis of rows."""
