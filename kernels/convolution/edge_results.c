@@ -322,6 +322,8 @@ void clb_results_of_edges(clb_convolution *c) {
   all_parts(c, first, last);
   if (c->batch.partial_sums != IR_NONE) {
     ir_val edge_slot = ir_loop(k, first, last, i32(c, 1));
+    c->unit.width = c->f.s->lanes; /* whatever the last part had */
+    c->unit.lane = ir_lane(k);
     clb_no_values(c->results.y_sum, clb_y_columns(c->f.p, c->f.s));
     clb_batch_load_sums(c, -1, 0, clb_y_columns(c->f.p, c->f.s), ir_sub(k, edge_slot, first),
                         c->results.y_sum);
