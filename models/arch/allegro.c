@@ -104,8 +104,11 @@ static void read_energy(reader *r, const clb_allegro *q) {
             sum = clb_allegro_sum(r, q, -1, 0, 1, edges, sqrt(0.5));
   const double scale = clb_model_number(r, "energy_scale");
   const int64_t species = r->out->n_species;
-  clb_energy energy = {.scale = clb_model_take(r, "species_scale", 1, &species, scale),
+  clb_energy energy = {.scale = clb_model_reserve(r, species),
                        .shift = clb_model_take(r, "species_shift", 1, &species, scale)};
+  const int64_t scales = clb_model_take(r, "species_scale", 1, &species, scale);
+  for (int64_t s = 0; s < species && !r->status; s++)
+    clb_arch_copy_times(r, energy.scale + s, scales + s, 1, clb_allegro_share(r, q, s));
   const int scaled = clb_arch_repelled(r, sum, &energy);
   clb_layer *y = clb_model_layer(r, &clb_energy_kind, sizeof(clb_energy), -1, "energy", scaled, -1);
   if (y) *(clb_energy *)y->parameters = energy;
@@ -118,9 +121,7 @@ void clb_arch_allegro(reader *r) {
   q.harmonics = clb_arch_harmonics(r, CLB_VECTORS, &q.sh);
   q.n_scalars = clb_model_whole(r, "n_scalars", 1, MAX_CHANNELS);
   q.channels = clb_model_whole(r, "n_channels", 1, MAX_CHANNELS);
-  q.neighbours = clb_model_number(r, "avg_num_neighbors");
-  if (!r->status && !(q.neighbours > 0))
-    clb_model_refuse(r, "'avg_num_neighbors' is %g; it must be positive", q.neighbours);
+  q.neighbours = clb_arch_neighbours(r, &q.of_species);
   r->out->n_blocks = clb_model_whole(r, "n_layers", 1, CLB_ARCH_BLOCKS);
   const clb_allegro_scalars hidden =
       clb_allegro_hidden(r, -1, "two_body", "two_body", &pair); /* [3] */

@@ -32,7 +32,8 @@ int clb_allegro_sum(reader *r, const clb_allegro *q, int block, int l_max, int64
     for (int l = 0; l <= l_max; l++)
       m->path[m->n_paths++] = (clb_instruction){0, l, l, CLB_UVU, 1, 1};
     m->n_weights = (l_max + 1) * channels;
-    sum = clb_arch_convolution(r, block, m, scale / sqrt(q->neighbours), -1, q->harmonics, weights);
+    scale /= q->neighbours > 0 ? sqrt(q->neighbours) : 1;
+    sum = clb_arch_convolution(r, block, m, scale, -1, q->harmonics, weights);
   }
   free(m);
   return sum;
@@ -49,6 +50,30 @@ static void read_irreps(reader *r, const clb_allegro *q, int n, const char *what
                        (int)q->channels);
 }
 
+double clb_allegro_share(const reader *r, const clb_allegro *q, int64_t species) {
+  return q->neighbours > 0 ? 1 : 1 / sqrt(r->out->weights[q->of_species + species]);
+}
+
+/* Channels of atoms over the root of their species' neighbours: a diagonal matrix of each species.
+ */
+static int divide_by_species(reader *r, const clb_allegro *q, int n, int from) {
+  if (r->status || q->neighbours > 0) return from;
+  const clb_irreps irreps = r->out->array[from]->irreps;
+  const int64_t species = r->out->n_species, mul = q->channels,
+                matrices = clb_model_reserve(r, mul * species * mul);
+  const int to = clb_model_array(r, CLB_PER_LOCAL, false, &irreps);
+  clb_layer *y =
+      clb_model_layer(r, &clb_linear_kind, sizeof(clb_linear), n, "environment", from, to);
+  if (!y) return to;
+  clb_linear *p = y->parameters;
+  p->by_species = true;
+  for (int t = 0; t < irreps.n && !r->status; t++)
+    r->status = clb_linear_add(r->out, p, t, t, matrices);
+  for (int64_t row = 0; row < mul * species && !r->status; row++)
+    r->out->weights[matrices + row * mul + row / species] = clb_allegro_share(r, q, row % species);
+  return to;
+}
+
 /* [6] */
 static int read_product(reader *r, clb_allegro *q, int n, clb_arch_product *m) {
   char key[CLB_MODEL_KEY];
@@ -63,7 +88,8 @@ static int read_product(reader *r, clb_allegro *q, int n, clb_arch_product *m) {
   if (m->out.n < 1 || m->out.term[0].l || m->out.term[0].parity < 0)
     clb_model_refuse(r, "layers.%d.irreps_out must begin with 0e", n);
   clb_arch_read_paths(r, n, "paths", "irreps_out", CLB_UUU, m);
-  const int environment = clb_allegro_sum(r, q, n, r->out->l_max, q->channels, q->weights, 1),
+  const int sum = clb_allegro_sum(r, q, n, r->out->l_max, q->channels, q->weights, 1),
+            environment = divide_by_species(r, q, n, sum),
             out = clb_model_array(r, CLB_PER_EDGE, false, &m->out);
   clb_layer *y = clb_model_layer(r, &clb_product_kind, sizeof(clb_product_layer), n, "product",
                                  q->features, out);

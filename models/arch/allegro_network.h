@@ -14,7 +14,8 @@ typedef struct {
 typedef struct {
   clb_irreps sh;
   int64_t n_scalars, channels;
-  double neighbours;                /* that sums over edges are divided by the root of */
+  double neighbours;  /* that sums over edges are divided by the root of; 0: those of species, */
+  int64_t of_species; /* which are these weights */
   int harmonics, features, weights; /* arrays of edges; weights: of the next environment */
   clb_allegro_scalars scalars;      /* so far */
 } clb_allegro;
@@ -35,9 +36,11 @@ clb_allegro_scalars clb_allegro_hidden(clb_model_reader *r, int block, const cha
 /* Degrees 0 to l_max of the harmonics, with so many channels each. */
 clb_irreps clb_allegro_channels(const clb_irreps *sh, int l_max, int64_t channels);
 /* The sum over edges into each atom of weights, `channels` for each degree from 0 to l_max, times
-   harmonics; over the root of the neighbours, times `scale`. */
+   harmonics; over the root of the neighbours, if they are of all atoms, times `scale`. */
 int clb_allegro_sum(clb_model_reader *r, const clb_allegro *q, int block, int l_max,
                     int64_t channels, int weights, double scale);
+/* Where neighbours are those of species: 1 over the root of a species'; else 1. */
+double clb_allegro_share(const clb_model_reader *r, const clb_allegro *q, int64_t species);
 /* Reads layer n. */
 void clb_allegro_layer(clb_model_reader *r, clb_allegro *q, int n);
 

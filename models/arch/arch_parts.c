@@ -167,6 +167,27 @@ int64_t clb_arch_positive(reader *r, const char *name) {
   return at;
 }
 
+double clb_arch_neighbours(reader *r, int64_t *of_species) {
+  if (r->status) return 0;
+  if (!clb_safetensors_says(r->file, "avg_num_neighbors") &&
+      clb_safetensors_find(r->file, "avg_num_neighbors")) {
+    *of_species = clb_arch_positive(r, "avg_num_neighbors");
+    return 0;
+  }
+  const double neighbours = clb_model_number(r, "avg_num_neighbors");
+  if (!r->status && !(neighbours > 0))
+    clb_model_refuse(r, "'avg_num_neighbors' is %g; it must be positive", neighbours);
+  return neighbours;
+}
+
+void clb_arch_copy_times(reader *r, int64_t to, int64_t from, int64_t n, double factor) {
+  clb_parameters *p = &r->out->parameter;
+  const int64_t first = p->n_pieces;
+  clb_model_copy(r, to, from, n);
+  for (int64_t i = 0; i < n && !r->status; i++) r->out->weights[to + i] *= factor;
+  for (int64_t i = first; i < p->n_pieces; i++) p->piece[i].factor *= factor;
+}
+
 /* Where pairs cease to repel each other: R_i + R_j, or where the factors of their vectors say. */
 static int64_t read_reach(reader *r) {
   const int64_t n = r->out->n_species, reach = clb_model_reserve(r, n * n);

@@ -80,6 +80,10 @@ void clb_arch_maps(clb_model_reader *r, int block, const char *what, const clb_a
 
 /* A tensor [species] of positive numbers. */
 int64_t clb_arch_positive(clb_model_reader *r, const char *name);
+/* Of all atoms; or 0, and those of each species are weights at *of_species. */
+double clb_arch_neighbours(clb_model_reader *r, int64_t *of_species);
+/* Copies n weights times a factor. */
+void clb_arch_copy_times(clb_model_reader *r, int64_t to, int64_t from, int64_t n, double factor);
 /* Repulsion of nuclei, added to an array of energies. */
 void clb_arch_repulsion(clb_model_reader *r, int energies);
 /* Of a file that has `pair_repulsion`: repulsion is added to what has been scaled by species, whose

@@ -98,19 +98,6 @@ static void read_energy(reader *r, clb_nequip *q) {
   if (sum) *(clb_energy *)sum->parameters = q->energy;
 }
 
-/* Of all atoms, or of those of each species. */
-static void read_neighbours(reader *r, clb_nequip *q) {
-  if (r->status) return;
-  if (!clb_safetensors_says(r->file, "avg_num_neighbors") &&
-      clb_safetensors_find(r->file, "avg_num_neighbors")) {
-    q->of_species = clb_arch_positive(r, "avg_num_neighbors");
-    return;
-  }
-  q->neighbours = clb_model_number(r, "avg_num_neighbors");
-  if (!r->status && !(q->neighbours > 0))
-    clb_model_refuse(r, "'avg_num_neighbors' is %g; it must be positive", q->neighbours);
-}
-
 /* The number of the value of `key` among words; if the file has none, `without`. */
 static int word(reader *r, const char *key, const char *const *words, int n, int without) {
   return !r->status && clb_safetensors_says(r->file, key) ? clb_model_word(r, key, words, n)
@@ -151,7 +138,7 @@ void clb_arch_nequip(reader *r) {
   q.basis = basis ? basis->out[0] : -1;
   q.harmonics = clb_arch_harmonics(r, vectors, &q.sh);
   q.radial = clb_arch_radial_read(r);
-  read_neighbours(r, &q);
+  q.neighbours = clb_arch_neighbours(r, &q.of_species);
   read_kinds(r, &q);
   r->out->n_blocks = clb_model_whole(r, "n_layers", 1, CLB_ARCH_BLOCKS);
   read_embedding(r, &q);

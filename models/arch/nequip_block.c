@@ -26,15 +26,6 @@ static int array(const block *b, clb_per per, const clb_irreps *irreps) {
 
 /* ---- the block ---- */
 
-/* Copies weights times a factor. */
-static void copy_times(reader *r, int64_t to, int64_t from, int64_t n, double factor) {
-  clb_parameters *p = &r->out->parameter;
-  const int64_t first = p->n_pieces;
-  clb_model_copy(r, to, from, n);
-  for (int64_t i = 0; i < n && !r->status; i++) r->out->weights[to + i] *= factor;
-  for (int64_t i = first; i < p->n_pieces; i++) p->piece[i].factor *= factor;
-}
-
 /* A matrix for each species: that of the last map, divided as messages of the species are. */
 static void divide_by_species(const block *b) {
   clb_network *n = b->r->out;
@@ -46,8 +37,8 @@ static void divide_by_species(const block *b) {
                   from = p->block[i].weights, to = clb_model_reserve(b->r, mul * species * mul);
     p->block[i].weights = to;
     for (int64_t row = 0; row < mul * species && !b->r->status; row++)
-      copy_times(b->r, to + row * mul, from + row / species * mul, mul,
-                 1 / sqrt(n->weights[b->q->of_species + row % species]));
+      clb_arch_copy_times(b->r, to + row * mul, from + row / species * mul, mul,
+                          1 / sqrt(n->weights[b->q->of_species + row % species]));
   }
 }
 

@@ -38,8 +38,8 @@ MODELS = {
                      per_edge_type_cutoff={"H": 2.5, "O": {"H": 3.0, "Si": 3.5}},
                      pair_potential={"_target_": "nequip.nn.pair_potential.ZBL", "units": "metal",
                                      "chemical_species": ["H", "O", "Si"]}),
-    # the spline embedding, of pairs with their own cutoffs, and repulsion
-    "spline": dict(SMALL, seed=6, l_max=1, num_layers=1, radial_chemical_embed=SPLINE,
+    # the spline embedding, neighbours of types, cutoffs of pairs, and repulsion
+    "spline": dict(SMALL, seed=6, l_max=1, avg_num_neighbors={"H": 4.5, "O": 9.0, "Si": 12.5}, num_layers=1, radial_chemical_embed=SPLINE,
                    radial_chemical_embed_dim=5, per_edge_type_cutoff={"H": 2.5, "O": {"H": 3.0}},
                    pair_potential={"_target_": "nequip.nn.pair_potential.ZBL", "units": "metal",
                                    "chemical_species": ["H", "O", "Si"]}),

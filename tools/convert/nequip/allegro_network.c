@@ -285,10 +285,8 @@ void allegro_put_network(nequip *q, const nequip_settings *s) {
   network a = {.q = q, .s = s};
   matrices *m = allocate(1, sizeof *m);
   irreps *features = allocate((size_t)s->n_layers + 1, sizeof *features);
-  if (s->n_neighbours != 1 || !(s->neighbours[0] > 0))
-    fail_model(q->t->path, "it does not have one avg_num_neighbors, above 0, of all types");
   put_string(q->out, "allegro", "architecture");
-  put_number(q->out, s->neighbours[0], "avg_num_neighbors");
+  nequip_put_neighbours(q, s);
   put_embedding(&a, m);
   put_number(q->out, (double)a.scalars, "n_scalars");
   put_number(q->out, (double)a.channels, "n_channels");

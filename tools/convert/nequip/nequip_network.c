@@ -181,7 +181,7 @@ static int64_t put_embedding(nequip *q) {
   return w.shape[1];
 }
 
-static void put_neighbours(nequip *q, const nequip_settings *s) {
+void nequip_put_neighbours(nequip *q, const nequip_settings *s) {
   for (int i = 0; i < s->n_neighbours; i++)
     if (!(s->neighbours[i] > 0))
       fail_model(q->t->path, "it has avg_num_neighbors = %g", s->neighbours[i]);
@@ -193,7 +193,7 @@ void nequip_put_network(nequip *q, const nequip_settings *s) {
   put_string(q->out, "nequip", "architecture");
   const int64_t n_basis = nequip_put_basis(q, s, "bessel_encode.bessel_weights"),
                 width = put_embedding(q);
-  put_neighbours(q, s);
+  nequip_put_neighbours(q, s);
   put_string(q->out, "fan_in", "radial_normalization");
   put_string(q->out, "silu", "radial_activation");
   put_number(q->out, factor_of(1, true), "radial_activation_scale");

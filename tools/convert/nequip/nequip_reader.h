@@ -81,6 +81,8 @@ void nequip_put_edges(nequip *q, const nequip_settings *s, const char *basis, in
 /* The same, and the frequencies of Bessel functions; frequencies: their tensor. Returns their
  * number. */
 int64_t nequip_put_basis(nequip *q, const nequip_settings *s, const char *frequencies);
+/* avg_num_neighbors, one or those of types. */
+void nequip_put_neighbours(nequip *q, const nequip_settings *s);
 /* What energies of types are multiplied by and added to, and the repulsion of nuclei. */
 void nequip_put_energies(nequip *q, const nequip_settings *s);
 
