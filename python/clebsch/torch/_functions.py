@@ -6,8 +6,7 @@ from typing import Any, Optional, Sequence, Tuple
 
 import torch
 
-from .. import _functions
-from ._ops import describe, described, operators
+from ._ops import OPS, describe, described, operators
 
 
 class Function:
@@ -19,7 +18,7 @@ class Function:
         self.text = describe(name, options)
         self.columns = dict(described(self.text).columns)
         self._call = operators[f"{name}_forward"]
-        self._n = len(_functions.OPERANDS[f"{name}_forward"][0].split())
+        self._n = len(OPS[name]._passes["forward"].inputs)
 
     def __call__(self, *operands: Any) -> Any:
         return self._call(self.text, "", *operands, *(None,) * (self._n - len(operands)))

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ctypes as c
 import functools
+import inspect
 import json
 import os
 
@@ -17,22 +18,19 @@ import torch
 
 import clebsch
 
-from .. import _functions
 from .. import _structs as s
 from .._context import Context
 from .._library import Error
-from .._op import PASSES, context_of, rows_of
+from .._op import PASSES, Op, context_of, rows_of
 from .._usual import TORCH, Buffers
 
 SHORT = {getattr(torch, long): short for short, long in TORCH.items()}
-MAKERS = {name: getattr(clebsch, name) for name in (
-    "spherical_harmonics", "tensor_product", "convolution", "symmetric_contraction", "linear",
-    "rms_norm", "gate", "norm_activation")}
+OPS = {kind._name: kind for kind in Op.__subclasses__()}
+MAKERS = {name: getattr(clebsch, name) for name in OPS}
 EXTRAS = {"convolution": "Tensor senders, Tensor receivers, SymInt n_receivers, ",
           "symmetric_contraction": "Tensor? species, ", "linear": "Tensor? species, "}
 N_EXTRAS = {name: text.count(",") for name, text in EXTRAS.items()}
-CHOOSE = {"tensor_product", "convolution", "symmetric_contraction", "linear", "rms_norm"}
-ORDER = tuple(PASSES)
+CHOOSE = {name for name in OPS if "gradients" in inspect.signature(MAKERS[name]).parameters}
 MOST_GRAPHS = 4
 operators: dict = {}
 """By "NAME_PASS": what to call."""
@@ -272,9 +270,8 @@ def _shapes(name, text, gradients, *rest):
 
 def _differentiable(op, name, called):
     """The function of the Autograd key: the operator below, and the next pass as its derivative."""
-    of, order = _PASSES[op][name], ORDER.index(name) + 1
-    following = ORDER[order] if order < len(ORDER) and ORDER[order] in _PASSES[op] else None
-    kinds, fixed = of[0], 2 + N_EXTRAS.get(op, 0)
+    of, fixed = OPS[op]._passes[name], 2 + N_EXTRAS.get(op, 0)
+    kinds, kinds_of_results = of.kinds[:of.n_inputs], of.kinds[of.n_inputs:]
     below_autograd = torch._C._AutoDispatchBelowAutograd
 
     def forward(ctx, *arguments):
@@ -290,19 +287,19 @@ def _differentiable(op, name, called):
     def backward(ctx, *gradients):
         n = len(kinds)
         needed = ctx.needs_input_grad[fixed:]
-        if following is None:
-            raise Error(f"{op}: there is no derivative of order {order}")
+        if of.following is None:
+            raise Error(f"{op}: there is no derivative of order {list(PASSES).index(name) + 1}")
         tensors, (text, letters, *extras) = ctx.saved_tensors, ctx.arguments
         if all(g is None for g in gradients):
             return (None,) * (fixed + n)
         description, given = described(text), list(gradients)
         wanted = "".join(sorted({kind for kind, need in zip(kinds, needed) if need}))
-        for i, kind in enumerate(of[1]):
+        for i, kind in enumerate(kinds_of_results):
             absent = given[i] is None or name != "forward" and not description.wanted(letters, kind)
             if absent and description.columns[kind]:  # a row of zeros for all
                 given[i] = tensors[0].new_zeros(description.columns[kind]).expand(
                     tensors[kinds.index(kind)].shape)
-        results = operators[f"{op}_{following}"](text, wanted, *extras, *tensors, *given)
+        results = operators[f"{op}_{of.following}"](text, wanted, *extras, *tensors, *given)
         results = results if isinstance(results, (tuple, list)) else (results,)
         return (None,) * fixed + tuple(result if need else None
                                        for result, need in zip(results, needed))
@@ -332,24 +329,16 @@ def _autocast(called, kind):
     return cast
 
 
-def _sides(name):
-    return [[pair.split(":") for pair in side.split()] for side in _functions.OPERANDS[name]]
-
-
-_PASSES: dict = {name: {word: [[kind for _, kind in side] for side in _sides(f"{name}_{word}")]
-                        for word in PASSES if f"{name}_{word}" in _functions.OPERANDS}
-                 for name in MAKERS}
 _library = torch.library.Library("clebsch", "DEF")
 
 
 def _define(op, name):
-    full = f"{op}_{name}"
-    inputs, outputs = _sides(full)
+    full, of = f"{op}_{name}", OPS[op]._passes[name]
     operands = ", ".join(f"Tensor? {what}" if i else f"Tensor {what}"
-                         for i, (what, _) in enumerate(inputs))
-    results = ", ".join(["Tensor"] * len(outputs))
+                         for i, what in enumerate(of.inputs))
+    results = ", ".join(["Tensor"] * len(of.outputs))
     _library.define(f"{full}(str op, str gradients, {EXTRAS.get(op, '')}{operands}) -> "
-                    + (results if len(outputs) == 1 else f"({results})"))
+                    + (results if len(of.outputs) == 1 else f"({results})"))
     called = operators[full] = getattr(torch.ops.clebsch, full).default
     for key in ("CPU", "CUDA"):
         _library.impl(full, functools.partial(_compute, name), key)
@@ -358,6 +347,6 @@ def _define(op, name):
     _library.impl(full, _differentiable(op, name, called), "Autograd")
 
 
-for _op, _names in _PASSES.items():
-    for _name in _names:
+for _op, _kind in OPS.items():
+    for _name in _kind._passes:
         _define(_op, _name)
