@@ -13,7 +13,7 @@ import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 # An indented block is shell if it begins with a command: after settings, if there are any.
-SHELL = re.compile(r"(?:\w+=\S+ )*(?:(?:ci|build|env|bench|\.lammps)/\S+|clebsch|meson|ninja|cc|"
+SHELL = re.compile(r"(?:\w+=\S+ )*(?:(?:ci|build|env|bench|packaging|\.lammps)/\S+|clebsch|meson|ninja|cc|"
                    r"gfortran|cmake|fpm|pip|python3?|export|cp|mpiexec|lmp|sudo|apt-get)(?: |$)")
 FILE = re.compile(r"`([\w.-]+\.(?:c|f90))`[^`]*\Z")
 MAIN = {"c": r"\bint main\(", "fortran": r"^\s*end program"}

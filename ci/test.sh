@@ -55,7 +55,7 @@ sevennet=$(cat "$downloads/sevennet") python=$(cat "$downloads/python") intel_cp
 [ -n "$intel_cpu" ] || { echo "ci/test.sh: no OpenCL driver of Intel for CPUs from PyPI"; exit 1; }
 . "$intel_cpu"
 models=${CLB_TEST_MODELS:-../shared}
-of_models='chosen_knots|computes_silicon|converts_nequix_mp|dhfr_water|nequix_(described|f32|f64|tables)|spike|water_energies'
+of_models='chosen_knots|computes_silicon|converts_nequix_mp(_by_name)?|dhfr_water|nequix_(described|f32|f64|tables)|spike|water_energies'
 if [ -e "$models/models/nequix-mp-1.nqx" ] && [ -d "$models/structures" ]; then
   models=$(cd "$models" && pwd)
   export CLB_TEST_NEQUIX="$models/models/nequix-mp-1.nqx" CLB_TEST_STRUCTURES="$models/structures" CLB_STRUCTURES="$models/structures"

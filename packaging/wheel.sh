@@ -35,7 +35,7 @@ cat >"$work/cc" <<END
 exec "$work/venv/bin/python" -m ziglang cc -target x86_64-linux-gnu.$glibc -fno-sanitize=undefined "\$@"
 END
 chmod +x "$work/cc"
-CC="$work/cc" CFLAGS="-I$work/include" LDFLAGS="-L$work/lib" "$work/venv/bin/pip" wheel --quiet --disable-pip-version-check --no-build-isolation --no-deps -w "$work" "$source"
+CC="$work/cc" CFLAGS="-I$work/include" LDFLAGS="-s -L$work/lib" "$work/venv/bin/pip" wheel --quiet --disable-pip-version-check --no-build-isolation --no-deps -w "$work" "$source"
 auditwheel repair --plat $platform --only-plat -w "$work/repaired" "$work"/clebsch-*.whl
 wheel=$(echo "$work"/repaired/clebsch-*-py3-none-$platform.whl)
 [ -e "$wheel" ] || fail "the wheel is $(ls "$work/repaired"), not one for $platform"
