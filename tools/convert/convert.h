@@ -122,6 +122,10 @@ void put_irreps(model *m, const irreps *list, const char *key, ...)
     __attribute__((format(printf, 3, 4)));
 
 int64_t channels_of(const irreps *list, irrep t); /* of all its terms */
+/* Of degrees 0 to l_max, of natural parity, or all even. */
+irreps harmonic_irreps(int l_max, bool even);
+/* Whether a product of a and b has the irrep `to`. */
+bool couples(irrep a, irrep b, irrep to);
 
 /* ---- what several formats put (parts.c) ---- */
 
@@ -129,6 +133,12 @@ enum { MAX_PATHS = 512 };
 typedef struct {
   int x, y, z; /* terms of the features, the harmonics and the messages */
 } path_terms;
+/* All from x and y to terms of z, in the order of z, x and y; returns how many. Refuses more than
+   `most` of them in the name of `path`. */
+int find_all_paths(const char *path, const irreps *x, const irreps *y, const irreps *z,
+                   path_terms *paths, int most);
+/* Gives each path a message of its own, its z from now on. */
+irreps own_messages(path_terms *paths, int n, const irreps *x, const irreps *z);
 /* "X,Y,Z" of paths in the order of their weights. */
 void put_path_list(model *m, const char *key, const path_terms *paths, int n);
 /* Those of a layer, and its messages. */

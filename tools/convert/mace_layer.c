@@ -24,19 +24,12 @@ static const struct {
              {"RealAgnosticDensityResidualInteractionBlock", true, true}};
 
 message_paths mace_paths(mace *q, int layer) {
-  message_paths p = {.messages = {.n = 0}};
-  const int mul = q->edge.term[0].mul;
+  const irreps to = harmonic_irreps(q->l_max, false);
   path_terms paths[MAX_TERMS];
-  for (int l3 = 0; l3 <= q->l_max; l3++)
-    for (int l1 = 0; l1 < q->edge.n; l1++)
-      for (int l2 = abs(l1 - l3); l2 <= l1 + l3 && l2 <= q->l_max; l2 += 2) {
-        if (p.messages.n == MAX_TERMS)
-          fail_model(q->t->path, "a layer has more than %d paths", MAX_TERMS);
-        paths[p.messages.n] = (path_terms){l1, l2, p.messages.n};
-        p.sign[p.messages.n] = l2 % 2 ? -1 : 1;
-        p.messages.term[p.messages.n++] = (irrep){mul, l3, l3 % 2 ? -1 : 1};
-      }
-  put_paths(q->out, layer, paths, p.messages.n, &p.messages);
+  const int n = find_all_paths(q->t->path, &q->edge, &q->sh, &to, paths, MAX_TERMS);
+  message_paths p = {.messages = own_messages(paths, n, &q->edge, &to)};
+  for (int i = 0; i < n; i++) p.sign[i] = q->sh.term[paths[i].y].l % 2 ? -1 : 1;
+  put_paths(q->out, layer, paths, n, &p.messages);
   return p;
 }
 

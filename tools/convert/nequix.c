@@ -93,8 +93,7 @@ static void read_header(nequix *q) {
 
 static void put_header(nequix *q) {
   model *m = q->out;
-  irreps sh = {.n = q->l_max + 1};
-  for (int l = 0; l < sh.n; l++) sh.term[l] = (irrep){1, l, l % 2 ? -1 : 1};
+  const irreps sh = harmonic_irreps(q->l_max, false);
   put_string(m, "nequix", "architecture");
   read_species(q);
   const double r_max = number_of(q, "cutoff"), neighbours = number_of(q, "avg_n_neighbors");
@@ -193,23 +192,13 @@ static void put_next(nequix *q, int64_t rows, int64_t columns, const char *name)
 
 /* ---- one layer ---- */
 
-/* All paths of natural parity into `out`, ordered by degrees of the output, the features, the
-   harmonics; messages have one term per path. */
+/* All paths into `out`; messages have one term per path. */
 static void find_paths(nequix *q, int layer, const irreps *out, irreps *messages) {
+  const irreps sh = harmonic_irreps(q->l_max, false);
   path_terms paths[MAX_TERMS];
-  messages->n = 0;
-  for (int z = 0; z < out->n; z++)
-    for (int x = 0; x < q->features.n; x++)
-      for (int l2 = 0; l2 <= q->l_max; l2++) {
-        const int l1 = q->features.term[x].l, l3 = out->term[z].l;
-        if ((l1 + l2 + l3) % 2 || l3 < abs(l1 - l2) || l3 > l1 + l2) continue;
-        if (messages->n == MAX_TERMS)
-          fail_model(q->in->path, "a layer has more than %d paths", MAX_TERMS);
-        paths[messages->n] = (path_terms){x, l2, messages->n};
-        messages->term[messages->n] = out->term[z];
-        messages->term[messages->n++].mul = q->features.term[x].mul;
-      }
-  put_paths(q->out, layer, paths, messages->n, messages);
+  const int n = find_all_paths(q->in->path, &q->features, &sh, out, paths, MAX_TERMS);
+  *messages = own_messages(paths, n, &q->features, out);
+  put_paths(q->out, layer, paths, n, messages);
 }
 
 static void put_by_irrep(nequix *q, int layer, const char *what, irrep t, int64_t rows,

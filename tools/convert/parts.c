@@ -172,7 +172,40 @@ int64_t channels_of(const irreps *list, irrep t) {
   return n;
 }
 
+irreps harmonic_irreps(int l_max, bool even) {
+  irreps out = {.n = l_max + 1};
+  for (int l = 0; l <= l_max; l++) out.term[l] = (irrep){1, l, l % 2 && !even ? -1 : 1};
+  return out;
+}
+
+bool couples(irrep a, irrep b, irrep to) {
+  return to.l >= abs(a.l - b.l) && to.l <= a.l + b.l && a.parity * b.parity == to.parity;
+}
+
 /* ---- what several formats put ---- */
+
+int find_all_paths(const char *path, const irreps *x, const irreps *y, const irreps *z,
+                   path_terms *paths, int most) {
+  int n = 0;
+  for (int k = 0; k < z->n; k++)
+    for (int i = 0; i < x->n; i++)
+      for (int j = 0; j < y->n; j++) {
+        if (!couples(x->term[i], y->term[j], z->term[k])) continue;
+        if (n == most) fail_model(path, "a layer has more than %d paths", most);
+        paths[n++] = (path_terms){i, j, k};
+      }
+  return n;
+}
+
+irreps own_messages(path_terms *paths, int n, const irreps *x, const irreps *z) {
+  irreps out = {.n = n};
+  for (int i = 0; i < n; i++) {
+    out.term[i] = z->term[paths[i].z];
+    out.term[i].mul = x->term[paths[i].x].mul;
+    paths[i].z = i;
+  }
+  return out;
+}
 
 void put_path_list(model *m, const char *key, const path_terms *paths, int n) {
   char text[MAX_PATHS * 12] = "";

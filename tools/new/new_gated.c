@@ -11,10 +11,8 @@ static const double tanh_scale = 1.592537419729402; /* gives it a second moment 
 /* Whether a product of some feature and some harmonic has the irrep. */
 static bool reached(const new_maker *m, irrep t) {
   for (int x = 0; x < m->features.n; x++)
-    for (int y = 0; y < m->q->sh.n; y++) {
-      const irrep a = m->features.term[x], b = m->q->sh.term[y];
-      if (t.l >= abs(a.l - b.l) && t.l <= a.l + b.l && a.parity * b.parity == t.parity) return true;
-    }
+    for (int y = 0; y < m->q->sh.n; y++)
+      if (couples(m->features.term[x], m->q->sh.term[y], t)) return true;
   return false;
 }
 

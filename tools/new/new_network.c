@@ -49,21 +49,12 @@ static double radial_deviation(const new_maker *m, int matrix, int64_t rows) {
 }
 
 irreps new_paths(new_maker *m, int layer, const irreps *to) {
-  const irreps *in = &m->features, *sh = &m->q->sh;
   path_terms paths[MAX_TERMS];
-  irreps messages = {.n = 0};
+  const int n = find_all_paths("--features", &m->features, &m->q->sh, to, paths, MAX_TERMS);
+  const irreps messages = own_messages(paths, n, &m->features, to);
   int64_t shape[2] = {m->q->c.n_basis, 0}, columns = 0;
-  for (int z = 0; z < to->n; z++)
-    for (int x = 0; x < in->n; x++)
-      for (int y = 0; y < sh->n; y++) {
-        const irrep a = in->term[x], b = sh->term[y], c = to->term[z];
-        if (c.l < abs(a.l - b.l) || c.l > a.l + b.l || a.parity * b.parity != c.parity) continue;
-        if (messages.n == MAX_TERMS) fatal("--features: a layer has more than %d paths", MAX_TERMS);
-        paths[messages.n] = (path_terms){x, y, messages.n};
-        messages.term[messages.n++] = (irrep){a.mul, c.l, c.parity};
-        columns += a.mul;
-      }
-  put_paths(m->out, layer, paths, messages.n, &messages);
+  for (int i = 0; i < n; i++) columns += messages.term[i].mul;
+  put_paths(m->out, layer, paths, n, &messages);
   for (int k = 0; k <= m->q->c.n_hidden; k++, shape[0] = shape[1]) {
     shape[1] = k < m->q->c.n_hidden ? m->q->c.hidden[k] : columns;
     new_tensor(m, radial_deviation(m, k, shape[0]), 2, shape,

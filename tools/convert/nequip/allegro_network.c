@@ -203,8 +203,8 @@ static irreps useful(const network *a, const irreps *from, const irreps *to, boo
     bool good = false;
     for (int y = 0; y < sh->n; y++)
       for (int k = 0; k < to->n; k++)
-        good |= reached ? nequip_couples(to->term[k], sh->term[y], from->term[i])
-                        : nequip_couples(from->term[i], sh->term[y], to->term[k]);
+        good |= reached ? couples(to->term[k], sh->term[y], from->term[i])
+                        : couples(from->term[i], sh->term[y], to->term[k]);
     if (good) out.term[out.n] = from->term[i], out.term[out.n++].mul = (int)a->channels;
   }
   return out;
@@ -225,14 +225,7 @@ static void find_features(const network *a, irreps *features) {
 /* The original's order: by what comes out, then features, then harmonics. */
 static int put_products(const network *a, int layer, const irreps *in, const irreps *out) {
   path_terms paths[MAX_PATHS];
-  int n = 0;
-  for (int z = 0; z < out->n; z++)
-    for (int x = 0; x < in->n; x++)
-      for (int y = 0; y < a->q->sh.n; y++) {
-        if (!nequip_couples(in->term[x], a->q->sh.term[y], out->term[z])) continue;
-        if (n == MAX_PATHS) fail_model(a->q->t->path, "a layer has more than %d paths", MAX_PATHS);
-        paths[n++] = (path_terms){x, y, z};
-      }
+  const int n = find_all_paths(a->q->t->path, in, &a->q->sh, out, paths, MAX_PATHS);
   put_irreps(a->q->out, in, "layers.%d.irreps_in", layer);
   put_irreps(a->q->out, out, "layers.%d.irreps_out", layer);
   put_path_list(a->q->out, named("layers.%d.paths", layer).text, paths, n);

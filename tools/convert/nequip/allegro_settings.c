@@ -141,7 +141,7 @@ void allegro_read_arguments(nequip_checkpoint *c, bool full) {
   } else {
     const int l_max = nequip_whole(c, "l_max", 1, 0, MAX_DEGREE);
     const bool parity = nequip_flag(c, "parity", true);
-    c->q->sh = y->tracked = nequip_harmonics(l_max, false);
+    c->q->sh = y->tracked = harmonic_irreps(l_max, false);
     for (int i = 0; i < 2 * (l_max + 1) && parity; i++)
       y->tracked.term[i] = (irrep){1, i / 2, i % 2 ? -1 : 1};
     if (parity) y->tracked.n = 2 * (l_max + 1);

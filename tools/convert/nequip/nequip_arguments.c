@@ -39,9 +39,3 @@ irreps nequip_irreps(const nequip_checkpoint *c, value v, const char *key) {
                text);
   return out;
 }
-
-irreps nequip_harmonics(int l_max, bool even) {
-  irreps out = {.n = l_max + 1};
-  for (int l = 0; l <= l_max; l++) out.term[l] = (irrep){1, l, l % 2 && !even ? -1 : 1};
-  return out;
-}

@@ -42,7 +42,7 @@ static void by_degree(nequip_checkpoint *c, bool preset) {
   int mul[MAX_DEGREE + 1];
   s->n_layers = nequip_whole(c, "num_layers", preset ? presets[size].layers : 4, 1, NEQUIP_LAYERS);
   s->hidden = allocate((size_t)s->n_layers, sizeof *s->hidden);
-  c->q->sh = nequip_harmonics(l_max, old && !parity);
+  c->q->sh = harmonic_irreps(l_max, old && !parity);
   if (features && features->kind == PICKLE_LIST && features->n != (size_t)l_max + 1)
     fail_model(c->q->t->path, "its model's 'num_features' are not one for each degree");
   for (int l = 0; l <= l_max; l++)
@@ -68,7 +68,7 @@ static void in_full(nequip_checkpoint *c) {
   for (size_t n = 0; n < list->n; n++)
     c->s->hidden[n] = nequip_irreps(c, list->items[n], "feature_irreps_hidden");
   c->q->sh = sh && sh->kind == PICKLE_WHOLE
-                 ? nequip_harmonics(nequip_whole(c, "irreps_edge_sh", 0, 0, MAX_DEGREE), false)
+                 ? harmonic_irreps(nequip_whole(c, "irreps_edge_sh", 0, 0, MAX_DEGREE), false)
                  : nequip_irreps(c, sh, "irreps_edge_sh");
 }
 

@@ -62,14 +62,10 @@ static int find(const irreps *list, irrep t) {
   return -1;
 }
 
-bool nequip_couples(irrep a, irrep b, irrep to) {
-  return to.l >= abs(a.l - b.l) && to.l <= a.l + b.l && a.parity * b.parity == to.parity;
-}
-
 static bool reached(const nequip *q, irrep to) {
   for (int x = 0; x < q->features.n; x++)
     for (int y = 0; y < q->sh.n; y++)
-      if (nequip_couples(q->features.term[x], q->sh.term[y], to)) return true;
+      if (couples(q->features.term[x], q->sh.term[y], to)) return true;
   return false;
 }
 
@@ -130,7 +126,7 @@ static void find_paths(const nequip *q, nequip_layer *l) {
       for (int degree = 0; degree <= MAX_DEGREE; degree++) {
         const irrep a = q->features.term[x], b = q->sh.term[y],
                     to = {a.mul, degree, a.parity * b.parity};
-        if (!nequip_couples(a, b, to) || find(&l->linear, to) < 0) continue;
+        if (!couples(a, b, to) || find(&l->linear, to) < 0) continue;
         if (l->n_paths == MAX_TERMS)
           fail_model(q->t->path, "a layer has more than %d paths", MAX_TERMS);
         message[l->n_paths] = to;

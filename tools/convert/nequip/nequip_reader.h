@@ -38,8 +38,6 @@ typedef struct {
 } nequip_layer;
 
 bool nequip_near(double a, double b);
-/* Whether a product of a and b has the irrep `to`. */
-bool nequip_couples(irrep a, irrep b, irrep to);
 /* The layer after q->features that gives those of `hidden` that there are paths to. */
 void nequip_find_layer(const nequip *q, const irreps *hidden, nequip_layer *l);
 /* Puts irreps, paths, linear maps and, if it has any, the self connection: a matrix for each of
@@ -131,8 +129,6 @@ int nequip_whole(const nequip_checkpoint *c, const char *key, int otherwise, int
 bool nequip_flag(const nequip_checkpoint *c, const char *key, bool otherwise);
 /* Of text, "4x0e+2x1o", with blanks or not; multiplicities of 1 may be left out. */
 irreps nequip_irreps(const nequip_checkpoint *c, value v, const char *key);
-/* Of degrees 0 to l_max; even: all of them. */
-irreps nequip_harmonics(int l_max, bool even);
 /* Reads the arguments of AllegroModel, or FullAllegroModel. */
 void allegro_read_arguments(nequip_checkpoint *c, bool full);
 
