@@ -315,7 +315,9 @@ static void several_devices(void **state) {
     assert_int_equal(json_array_size(b), 3);
     for (size_t k = 0; k < 3; k++) {
       const json_t *x = json_array_get(a, k), *y = json_array_get(b, k);
-      static const char *const keys[] = {"train_loss", "valid_loss", "gradient_norm"};
+      static const char *const keys[] = {"train_loss",       "valid_loss",       "gradient_norm",
+                                         "train_energy_mae", "train_force_mae",  "train_force_rmse",
+                                         "valid_energy_mae", "valid_stress_rmse"};
       for (size_t key = 0; key < sizeof keys / sizeof *keys; key++)
         near_to(keys[key], number_of(x, keys[key]), number_of(y, keys[key]),
                 1e-9 * fabs(number_of(x, keys[key])));
