@@ -1,7 +1,9 @@
 """clebsch.jax: values and derivatives of e3nn, derivatives by differences, jit, vmap, threads, and what is refused."""
+import copy
 import ctypes as c
 import os
 import pathlib
+import pickle
 import re
 import subprocess
 import sys
@@ -246,6 +248,20 @@ class Jax(unittest.TestCase):
             self.near(z.astype(np.float64), exact, within)
         on = functions.tensor_product(*PRODUCT, device="cpu:interpreter")
         self.near(on(*operands), exact)
+        with jax.disable_jit():
+            self.near(f(*operands), exact, 0)
+
+    def test_jax_copies(self):
+        """A function equals what was made alike, copied or pickled; lists that it was made of may change."""
+        f, _, operands, _ = made("tensor_product")
+        for again in (copy.deepcopy(f), pickle.loads(pickle.dumps(f)), made("tensor_product")[0]):
+            self.assertEqual((f, hash(f)), (again, hash(again)))
+            self.near(again(*operands), f(*operands), 0)
+        self.assertNotEqual(f, made("tensor_product", layout="ir_mul")[0])
+        degrees, x = np.array([0, 1]), normal(2, 3)
+        f = functions.spherical_harmonics(degrees, device="cpu")
+        degrees[1] = 0
+        self.near(jax.grad(lambda x: f(x).sum())(x), np.full((2, 3), np.sqrt(3)))
 
     def test_jax_empty(self):
         for name in ("convolution", "symmetric_contraction", "linear"):  # sums over no rows

@@ -2,7 +2,6 @@
 from __future__ import annotations
 
 import ctypes as c
-import functools
 import hashlib
 import inspect
 import json
@@ -11,6 +10,8 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+
+import clebsch
 
 from .. import _arrays, _checks
 from .._op import PASSES
@@ -33,33 +34,43 @@ class Function:
         if "gradients" in given.arguments:
             raise ValueError("gradients: those of what JAX differentiates are computed")
         given.apply_defaults()
-        self._maker, self._options = maker, dict(given.arguments)
-        device = _checks.text("device", self._options["device"]) or "cpu"
+        options = dict(given.arguments)
+        self._chooses = options.pop("gradients", None) is not None
+        device = options["device"] = _checks.text("device", options["device"]) or "cpu"
         if device.partition(":")[0] != "cpu":
             raise ValueError(f"device: {device!r}; arrays are on JAX's CPU, where there are 'cpu', "
                              "'cpu:threads=N' and 'cpu:interpreter'")
-        if self._options.get("knots"):
+        if options.get("knots"):
             raise ValueError("knots: splines have a table that JAX does not know; weights are an "
                              "operand, w")
-        self._options["device"] = _native.context_of(device)
-        self._ops, self._passes = {}, {}
-        self.op = op = self.op_of("")
+        place = {"device": _native.context_of(device)}
+        self.op = op = maker(**{**options, **place})
+        self._text = json.dumps([op._name, options], default=lambda value: np.asarray(value).tolist())
+        self._maker, self._options = maker, {**json.loads(self._text)[1], **place}
+        self._ops, self._passes = {"": op}, {}
         self.columns, self._inputs = dict(op.columns), op._passes["forward"].inputs
         if not self.columns["x"]:
             raise ValueError(f"{op._name}: there are no irreps of x")
         self._edges = op._name == "convolution"
         self.n_indices = 2 if self._edges else int(bool(op.n_species))
-        described = {**self._options, "device": device}
-        self._text = json.dumps([op._name, described], default=np.ndarray.tolist)
         self._call = jax.jit(self._flat, static_argnums=0)
 
     def __repr__(self):
         return f"clebsch.jax.{self._text}"
 
+    def __eq__(self, other):
+        return isinstance(other, Function) and self._text == other._text
+
+    def __hash__(self):
+        return hash(self._text)
+
+    def __reduce__(self):
+        return _again, (self._text,)
+
     def op_of(self, letters):
         """The op that computes these gradients."""
         if letters not in self._ops:
-            chosen = {"gradients": letters} if letters and "gradients" in self._options else {}
+            chosen = {"gradients": letters} if self._chooses else {}
             self._ops[letters] = self._maker(**{**self._options, **chosen})
         return self._ops[letters]
 
@@ -158,6 +169,11 @@ class Function:
                  for what, array in (("senders", senders), ("receivers", receivers))]
         counts = {"x": x.shape[0], "y": n_edges, "w": n_edges, **self.op._fixed}
         return self._call(n_receivers, *edges, *self._shaped(arrays, counts))
+
+
+def _again(text):
+    name, options = json.loads(text)
+    return Function(getattr(clebsch, name), (), options)
 
 
 _numbers: dict = {}

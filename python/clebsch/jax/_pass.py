@@ -151,6 +151,11 @@ class Pass:
         return [sum(results) for results in zip(*terms)]
 
 
+def _compute(*arrays, of):
+    with jax.disable_jit(False):  # for callers that have disabled it
+        return of.compiled(*arrays)
+
+
 def _moved(*arrays, of, flags):
     return of.tangents(flags, arrays[:of.n_arrays], arrays[of.n_arrays:])
 
@@ -184,7 +189,7 @@ def _batched(arrays, axes, of):
     return results, [0] * len(results)
 
 
-pass_p.def_impl(lambda *arrays, of: of.compiled(*arrays))
+pass_p.def_impl(_compute)
 pass_p.def_abstract_eval(lambda *arrays, of: of.shapes(*arrays))
 mlir.register_lowering(pass_p, lambda context, *arrays, of: of.lower(context, *arrays))
 batching.primitive_batchers[pass_p] = _batched
