@@ -1,7 +1,7 @@
 #!/bin/sh
 # Makes the wheel for every Linux on x86-64 with glibc 2.28 or newer, and tries it:  packaging/wheel.sh FOLDER
 # FOLDER gets clebsch-VERSION-py3-none-manylinux_2_28_x86_64.whl. Zig, from PyPI, is the compiler, as it can link for an older glibc than this
-# machine's; jansson and zlib are this machine's, which auditwheel puts into the wheel if their own glibc is old enough.
+# machine's; jansson is this machine's, which auditwheel puts into the wheel if its own glibc is old enough; zlib is on every system, says manylinux.
 set -eu
 glibc=2.28
 platform=manylinux_2_28_x86_64
