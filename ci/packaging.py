@@ -17,12 +17,13 @@ DEBIAN = ROOT / "packaging" / "debian"
 
 
 def installed(build):
-    """Paths below the prefix, of files and links."""
+    """Paths below the prefix, of files and links; libraries as if they went to lib."""
     about = pathlib.Path(build, "meson-info")
-    prefix = next(o["value"] for o in json.loads((about / "intro-buildoptions.json").read_text())
-                  if o["name"] == "prefix")
+    options = {o["name"]: o["value"]
+               for o in json.loads((about / "intro-buildoptions.json").read_text())}
     files = json.loads((about / "intro-installed.json").read_text()).values()
-    return sorted({str(pathlib.Path(f).relative_to(prefix)) for f in files})
+    below = (str(pathlib.Path(f).relative_to(options["prefix"])) for f in files)
+    return sorted({re.sub(f"^{re.escape(options['libdir'])}/", "lib/", f) for f in below})
 
 
 def lists():
