@@ -121,8 +121,9 @@ static void read_kinds(reader *r, clb_nequip *q) {
   q->feed_forward_residual =
       (clb_nequip_residual)(1 + word(r, "feed_forward_residual", residuals + 1, 2, 0));
   q->bilinear = word(r, "nonlinear", gates, 2, 0);
-  if (q->bilinear && !q->residual)
-    clb_model_refuse(r, "'nonlinear' is \"bilinear\", which needs a 'residual'");
+  if (q->bilinear && (!q->residual || q->norm == CLB_NEQUIP_RMS))
+    clb_model_refuse(
+        r, "'nonlinear' is \"bilinear\", which needs a 'residual', and no 'norm' \"rms\"");
 }
 
 /* Steps that depend on one another forward are in this order; backward, gradients are summed in the

@@ -100,15 +100,15 @@ static int read_norm(const block *b, const char *what, int from, clb_nequip_norm
   return out;
 }
 
-/* [8] */
+/* [8] to -1: there must be none. */
 static void read_self(const block *b, int from, int to) {
-  static const char *const words[] = {"linear", "species", "embedding", "none"};
+  static const char *const words[] = {"none", "linear", "species", "embedding"};
   char own[CLB_MODEL_KEY];
   const char *of_all = "self_connection", *key = clb_safetensors_says(b->r->file, of_all)
                                                      ? of_all
                                                      : clb_arch_key(own, b->n, of_all);
-  const int i = clb_model_word(b->r, key, words, 4);
-  if (i < 3) clb_arch_linear(b->r, b->n, of_all, from, to, (clb_arch_matrices)i);
+  const int i = clb_model_word(b->r, key, words, to < 0 ? 1 : 4);
+  if (i) clb_arch_linear(b->r, b->n, of_all, from, to, (clb_arch_matrices)(i - 1));
 }
 
 /* [10] Adds an array, by maps of unit matrices between irreps of both, or by a map of its own. */
@@ -185,6 +185,7 @@ static void read_layers(const block *b, clb_nequip *q) {
   clb_arch_terms parts[CLB_NEQUIP_PARTS], to;
   int n_parts = 1;
   if (b->irreps.nonlinear.bilinear) {
+    read_self(b, x, -1);
     const int message = read_messages(b, read_sent(b, normed));
     n_parts = clb_nequip_bilinear(b->r, b->n, &b->irreps.nonlinear, "linear_2", message, parts);
   } else {

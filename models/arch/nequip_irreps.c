@@ -89,6 +89,8 @@ static void read_bilinear(reader *r, int n, const char *prefix, clb_nequip_nonli
   read_of(r, n, prefix, "irreps_product", &y->product.out);
   if (!r->status) check_channels(r, n, prefix, y);
   y->product.sh = &y->second;
+  if (!y->product.in.n && y->product.out.n)
+    clb_model_refuse(r, "layers.%d.%s is not empty, but %sirreps_first is", n, out, prefix);
   if (r->status || !y->product.in.n) return;
   clb_arch_read_paths(r, n, what, out, CLB_UUU, &y->product);
   clb_arch_check_paths(r, n, what, out, &y->product);
@@ -102,7 +104,7 @@ static void must_hold(reader *r, int n, const char *prefix, const char *name,
   for (int t = first; t < irreps->n && !r->status; t++) {
     const clb_term *z = &irreps->term[t];
     if (clb_find_irrep(one, z) < 0 && clb_find_irrep(other, z) < 0)
-      clb_model_refuse(r, "layers.%d.%s%s has %dx%d%c, which %s hold", n, prefix, name, (int)z->mul,
+      clb_model_refuse(r, "layers.%d.%s%s has %dx%d%c, which %s", n, prefix, name, (int)z->mul,
                        (int)z->l, letter(z), what);
   }
 }
@@ -112,18 +114,18 @@ static void check_reach(reader *r, const clb_nequip *m, int n, const clb_nequip_
   for (int i = 0; i < 1 + y->feeds; i++) {
     const clb_irreps *from = i ? &y->out : &y->messages.out;
     if (f[i]->bilinear) {
-      static const char of[] = "no message, or of a feed-forward no feature,";
+      const char *of = i ? "the features do not hold" : "no message holds";
       must_hold(r, n, prefixes[i], "irreps_first", &f[i]->product.in, 0, from, from, of);
       must_hold(r, n, prefixes[i], "irreps_second", &f[i]->second, 1, from, from, of);
     } else if (m->norm != CLB_NEQUIP_RMS) {
       must_hold(r, n, prefixes[i], "irreps_linear", &f[i]->linear, 0, from, &y->messages.in,
-                "neither a message nor the features before");
+                "neither a message nor the features before hold");
     }
   }
   if (m->residual)
     must_hold(r, n, "", "irreps_out", &y->out, 0,
               y->nonlinear.bilinear ? &y->nonlinear.product.out : &y->nonlinear.linear,
-              &y->messages.in, "neither its gate nor the features before");
+              &y->messages.in, "neither its gate nor the features before hold");
 }
 
 /* ---- a block ---- */

@@ -4,10 +4,13 @@
 
 #include <math.h>
 
+/* With a folder, one of the tests' data. */
 static const char *seed(const char *name) {
   static char path[600];
-  assert_non_null(getenv("CLB_TEST_CORPUS"));
-  snprintf(path, sizeof path, "%s/torch/%s", getenv("CLB_TEST_CORPUS"), name);
+  const bool data = strchr(name, '/');
+  const char *folder = getenv(data ? "CLB_TEST_DATA" : "CLB_TEST_CORPUS");
+  assert_non_null(folder);
+  snprintf(path, sizeof path, "%s/%s%s", folder, data ? "" : "torch/", name);
   return path;
 }
 
@@ -295,6 +298,20 @@ static void refuses_checkpoints(void **state) {
   refuses_changes("sevennet.pth", NULL, cases, COUNT(cases));
 }
 
+static void refuses_equflash(void **state) {
+  (void)state;
+  static const change_case cases[] = {
+      {"equflashv2", "equflashv3", 0, "only 'equflash' and 'equflashv2' are known"},
+      {"bilinear_gate", "bilinear_gatt", 0,
+       "'nonlinear_type' = bilinear_gatt; only 'gate' and 'bilinear_gate' are understood"},
+      {"full", "fuul", 0, "convolutions of another 'conv_type' than 'full'"},
+      {"identity", "identify", 0, "'sc_type' = identify; only 'identity' and 'linear'"},
+      {"weight_nn_layers", "weight_nm_layers", 0, "no list 'weight_nn_layers'"},
+      {"irreps_scale", "irreps_stale", 0, "numbers, not"},
+      {"norm1.affine_weight", "norm1.affine_height", 0, "there is no tensor '0_norm1.affine"}};
+  refuses_changes("sevennet/equflash_v2_bilinear.pth", NULL, cases, COUNT(cases));
+}
+
 static void refuses_cut_files(void **state) {
   (void)state;
   static const char *const names[] = {"mace.model", "mace.pth", "sevennet.pth"};
@@ -313,6 +330,6 @@ int main(void) {
       cmocka_unit_test(projects_products), cmocka_unit_test(converts_script),
       cmocka_unit_test(chooses_heads),     cmocka_unit_test(refuses_modules),
       cmocka_unit_test(refuses_scripts),   cmocka_unit_test(refuses_checkpoints),
-      cmocka_unit_test(refuses_cut_files)};
+      cmocka_unit_test(refuses_equflash),  cmocka_unit_test(refuses_cut_files)};
   return cmocka_run_group_tests(tests, make_folder, remove_converted);
 }

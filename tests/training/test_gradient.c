@@ -435,6 +435,7 @@ static void test_converted(void **state) {
                 {"mace/readouts.model", "second"},
                 {"nequip/pairs.ckpt", NULL},
                 {"allegro/spline.ckpt", NULL},
+                {"sevennet/equflash_v2_bilinear.pth", NULL},
                 {"mace/charged.model", NULL}};
   clb_model_options options = {.dtype = CLB_F64, .knots = CLB_NO_KNOTS, .trains = 1};
   for (int i = 0; i < (int)(sizeof models / sizeof *models); i++) {
