@@ -11,7 +11,7 @@ except (ImportError, AttributeError) as error:
 import clebsch as _clebsch
 
 from .. import _checks
-from ._function import Function
+from ._function import Function, function_of
 
 __all__ = ["Function", "convolution", "gate", "linear", "norm_activation", "rms_norm",
            "spherical_harmonics", "symmetric_contraction", "tensor_product"]
@@ -20,7 +20,7 @@ __all__ = ["Function", "convolution", "gate", "linear", "norm_activation", "rms_
 def _function_of(maker):
     @functools.wraps(maker)
     def make(*arguments: Any, **options: Any) -> Function:
-        return Function(maker, arguments, options)
+        return function_of(maker, arguments, options)
     make.__annotations__["return"] = Function
     return _checks.exact_keywords(make)
 

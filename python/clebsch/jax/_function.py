@@ -58,12 +58,6 @@ class Function:
     def __repr__(self):
         return f"clebsch.jax.{self._text}"
 
-    def __eq__(self, other):
-        return isinstance(other, Function) and self._text == other._text
-
-    def __hash__(self):
-        return hash(self._text)
-
     def __reduce__(self):
         return _again, (self._text,)
 
@@ -171,12 +165,19 @@ class Function:
         return self._call(n_receivers, *edges, *self._shaped(arrays, counts))
 
 
+_made: dict = {}
+_numbers: dict = {}
+
+
+def function_of(maker, arguments, options):
+    """There is one of all that are made alike, as JAX keeps it with what it has compiled."""
+    made = Function(maker, arguments, options)
+    return _made.setdefault(made._text, made)
+
+
 def _again(text):
     name, options = json.loads(text)
-    return Function(getattr(clebsch, name), (), options)
-
-
-_numbers: dict = {}
+    return function_of(getattr(clebsch, name), (), options)
 
 
 def _number(of, dtype, digest):
