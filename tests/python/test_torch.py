@@ -51,13 +51,32 @@ class Product(torch.nn.Module):
         self.instructions = [types.SimpleNamespace(i_in1=i, i_in2=j, i_out=k, connection_mode=mode, has_weight=True, path_weight=0.5 + k)
                              for i, j, k, mode, *_ in UVU.instructions]
         self.internal_weights = self.shared_weights = shared
-        self.weight = torch.nn.Parameter(normal(10)) if shared else torch.zeros(0)
+        self.weight_numel = 10
+        if shared:
+            self.weight = torch.nn.Parameter(normal(10))
+        else:
+            self.register_buffer("weight", torch.zeros(0))
         self.register_buffer("output_mask", torch.ones(20, dtype=torch.float64))
         steps = [(*path[:5], (0.5 + path[2]) ** 2) for path in UVU.instructions]
         self.op = ct.tensor_product(*UVU[:3], steps, irrep_normalization="none", path_normalization="none", shared_weights=shared)
 
     def forward(self, x, y, w=None):
         return self.op(x, y, self.weight if w is None else w)
+
+
+class OneHot(Product):
+    """e3nn's FullyConnectedTensorProduct with scalars."""
+
+    def __init__(self):
+        torch.nn.Module.__init__(self)
+        self.irreps_in1, self.irreps_in2, self.irreps_out, self.internal_weights = "2x0e+3x1o", "2x0e", "4x0e+1x1o", True
+        steps = [(0, 0, 0, "uvw", True, 0.25), (1, 0, 1, "uvw", True, 4.0)]
+        self.instructions = [types.SimpleNamespace(i_in1=i, i_in2=j, i_out=k, connection_mode=mode, path_weight=weight ** 0.5)
+                             for i, j, k, mode, _, weight in steps]
+        self.weight, self.shared_weights, self.weight_numel = torch.nn.Parameter(normal(22)), True, 22
+        self.register_buffer("output_mask", torch.ones(7, dtype=torch.float64))
+        self.op = ct.tensor_product(self.irreps_in1, self.irreps_in2, self.irreps_out, steps, irrep_normalization="none",
+                                    path_normalization="none", shared_weights=True)
 
 
 class Harmonics(torch.nn.Module):
@@ -74,12 +93,14 @@ def summed(product, x, y, w, senders, receivers):
 class Block(torch.nn.Module):
     def __init__(self):
         super().__init__()
-        self.conv_tp = Product(False)
+        self.conv_tp, self.skip_tp = Product(False), OneHot()
 
-    def forward(self, x, y, w, edge_index):
+    def forward(self, x, y, w, edge_index, z):
         if hasattr(self, "conv_fusion"):
-            return self.conv_tp(x, y, w, edge_index)
-        return summed(self.conv_tp, x, y, w, *edge_index)
+            message = self.conv_tp(x, y, w, edge_index)
+        else:
+            message = summed(self.conv_tp, x, y, w, *edge_index)
+        return message + self.skip_tp(x, z).sum(1, True)
 
 
 class Fused(torch.nn.Module):
@@ -154,7 +175,7 @@ class Model(torch.nn.Module):
 
     def forward(self, x, y, w, z, v):
         y = y + self.sph(v)
-        sums = self.mace(x, y, w, torch.stack([SENDERS, RECEIVERS])) + self.sevennet(x, y, w, SENDERS, RECEIVERS)
+        sums = self.mace(x, y, w, torch.stack([SENDERS, RECEIVERS]), z) + self.sevennet(x, y, w, SENDERS, RECEIVERS)
         sums = sums + self.nequip(x, y, w, RECEIVERS, SENDERS) + self.mix(x, y[:4])
         return torch.cat([sums, self.contraction(sums[:, :8].reshape(-1, 2, 4), z)], 1)
 
@@ -344,12 +365,14 @@ class Torch(unittest.TestCase):
         model = Model()
         x, y, w, z, v = normal(4, 11), normal(6, 4), normal(6, 10), torch.eye(2, dtype=torch.float64)[[0, 1, 1, 0]], normal(6, 3)
         names, tensors = zip(*model.named_parameters())
+        state = {**model.state_dict(), "mace.skip_tp._compiled_main_left_right._w3j": torch.zeros(1)}
         before = model(x, y, w, z, v)
         slopes = torch.autograd.grad(before.pow(2).sum(), tensors)
         self.assertEqual(ct.patch(model), [
-            "mace.conv_tp: Convolution for the product and sum of Block", "sevennet.convolution: Convolution for the product and sum of IrrepsConvolution",
+            "mace.conv_tp: Convolution for the product and sum of Block", "mace.skip_tp: Linear of each species for OneHot", "sevennet.convolution: Convolution for the product and sum of IrrepsConvolution",
             "sph: SphericalHarmonics for SphericalHarmonics", "nequip: Convolution for TensorProductScatter",
             "contraction: SymmetricContraction for SymmetricContraction", "mix: TensorProduct for TensorProduct"])
+        model.load_state_dict(state)
         after = model(x, y, w, z, v)
         self.near(after, before)
         self.assertEqual(tuple(name for name, _ in model.named_parameters()), names)

@@ -9,7 +9,7 @@ import torch
 import clebsch
 
 from . import _functions
-from ._modules import Convolution, SphericalHarmonics, TensorProduct, terms
+from ._modules import Convolution, Module, SphericalHarmonics, TensorProduct, terms
 from ._ops import described
 
 
@@ -58,7 +58,50 @@ def _agree(old, new, operands, others=None):
 
 
 def _replace_product(old, model):
+    if old.internal_weights and old.weight_numel > MOST_SHARED:
+        return None
     return _product(TensorProduct, old)
+
+
+class _BySpecies(Module):
+    """A fully connected product with one-hot scalars: a linear map of each species."""
+
+    def __init__(self, old):
+        super().__init__()
+        first, last = terms(old.irreps_in1), terms(old.irreps_out)
+        self.instructions, self.weight = old.instructions, old.weight
+        self.register_buffer("output_mask", old.output_mask)
+        self.n_species = terms(old.irreps_in2)[0][0]
+        self.sizes = [(first[one.i_in1][0], last[one.i_out][0]) for one in old.instructions]
+        self.factors = [float(one.path_weight) / (2 * first[one.i_in1][1] + 1) ** 0.5
+                        for one in old.instructions]
+        self.function = _functions.linear(
+            old.irreps_in1, old.irreps_out, [(i.i_in1, i.i_out) for i in old.instructions],
+            n_species=self.n_species, path_normalization="none")
+
+    def forward(self, x, y):
+        n = self.n_species
+        parts = self.weight.split([n * rows * columns for rows, columns in self.sizes])
+        w = [part.view(rows, n, columns).transpose(0, 1).reshape(n, -1) * factor for
+             part, factor, (rows, columns) in zip(parts, self.factors, self.sizes)]
+        return self.function(x, torch.cat(w, 1), y.argmax(-1))
+
+
+def _by_species(module, name):
+    """For a product whose second operand a package makes one-hot."""
+    old = getattr(module, name, None)
+    if not _is_product(old) or not old.internal_weights or not old.instructions or any(
+            one.connection_mode != "uvw" for one in old.instructions):
+        return None
+    second = terms(old.irreps_in2)
+    if len(second) != 1 or second[0][1:] != (0, 1):
+        return None
+    new = _BySpecies(old)
+    y = torch.eye(second[0][0])[torch.arange(3) % second[0][0]]
+    _agree(old, new, (_random(old.output_mask, 3, new.function.columns["x"]),
+                      y.to(old.output_mask)))
+    setattr(module, name, new.train(old.training))
+    return type(old).__name__
 
 
 def _replace_harmonics(old, model):
@@ -157,8 +200,13 @@ def _replace_nequip(old, model):
     return new
 
 
+MOST_SHARED = 32768
+"""Weights of a product, shared by all rows, with more of which it is one of large matrices, which
+PyTorch leaves to the BLAS."""
 PRODUCT = ("e3nn", "TensorProduct")
 FUSED = {("mace", "InteractionBlock"): _fuse_mace, ("sevenn", "IrrepsConvolution"): _fuse_sevennet}
+ONE_HOT = {("mace", "InteractionBlock"): "skip_tp",
+           ("sevenn", "SelfConnectionIntro"): "fc_tensor_product"}
 REPLACED = {PRODUCT: _replace_product, ("e3nn", "SphericalHarmonics"): _replace_harmonics,
             ("mace", "SymmetricContraction"): _replace_contraction,
             ("nequip", "TensorProductScatter"): _replace_nequip}
@@ -191,8 +239,12 @@ def _visit(module, model, path, done):
     part = fuse(module, model) if fuse else None
     if part:
         done.append(f"{path}{part}: Convolution for the product and sum of {kind}")
+    name = _rule(ONE_HOT, module)
+    was = name and _by_species(module, name)
+    if was:
+        done.append(f"{path}{name}: Linear of each species for {was}")
     for name, child in list(module.named_children()):
-        if isinstance(child, (TensorProduct, _Contraction)):
+        if isinstance(child, (TensorProduct, _Contraction, _BySpecies)):
             continue
         replace = _rule(REPLACED, child)
         new = replace(child, model) if replace else None
