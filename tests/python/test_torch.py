@@ -6,8 +6,6 @@ import os
 import pathlib
 import pickle
 import re
-import sys
-import types
 import unittest
 import unittest.mock
 
@@ -16,15 +14,10 @@ import torch
 import clebsch
 import clebsch.torch as ct
 from clebsch.torch import _ops
+from torch_stand_ins import RECEIVERS, SENDERS, UVU, Model, normal
 
 DATA = pathlib.Path(__file__).resolve().parents[1] / "data"
 MODES = ["uvw", "uvu", "uvv", "uuw", "uuu", "uvuv", "uvu<v", "u<vw"]
-UVU = clebsch.paths("channel_wise", "2x0e+3x1o", "0e+1o", "0e+1o")
-SENDERS, RECEIVERS = torch.tensor([0, 1, 2, 0, 2, 3]), torch.tensor([1, 0, 0, 2, 1, 1])
-
-
-def normal(*shape):
-    return torch.randn(*shape, dtype=torch.float64)
 
 
 def golden_products():
@@ -40,144 +33,6 @@ def golden_products():
         elif word not in "#NI":
             found[-1][3][word] = torch.tensor([[float(number) for number in rest]], dtype=torch.float64)
     return found
-
-
-class Product(torch.nn.Module):
-    """e3nn's: path_weight is the whole factor of a path."""
-
-    def __init__(self, shared):
-        super().__init__()
-        self.irreps_in1, self.irreps_in2, self.irreps_out = UVU[:3]
-        self.instructions = [types.SimpleNamespace(i_in1=i, i_in2=j, i_out=k, connection_mode=mode, has_weight=True, path_weight=0.5 + k)
-                             for i, j, k, mode, *_ in UVU.instructions]
-        self.internal_weights = self.shared_weights = shared
-        self.weight_numel = 10
-        if shared:
-            self.weight = torch.nn.Parameter(normal(10))
-        else:
-            self.register_buffer("weight", torch.zeros(0))
-        self.register_buffer("output_mask", torch.ones(20, dtype=torch.float64))
-        steps = [(*path[:5], (0.5 + path[2]) ** 2) for path in UVU.instructions]
-        self.op = ct.tensor_product(*UVU[:3], steps, irrep_normalization="none", path_normalization="none", shared_weights=shared)
-
-    def forward(self, x, y, w=None):
-        return self.op(x, y, self.weight if w is None else w)
-
-
-class OneHot(Product):
-    """e3nn's FullyConnectedTensorProduct with scalars."""
-
-    def __init__(self):
-        torch.nn.Module.__init__(self)
-        self.irreps_in1, self.irreps_in2, self.irreps_out, self.internal_weights = "2x0e+3x1o", "2x0e", "4x0e+1x1o", True
-        steps = [(0, 0, 0, "uvw", True, 0.25), (1, 0, 1, "uvw", True, 4.0)]
-        self.instructions = [types.SimpleNamespace(i_in1=i, i_in2=j, i_out=k, connection_mode=mode, path_weight=weight ** 0.5)
-                             for i, j, k, mode, _, weight in steps]
-        self.weight, self.shared_weights, self.weight_numel = torch.nn.Parameter(normal(22)), True, 22
-        self.register_buffer("output_mask", torch.ones(7, dtype=torch.float64))
-        self.op = ct.tensor_product(self.irreps_in1, self.irreps_in2, self.irreps_out, steps, irrep_normalization="none",
-                                    path_normalization="none", shared_weights=True)
-
-
-class Harmonics(torch.nn.Module):
-    irreps_in, irreps_out, normalize, normalization = "1x1o", "1x0e+1x1o", True, "component"
-
-    def forward(self, v):
-        return torch.cat([torch.ones_like(v[:, :1]), 3 ** 0.5 * torch.nn.functional.normalize(v)], 1)
-
-
-def summed(product, x, y, w, senders, receivers):
-    return torch.zeros(len(x), 20, dtype=x.dtype).index_add(0, receivers, product(x[senders], y, w))
-
-
-class Block(torch.nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.conv_tp, self.skip_tp = Product(False), OneHot()
-
-    def forward(self, x, y, w, edge_index, z):
-        if hasattr(self, "conv_fusion"):
-            message = self.conv_tp(x, y, w, edge_index)
-        else:
-            message = summed(self.conv_tp, x, y, w, *edge_index)
-        return message + self.skip_tp(x, z).sum(1, True)
-
-
-class Fused(torch.nn.Module):
-    def forward(self, x, y, w, senders, receivers):
-        return self.convolution(x, y, w, senders.int(), receivers.int())
-
-
-class Sevennet(torch.nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.convolution = Product(False)
-        self.convolution_kwargs = {"irreps_out": types.SimpleNamespace(dim=20)}
-
-    def forward(self, x, y, w, senders, receivers):
-        return summed(self.convolution, x, y, w, senders, receivers)
-
-
-class Scatter(torch.nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.tp = Product(False)
-
-    def forward(self, x, edge_attr, edge_weight, edge_dst, edge_src):
-        return summed(self.tp, x, edge_attr, edge_weight, edge_src, edge_dst)
-
-
-class Part(torch.nn.Module):
-    """A contraction to one degree of two factors at most: sums of all products of components."""
-
-    def __init__(self, degree):
-        super().__init__()
-        op, d = clebsch.symmetric_contraction(1, 2, [degree], 2, device="cpu:interpreter"), 2 * degree + 1
-        self.num_features, self.correlation, self.coupling_irreps, self.degree = 2, 2, "1x0e+1x1o", degree
-        self.tensors = []
-        for nu in (1, 2):
-            paths = torch.stack([torch.from_numpy(op.basis(degree, nu, path)) for path in op.paths(degree, nu)], -1)
-            self.tensors.append((paths @ normal(paths.shape[-1], 3)).reshape(*(d,) * bool(degree), *(4,) * nu, 3))
-        self.weights_max, self.weights = torch.nn.Parameter(normal(2, 3, 2)), torch.nn.ParameterList([torch.nn.Parameter(normal(2, 3, 2))])
-
-    def U_tensors(self, nu):
-        return self.tensors[nu - 1]
-
-    def forward(self, x, y):
-        one, two = (tensor.reshape(-1, *(4,) * nu, 3) for nu, tensor in enumerate(self.tensors, 1))
-        return (torch.einsum("mik,ekc,bci,be->bcm", one, self.weights[0], x, y)
-                + torch.einsum("mijk,ekc,bci,bcj,be->bcm", two, self.weights_max, x, x, y)).flatten(1)
-
-
-class Contraction(torch.nn.Module):
-    irreps_out = "2x0e+2x1o"
-
-    def __init__(self):
-        super().__init__()
-        self.contractions = torch.nn.ModuleList([Part(0), Part(1)])
-
-    def forward(self, x, y):
-        return torch.cat([one(x, y) for one in self.contractions], 1)
-
-
-for kind, package, name in ((Product, "e3nn.o3", "TensorProduct"), (Harmonics, "e3nn.o3", "SphericalHarmonics"), (Scatter, "nequip.nn", "TensorProductScatter"),
-                            (Contraction, "mace.modules", "SymmetricContraction"), (Sevennet, "sevenn.nn", "IrrepsConvolution")):
-    kind.__module__, kind.__name__ = package, name
-Block.__bases__ = (type("InteractionBlock", (torch.nn.Module,), {"__module__": "mace.modules.blocks"}),)
-sys.modules["sevenn.nn"] = types.SimpleNamespace(IrrepsScatterGatterFusedConvolution=Fused)
-
-
-class Model(torch.nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.mace, self.sevennet = Block(), Sevennet()
-        self.sph, self.nequip, self.contraction, self.mix = Harmonics(), Scatter(), Contraction(), Product(True)
-
-    def forward(self, x, y, w, z, v):
-        y = y + self.sph(v)
-        sums = self.mace(x, y, w, torch.stack([SENDERS, RECEIVERS]), z) + self.sevennet(x, y, w, SENDERS, RECEIVERS)
-        sums = sums + self.nequip(x, y, w, RECEIVERS, SENDERS) + self.mix(x, y[:4])
-        return torch.cat([sums, self.contraction(sums[:, :8].reshape(-1, 2, 4), z)], 1)
 
 
 class Torch(unittest.TestCase):
