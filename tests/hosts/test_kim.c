@@ -162,18 +162,6 @@ static void energies_and_forces(void **state) {
   compare_made("cpu:interpreter", 3, 2, false);
 }
 
-/* CLB_DEVICE may name other devices than the CPU itself. */
-static void on_device(const clb_device_info *info, void *user) {
-  (void)user;
-  if (info->runs && info->f64 && !strcmp(info->backend, "opencl"))
-    compare_made(info->name, 0, 2, false);
-}
-
-static void opencl_devices(void **state) {
-  (void)state;
-  assert_int_equal(clb_devices(on_device, NULL), CLB_OK);
-}
-
 static void other_units(void **state) {
   (void)state;
   compare_made("cpu", 4, 2, true);
@@ -307,13 +295,10 @@ static void unknown_species(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(energies_and_forces),
-                                     cmocka_unit_test(opencl_devices),
-                                     cmocka_unit_test(other_units),
-                                     cmocka_unit_test(strictly_local),
-                                     cmocka_unit_test(halves),
-                                     cmocka_unit_test(few_particles),
-                                     cmocka_unit_test(refused),
-                                     cmocka_unit_test(unknown_species)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(energies_and_forces), cmocka_unit_test(other_units),
+      cmocka_unit_test(strictly_local),      cmocka_unit_test(halves),
+      cmocka_unit_test(few_particles),       cmocka_unit_test(refused),
+      cmocka_unit_test(unknown_species)};
   return cmocka_run_group_tests(tests, begin, end);
 }
