@@ -19,8 +19,10 @@ ANGSTROM_PER_NM = 10
 class Computation:
     """What PythonForce calls: energy (kJ/mol) and forces (kJ/mol/nm) of a state's particles."""
 
-    def __init__(self, numbers, periodic, **settings):
-        self.settings = {"numbers": numbers, "periodic": periodic, **settings}
+    def __init__(self, numbers, periodic, charge, spin, **settings):
+        self.settings = {"numbers": numbers, "periodic": periodic, "charge": charge, "spin": spin,
+                         **settings}
+        self.charge, self.spin = charge, spin
         self.numbers, self.periodic, self.state = numbers, periodic, file_state(settings["path"])
         self.model = Model(**settings)
         self.model.species(numbers)
@@ -30,7 +32,8 @@ class Computation:
         cell = None
         if self.periodic:
             cell = state.getPeriodicBoxVectors(asNumpy=True).value_in_unit(unit.angstrom)
-        found = self.model.compute(self.numbers, positions, cell)
+        found = self.model.compute(self.numbers, positions, cell, charge=self.charge,
+                                   spin=self.spin)
         return found.energy * KJ_PER_EV, found.forces * (KJ_PER_EV * ANGSTROM_PER_NM)
 
     def __reduce__(self):
@@ -44,12 +47,13 @@ def force(model: Path, atoms: Any, particles: Optional[Sequence[int]] = None,
           skin: Union[float, str] = "auto",
           atomics: bool = False, head: Optional[str] = None,
           modality: Optional[str] = None, exact: bool = False, d3: Optional[str] = None,
-          d3_cutoff: float = 0.0) -> PythonForce:
+          d3_cutoff: float = 0.0, charge: int = 0, spin: int = 1) -> PythonForce:
     """A force for all particles of a system, or for some.
 
     atoms: the system's openmm.app.Topology, or its particles' atomic numbers.  particles: indices
     of those to which the model applies; None: all.  periodic: None: as the topology is, without
-    one not.  The others are clebsch.Model's.  A saved or copied force opens the file again."""
+    one not.  charge, spin: of these particles together, as of Model.compute.  The others are
+    clebsch.Model's.  A saved or copied force opens the file again."""
     if hasattr(atoms, "atoms"):
         if periodic is None:
             periodic = atoms.getPeriodicBoxVectors() is not None
@@ -57,7 +61,7 @@ def force(model: Path, atoms: Any, particles: Optional[Sequence[int]] = None,
     numbers = _checks.whole("atoms", atoms)
     periodic = periodic is not None and _checks.flag("periodic", periodic)
     some = [] if particles is None else _particles(particles, len(numbers))
-    computation = Computation(numbers[some] if some else numbers, periodic,
+    computation = Computation(numbers[some] if some else numbers, periodic, charge, spin,
                               path=model_file(model), device=device,
                               dtype=dtype, knots=knots, skin=skin, atomics=atomics, head=head,
                               modality=modality, exact=exact, d3=d3, d3_cutoff=d3_cutoff)

@@ -1,6 +1,7 @@
 """The force of OpenMM beside the model itself."""
 import copy
 import importlib.util
+import os
 import pathlib
 import unittest
 
@@ -73,6 +74,17 @@ class OpenMM(unittest.TestCase):
         self.assertTrue(force.usesPeriodicBoundaryConditions())
         found = clebsch.Model(WATER, "cpu", exact=True).compute(self.numbers[some], self.atoms.positions[some], self.atoms.cell.array)
         self.compare(self.context(force), found, some)
+
+    def test_openmm_charge_and_spin(self):
+        """Of some particles, and in a copied force."""
+        import clebsch.openmm
+        file = pathlib.Path(os.environ["CLB_TEST_DATA"]) / "mace" / "charged.model"
+        model, some = clebsch.Model(file, "cpu", exact=True), [0, 1, 2]
+        force = clebsch.openmm.force(file, self.numbers, some, device="cpu", exact=True, charge=-1, spin=2)
+        found, neutral = (model.compute(self.numbers[some], self.atoms.positions[some], charge=charge, spin=spin)
+                          for charge, spin in ((-1, 2), (0, 1)))
+        self.assertGreater(abs(found.energy - neutral.energy), 1e-3)
+        self.compare(self.context(copy.deepcopy(force)), found, some)
 
     def test_openmm_dynamics_keep_energy(self):
         import clebsch.openmm
