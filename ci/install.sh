@@ -7,7 +7,7 @@ build="gcc pkg-config meson ninja-build gfortran libjansson-dev zlib1g-dev openc
 demo="cp2k-data gromacs-data"
 tests="cp2k-data gromacs-data locales g++ cmake git libcmocka-dev clinfo ocl-icd-opencl-dev llvm-spirv-15 spirv-tools oclgrind
   intel-opencl-icd libze1 libamdhip64-dev hipcc libhiprtc-builtins5 clang-19 lld-19 llvm-19 libclang-rt-19-dev
-  libopenblas0-pthread libclblast1 mandoc python3 binutils libtbb12 clang-format cmark-gfm libopenmpi-dev openmpi-bin duktape
+  libopenblas0-pthread libclblast1 mandoc python3 binutils libtbb12 clang-format cmark-gfm doxygen libopenmpi-dev openmpi-bin duktape
   libkim-api-dev wget"
 sudo=""
 [ "$(id -u)" = 0 ] || sudo=sudo
