@@ -207,11 +207,10 @@ static void expect_sevennet_kinds(const char *device, const char *only, size_t m
 
 static void checkpoint_kinds(void **state) {
   (void)state;
-  expect_sevennet_kinds("cpu", NULL, MAX_ATOMS, CLB_NO_KNOTS);
-  expect_sevennet_kinds("cpu", "inferred", MAX_ATOMS, 1000);
-  expect_sevennet_kinds("cpu:interpreter", "equflash_feed_forward", 3, CLB_NO_KNOTS);
+  expect_sevennet_kinds("cpu:interpreter", NULL, MAX_ATOMS, CLB_NO_KNOTS);
   expect_sevennet_kinds("cpu:interpreter", "equflash_v2_", MAX_ATOMS, CLB_NO_KNOTS);
-  expect_sevennet_kinds("cpu:interpreter", "parity:mpa", 3, CLB_NO_KNOTS);
+  expect_sevennet_kinds("cpu", "parity:mpa", MAX_ATOMS, CLB_NO_KNOTS);
+  expect_sevennet_kinds("cpu", "inferred", MAX_ATOMS, 1000);
 }
 
 static void expect_sevennet_parity(const char *device) {
@@ -293,7 +292,7 @@ static void mace_kinds(void **state) {
     char path[600];
     path_of_kind(name, path);
     for (int knots = CLB_NO_KNOTS; knots <= 1000; knots += 1001)
-      expect_structures("cpu", path, structures, MAX_ATOMS, 1e-9,
+      expect_structures(knots > 0 ? "cpu:interpreter" : "cpu", path, structures, MAX_ATOMS, 1e-9,
                         &(clb_model_options){.dtype = CLB_F64, .knots = knots});
   }
   json_decref(all);
