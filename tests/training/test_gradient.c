@@ -444,7 +444,7 @@ static void test_converted(void **state) {
                     format("%s/%s", getenv("CLB_TEST_DATA"), models[i].file), convert_out);
     if (converted.status) fail_msg("%s", converted.err);
     forget(&converted);
-    opened whole = open_file("cpu", convert_out, &options);
+    opened whole = open_file("cpu:interpreter", convert_out, &options);
     options.block_atoms = 2;
     opened parts =
         open_file("cpu:interpreter", convert_out, &options); /* nothing unwritten is read */
