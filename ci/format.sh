@@ -13,5 +13,5 @@ case "${1:-}" in
   *) sed -n '2,3s/^# //p' "$0" >&2; exit 2 ;;
 esac
 # shellcheck disable=SC2086
-find backends bench examples include kernels models python src tests tools -name '*.[ch]' -not -path src/codegen/builtins/vector.c |
+find backends bench examples hosts/kim include kernels models python src tests tools -name '*.[ch]' -not -path src/codegen/builtins/vector.c |
   xargs -P 2 -n 50 $format $how

@@ -103,6 +103,7 @@ int kim_compute(const KIM_ModelCompute *k, const KIM_ModelComputeArguments *a) {
   for (int i = 0; all.forces && i < 3 * n; i++) all.forces[i] = force * d->forces[i];
   for (int i = 0; all.e_atom && i < n; i++) all.e_atom[i] = d->energy * d->e_atom[i];
   if (all.virial) put_virial(all.virial, virial, d->energy);
-  for (int i = 0; all.v_atom && i < n; i++) put_virial(all.v_atom + 6 * i, d->v_atom + 9 * i, d->energy);
+  for (int i = 0; all.v_atom && i < n; i++)
+    put_virial(all.v_atom + 6 * i, d->v_atom + 9 * i, d->energy);
   return 0;
 }

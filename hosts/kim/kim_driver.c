@@ -117,8 +117,8 @@ static bool set_units(KIM_ModelDriverCreate *k, kim_driver *d, KIM_LengthUnit le
   if (!(d->length > 0 && d->energy > 0) ||
       KIM_ModelDriverCreate_SetUnits(k, length, energy, KIM_CHARGE_UNIT_unused,
                                      KIM_TEMPERATURE_UNIT_unused, KIM_TIME_UNIT_unused))
-    return fail(k, "KIM cannot convert Angstrom and eV to %s and %s", KIM_LengthUnit_ToString(length),
-                KIM_EnergyUnit_ToString(energy));
+    return fail(k, "KIM cannot convert Angstrom and eV to %s and %s",
+                KIM_LengthUnit_ToString(length), KIM_EnergyUnit_ToString(energy));
   return true;
 }
 
@@ -142,9 +142,8 @@ static bool set_routines(KIM_ModelDriverCreate *k) {
       {KIM_MODEL_ROUTINE_NAME_Compute, (KIM_Function *)kim_compute}};
   bool good = !KIM_ModelDriverCreate_SetModelNumbering(k, KIM_NUMBERING_zeroBased);
   for (size_t i = 0; i < sizeof routines / sizeof *routines; i++)
-    good = good && !KIM_ModelDriverCreate_SetRoutinePointer(k, routines[i].name,
-                                                            KIM_LANGUAGE_NAME_c, 1,
-                                                            routines[i].call);
+    good = good && !KIM_ModelDriverCreate_SetRoutinePointer(
+                       k, routines[i].name, KIM_LANGUAGE_NAME_c, 1, routines[i].call);
   return good || fail(k, "KIM does not take the driver's routines");
 }
 

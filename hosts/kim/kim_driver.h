@@ -22,19 +22,19 @@ typedef struct {
   clb_context *ctx;
   clb_model *model;
   clb_model_info info;
-  double length, energy;     /* the simulator's units in an Angstrom and an eV */
-  double cutoff, influence;  /* in the simulator's unit */
-  int only_contributing;     /* whether neighbours of other particles are never asked for */
+  double length, energy;    /* the simulator's units in an Angstrom and an eV */
+  double cutoff, influence; /* in the simulator's unit */
+  int only_contributing;    /* whether neighbours of other particles are never asked for */
   kim_pairs pairs;
-  int room;                  /* particles that there is memory for */
+  int room; /* particles that there is memory for */
   double *positions, *forces, *e_atom, *v_atom;
 } kim_driver;
 
 KIM_ModelDriverCreateFunction kim_driver_create;
 KIM_ModelComputeFunction kim_compute;
 
-/* Asks KIM for the pairs that the energies of contributing particles are of. 0: memory or KIM fails,
-   after a word in its log. */
+/* Asks KIM for the pairs that the energies of contributing particles are of. 0: memory or KIM
+   fails, after a word in its log. */
 bool kim_pairs_list(kim_driver *d, const KIM_ModelComputeArguments *a, int n, const int *species,
                     const int *contributing);
 

@@ -1,6 +1,6 @@
-/* kim_item.h - what KIM's API looks for in a shared library: KIM_SharedLibrarySchema.hpp in C, in its
-   version 2. KIM's kinds of items are known only once its library is there, so that both items fill
-   theirs when they are loaded. */
+/* kim_item.h - what KIM's API looks for in a shared library: KIM_SharedLibrarySchema.hpp in C, in
+   its version 2. KIM's kinds of items are known only once its library is there, so that both items
+   fill theirs when they are loaded. */
 #ifndef CLB_HOSTS_KIM_KIM_ITEM_H
 #define CLB_HOSTS_KIM_KIM_ITEM_H
 

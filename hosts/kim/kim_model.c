@@ -1,5 +1,6 @@
-/* kim_model.c - a portable model of KIM without a compiler: one library for all models. Copied into a
-   folder it is the model of the folder's name; its parameters are the file clebsch.txt beside it. */
+/* kim_model.c - a portable model of KIM without a compiler: one library for all models. Copied into
+   a folder it is the model of the folder's name; its parameters are the file clebsch.txt beside it.
+ */
 #define _GNU_SOURCE /* dladdr */
 #include <dlfcn.h>
 #include <libgen.h>

@@ -11,8 +11,8 @@ typedef struct {
   clb_model_options options;
 } kim_settings;
 
-/* Reads lines of a word and its value. folder: where the model is, unless the file says another one.
-   false: a sentence in error. */
+/* Reads lines of a word and its value. folder: where the model is, unless the file says another
+   one. false: a sentence in error. */
 bool kim_settings_read(const char *path, const char *folder, kim_settings *s, char *error,
                        size_t size);
 
