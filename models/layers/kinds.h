@@ -307,4 +307,10 @@ typedef struct {
 } clb_energy;
 extern const clb_layer_kind clb_energy_kind;
 
+/* Creates the op of layers that multiply rows, of which `d` has all but irreps, normalizations and
+   layouts: rows of x and `other` into the layer's first output. d.indexed: edges gather them. */
+clb_status clb_product_create(clb_network *n, const clb_layer *y, clb_tensor_product_desc d,
+                              const clb_irreps *x, const clb_irreps *other, bool adds,
+                              unsigned passes, clb_op **op);
+
 #endif

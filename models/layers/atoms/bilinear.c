@@ -3,11 +3,8 @@
 
    A path costs (multiplications of its 3j symbols + 1) for each channel; the layer reads the parts
    and the weights once, and writes the products once. */
-#include <stdlib.h>
-
 #include "kernels/tensor_product/host/tensor_product.h"
 #include "models/layers/kinds.h"
-#include "src/problem/irreps.h"
 
 enum { X = CLB_OPERAND_X, Y = CLB_OPERAND_Y, W = CLB_OPERAND_W };
 
@@ -18,26 +15,9 @@ static clb_status create(clb_network *n, const clb_layer *y, unsigned gradients,
              weights = n->array[y->in[CLB_BILINEAR_WEIGHTS]]->moves;
   const clb_tensor_product_desc d = {.instructions = p->path,
                                      .n_instructions = p->n_paths,
-                                     .irrep_normalization = CLB_IRREP_COMPONENT,
-                                     .path_normalization = CLB_PATH_NONE,
-                                     .layout_x = CLB_IR_MUL,
-                                     .layout_y = CLB_IR_MUL,
-                                     .layout_z = CLB_IR_MUL,
                                      .gradients = gradients,
                                      .incoming = (parts ? X | Y : 0U) | (weights ? W : 0U)};
-  clb_problem *problem = calloc(1, sizeof *problem);
-  if (!problem) return clb_network_no_memory(n);
-  clb_tensor_product_problem *t = &problem->tensor_product;
-  problem->kind = CLB_TENSOR_PRODUCT;
-  problem->storage = problem->arithmetic = (int32_t)n->type;
-  problem->accumulate = adds;
-  t->x = p->first;
-  t->y = p->second;
-  t->z = n->array[y->out[0]]->irreps;
-  clb_status s = clb_tensor_product_fill(&d, t, n->error);
-  if (!s) s = clb_op_create(n->ctx, problem, passes, NULL, op);
-  free(problem);
-  return s;
+  return clb_product_create(n, y, d, &p->first, &p->second, adds, passes, op);
 }
 
 static clb_status build(clb_network *n, clb_layer *y) {

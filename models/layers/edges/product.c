@@ -3,14 +3,12 @@
 
    Gradients by features of atoms are sums over edges: those of some edges at a time go to the
    workspace, which are then added up by receiver. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "kernels/graph/host/row_sum.h"
 #include "kernels/tensor_product/host/shared_weights.h"
 #include "kernels/tensor_product/host/tensor_product.h"
 #include "models/layers/kinds.h"
-#include "src/problem/irreps.h"
 
 enum { X = CLB_OPERAND_X, Y = CLB_OPERAND_Y, W = CLB_OPERAND_W, LEAST_EDGES = 64 };
 /* Operands of backward and double backward. */
@@ -30,31 +28,11 @@ static clb_status create(clb_network *n, const clb_layer *y, int gradients, bool
   const clb_array *x = n->array[y->in[CLB_PRODUCT_X]], *other = n->array[y->in[CLB_PRODUCT_Y]];
   const clb_tensor_product_desc d = {.instructions = p->path,
                                      .n_instructions = p->n_paths,
-                                     .irrep_normalization = CLB_IRREP_COMPONENT,
-                                     .path_normalization = CLB_PATH_NONE,
-                                     .layout_x = CLB_IR_MUL,
-                                     .layout_y = CLB_IR_MUL,
-                                     .layout_z = CLB_IR_MUL,
                                      .shared_weights = p->path[0].has_weight,
                                      .indexed = gathered ? Y : 0,
                                      .gradients = (unsigned)gradients,
                                      .incoming = (x->moves ? X : 0U) | (other->moves ? Y : 0U)};
-  clb_problem *problem = calloc(1, sizeof *problem);
-  if (!problem) return clb_network_no_memory(n);
-  clb_tensor_product_problem *t = &problem->tensor_product;
-  problem->kind = CLB_TENSOR_PRODUCT;
-  problem->storage = problem->arithmetic = (int32_t)n->type;
-  problem->accumulate = adds;
-  t->x = p->x;
-  t->y = other->irreps;
-  t->z = n->array[y->out[0]]->irreps;
-  clb_status s = clb_tensor_product_fill(&d, t, n->error);
-  t->edges = gathered ? Y : 0;
-  if (!s)
-    s = t->shared_weights ? clb_shared_weights_create(n->ctx, problem, passes, NULL, op)
-                          : clb_op_create(n->ctx, problem, passes, NULL, op);
-  free(problem);
-  return s;
+  return clb_product_create(n, y, d, &p->x, &other->irreps, adds, passes, op);
 }
 
 /* Gradients that one call computes: of atoms' features with those of edges, which alone may add. */
