@@ -87,9 +87,9 @@ static clb_status put_known(clb_batch_loss *l, const clb_model_atoms *atoms,
                             const clb_labels *labels) {
   const clb_dtype type = clb_sum_type(l->ctx);
   const int64_t count = CLB_KNOWN_COLUMNS * l->n + 3 * l->n_atoms;
-  double *known = malloc((size_t)count * sizeof *known + 1),
-         *forces = known + CLB_KNOWN_COLUMNS * l->n;
+  double *known = malloc((size_t)count * sizeof *known + 1);
   if (!known) return clb_fail(&l->ctx->error, CLB_ERROR_MEMORY, "clb_model_gradient: no memory");
+  double *forces = known + CLB_KNOWN_COLUMNS * l->n;
   for (int64_t g = 0; g < l->n; g++, labels++) {
     double *row = known + CLB_KNOWN_COLUMNS * g;
     row[CLB_KNOWN_WEIGHT] = labels->weight ? *labels->weight : 1;
@@ -110,9 +110,10 @@ static clb_status put_system(clb_batch_loss *l, const clb_model_atoms *atoms,
   const int64_t count = l->n_atoms + l->n + 1;
   const uint64_t bytes = (uint64_t)count * sizeof *system;
   clb_status s = clb_buffer_grow(l->ctx, &l->system, count, sizeof *system);
-  int32_t *all = s ? NULL : clb_staging(l->ctx, bytes), *first = all + l->n_atoms;
+  int32_t *all = s ? NULL : clb_staging(l->ctx, bytes);
   if (s) return s;
   if (!all) return clb_fail(&l->ctx->error, CLB_ERROR_MEMORY, "clb_model_gradient: no memory");
+  int32_t *first = all + l->n_atoms;
   if (l->n_atoms) memcpy(all, system, (size_t)l->n_atoms * sizeof *system);
   first[0] = 0;
   for (int64_t g = 0; g < l->n; g++) first[g + 1] = first[g] + (int32_t)atoms[g].n;
