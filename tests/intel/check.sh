@@ -12,6 +12,7 @@ if ! "$clebsch" devices | grep -q '^level_zero@pvc' || ! ldconfig -p | grep -q l
   echo "skipped: libocloc.so or libiga64.so.1 is not here"
   exit 77
 fi
+[ -z "${CLB_TEST_LONG:-}" ] || part=1/1
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 export CLB_CACHE_DIR="$folder/cache" ZE_ENABLE_ALT_DRIVERS="$driver"
