@@ -340,6 +340,8 @@ class Jax(unittest.TestCase):
                 (TypeError, "senders is float64", lambda: convolution(cx, cy, cw, cy[:, 0], last["receivers"])),
                 (jax.errors.JaxRuntimeError, r"species\[2\] is 2; it must be a number below 2", lambda: contraction(sx, sw, [0, 1, 2, 0, 0])),
                 (jax.errors.JaxRuntimeError, "senders.*7", lambda: convolution(cx, cy, cw, [7, 0, 0, 0, 0], last["receivers"])),
+                (jax.errors.JaxRuntimeError, "senders.*-1", lambda: convolution(cx, cy, cw, np.array([2**32, 0, 0, 0, 0]), last["receivers"])),
+                (jax.errors.JaxRuntimeError, "senders.*-1", lambda: jax.vmap(lambda s: convolution(cx, cy, cw, s, last["receivers"]))(np.array([[7, 0, 0, 0, 0], [0] * 5]))),
                 (jax.errors.JaxRuntimeError, "computes on JAX's CPU only", lambda: jax.ffi.ffi_call("clebsch_elsewhere", like)()),
                 (jax.errors.JaxRuntimeError, "compiled in another process", lambda: jax.ffi.ffi_call("clebsch", like)(id=np.int64(1), n_each=np.int64(1))),
                 (clebsch.Error, "spherical_harmonics: double_backward has derivatives in reverse mode only",

@@ -10,6 +10,7 @@ import unittest
 import unittest.mock
 
 import torch
+from torch.autograd import forward_ad
 
 import clebsch
 import clebsch.torch as ct
@@ -200,10 +201,23 @@ class Torch(unittest.TestCase):
                 (ValueError, "no activation of clebsch.gate", lambda: ct.Gate("1x0e", [torch.exp])),
                 (ValueError, "senders and receivers", lambda: ct.Convolution(*UVU)(x, y, w, SENDERS[:3].float(), RECEIVERS[:3])),
                 (ValueError, "numbers from 0 to 1", lambda: ct.linear("1x0e", "1x0e", n_species=2)(normal(1, 1), normal(2, 1), torch.tensor([2]))),
+                (TypeError, "species: torch.float32; they must be whole", lambda: ct.linear("1x0e", "1x0e", n_species=2)(normal(1, 1), normal(2, 1), torch.tensor([0.5]))),
+                (clebsch.Error, "tensor_product: it has no tangents", lambda: product(forward_ad.make_dual(x, x), y, w)),
                 (TypeError, "there is no keyword 'lmax'", lambda: ct.rms_norm("1x0e", lmax=3)),
                 (clebsch.Error, r"senders\[1\] is 3", lambda: ct.Convolution(*UVU)(x, y, w, torch.tensor([0, 3, 1]), torch.tensor([0, 1, 2])))):
-            with self.assertRaisesRegex(kind, said):
+            with self.assertRaisesRegex(kind, said), forward_ad.dual_level():
                 call()
+
+    def test_torch_indices_that_change(self):
+        """Before the derivative: PyTorch says so, as of operands."""
+        edges, species = torch.zeros(2, 3, dtype=torch.int64), torch.zeros(1, dtype=torch.int64)
+        w = normal(2, 1).requires_grad_()
+        convolution, linear = ct.convolution(*UVU), ct.linear("1x0e", "1x0e", n_species=2)
+        for z, index in ((convolution(normal(3, 11).requires_grad_(), normal(3, 4), normal(3, 10), *edges), edges),
+                         (linear(normal(1, 1), w, species), species)):
+            index.add_(1)
+            with self.assertRaisesRegex(RuntimeError, "modified by an inplace operation"):
+                z.sum().backward()
 
     def test_torch_copies(self):
         linear = ct.Linear("2x0e+1x1o", "3x0e+1x1o")
@@ -270,6 +284,9 @@ class Torch(unittest.TestCase):
             ct.Optimizer(ours, betas=(0.9, 0.99))
         with self.assertRaisesRegex(ValueError, "no parameter has a gradient"):
             ct.Optimizer([torch.nn.Parameter(normal(1))]).step()
+        ours[2].grad = torch.ones(1, dtype=torch.float64)
+        with self.assertRaisesRegex(ValueError, "a parameter that had no gradient in the first step has one"):
+            optimizer.step()
 
     def test_torch_documents(self):
         """The blocks of docs/torch.md, but those of other packages, and of torch.compile where there is none."""

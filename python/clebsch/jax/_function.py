@@ -149,6 +149,8 @@ class Function:
         if numbers.shape not in ((n,), ()) or numbers.shape == () and n != 1:
             raise ValueError(f"{self.op._name}: {what} has the shape {list(numbers.shape)}; it must "
                              f"be [{n}]")
+        if numbers.dtype.itemsize > 4:  # what int32 does not hold is refused as -1 is
+            numbers = jnp.where((numbers >= 0) & (numbers < 2**31), numbers, -1)
         return numbers.astype(jnp.int32).reshape(n)
 
     def _convolve(self, arrays, senders, receivers, n_receivers):

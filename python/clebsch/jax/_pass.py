@@ -84,7 +84,7 @@ class Pass:
     def _merged(self, of_batch, arrays):
         counts = self.counts([array[0] if yes else array for array, yes in zip(arrays, of_batch)])
         size = next(array.shape[0] for array, yes in zip(arrays, of_batch) if yes)
-        starts = [0] if self.n_receivers is None else [counts["x"], self.n_receivers]
+        nodes = [] if self.n_receivers is None else [counts["x"], self.n_receivers]
         merged = []
         for i, (array, yes) in enumerate(zip(arrays, of_batch)):
             kind = None if i < self.n_indices else self.kinds[i - self.n_indices]
@@ -95,8 +95,9 @@ class Pass:
             array = array if yes else array[None]
             n = array.shape[1] if kind is None else counts[kind]
             array = jnp.broadcast_to(array, (size, n, *array.shape[2:]))
-            if kind is None:
-                array = array + starts[i] * jnp.arange(size, dtype=array.dtype)[:, None]
+            if i < len(nodes):  # -1 is refused, and no row of another element
+                first = nodes[i] * jnp.arange(size, dtype=array.dtype)[:, None]
+                array = jnp.where((array >= 0) & (array < nodes[i]), first + array, -1)
             merged.append(array.reshape(size * n, *array.shape[2:]))
         of = self if self.n_receivers is None else self.function.pass_of(
             self.name, self.letters, size * self.n_receivers)

@@ -15,6 +15,7 @@ import json
 import os
 
 import torch
+from torch.autograd import forward_ad
 
 import clebsch
 
@@ -30,7 +31,9 @@ MAKERS = {name: getattr(clebsch, name) for name in OPS}
 EXTRAS = {"convolution": "Tensor senders, Tensor receivers, SymInt n_receivers, ",
           "symmetric_contraction": "Tensor? species, ", "linear": "Tensor? species, "}
 N_EXTRAS = {name: text.count(",") for name, text in EXTRAS.items()}
+N_INDICES = {name: text.count("Tensor") for name, text in EXTRAS.items()}
 CHOOSE = {name for name in OPS if "gradients" in inspect.signature(MAKERS[name]).parameters}
+WHOLE = torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64
 MOST_GRAPHS = 4
 operators: dict = {}
 """By "NAME_PASS": what to call."""
@@ -195,6 +198,8 @@ class Pass:
     def _species(self, species, n, kept):
         if species is None or tuple(species.shape) != (n,):
             raise ValueError(f"species: a number for each of the {n} rows is needed")
+        if species.dtype not in WHOLE:
+            raise TypeError(f"species: {species.dtype}; they must be whole numbers")
         if self.waits and (int(species.min()) < 0 or int(species.max()) >= self.op.n_species):
             raise ValueError(f"species: they must be numbers from 0 to {self.op.n_species - 1}")
         species = species.to(torch.int32).contiguous()
@@ -271,13 +276,14 @@ def _shapes(name, text, gradients, *rest):
 def _differentiable(op, name, called):
     """The function of the Autograd key: the operator below, and the next pass as its derivative."""
     of, fixed = OPS[op]._passes[name], 2 + N_EXTRAS.get(op, 0)
+    indices = 2 + N_INDICES.get(op, 0)
     kinds, kinds_of_results = of.kinds[:of.n_inputs], of.kinds[of.n_inputs:]
     below_autograd = torch._C._AutoDispatchBelowAutograd
 
     def forward(ctx, *arguments):
         ctx.set_materialize_grads(False)
-        ctx.save_for_backward(*arguments[fixed:])
-        ctx.arguments = arguments[:fixed]
+        ctx.save_for_backward(*arguments[2:indices], *arguments[fixed:])
+        ctx.arguments = arguments[:2], arguments[indices:fixed]
         guard = below_autograd()  # until it is deleted; in 1.13 not for `with`
         try:
             return called(*arguments)
@@ -289,7 +295,8 @@ def _differentiable(op, name, called):
         needed = ctx.needs_input_grad[fixed:]
         if of.following is None:
             raise Error(f"{op}: there is no derivative of order {list(PASSES).index(name) + 1}")
-        tensors, (text, letters, *extras) = ctx.saved_tensors, ctx.arguments
+        saved, ((text, letters), sizes) = ctx.saved_tensors, ctx.arguments
+        tensors, extras = saved[indices - 2:], (*saved[:indices - 2], *sizes)
         if all(g is None for g in gradients):
             return (None,) * (fixed + n)
         description, given = described(text), list(gradients)
@@ -308,6 +315,11 @@ def _differentiable(op, name, called):
                     {"forward": staticmethod(forward), "backward": staticmethod(backward)})
 
     def differentiable(*arguments):
+        if forward_ad._current_level >= 0 and any(
+                forward_ad.unpack_dual(one).tangent is not None
+                for one in arguments[fixed:] if one is not None):
+            raise Error(f"{op}: it has no tangents (torch.func.jvp, forward_ad); torch.autograd "
+                        "differentiates it in reverse mode")
         if torch.is_grad_enabled():
             for one in arguments[fixed:]:
                 if one is not None and one.requires_grad:

@@ -69,6 +69,9 @@ class Optimizer(torch.optim.Optimizer):
             if numbers != self._sent[i]:
                 self._inner.set_group(i, numbers)
                 self._sent[i] = numbers
+        if sum(p.grad is not None for group in self.param_groups
+               for p in group["params"]) > len(self._parameters):
+            raise ValueError("step: a parameter that had no gradient in the first step has one")
         for p, gradient in zip(self._parameters, self._gradients):
             if p.grad is None:
                 raise ValueError("step: a parameter that had a gradient in the first step has none")
