@@ -288,6 +288,27 @@ class CuEquivariance(Peer):
         return (lambda x, y, w: product(x, y, w, indices_1=work.senders, indices_out=work.receivers, size_out=work.nodes)), native
 
 
+class LunaEquivariance(Peer):
+    """nvcc compiles its kernels when a pass is first called, for minutes.  A convolution's graph is prepared once."""
+    name, distribution, ops, devices = "lunaequivariance", "LunaEquivariance", ("tensor_product", "convolution"), ("cuda",)
+
+    def load(self):
+        import LunaEquivariance
+        self.luna = LunaEquivariance
+
+    def prepared(self, work, convolution):
+        return self.luna.prepare_tensor_product(work.irreps_x, work.irreps_y, work.irreps_z, work.instructions, shared_weights=False, dtype=work.dtype,
+                                                convolution=convolution)
+
+    def tensor_product(self, work, variant):
+        config = self.prepared(work, False)
+        return lambda x, y, w: self.luna.tensor_product(x, y, w, config=config), Native()
+
+    def convolution(self, work, variant):
+        config, graph = self.prepared(work, True), self.luna.make_graph(work.senders, work.receivers, work.nodes)
+        return lambda x, y, w: self.luna.tensor_product_conv(x, y, w, graph=graph, config=config), Native()
+
+
 class Sphericart(Peer):
     name, distribution, ops = "sphericart", "sphericart-torch", ("spherical_harmonics",)
 
@@ -318,4 +339,4 @@ class EquiTriton(Peer):
         raise NotImplementedError("no second derivatives")
 
 
-PEERS = [E3nn(), OpenEquivariance(), FlashTP(), CuEquivariance(), Sphericart(), EquiTriton()]
+PEERS = [E3nn(), OpenEquivariance(), FlashTP(), CuEquivariance(), LunaEquivariance(), Sphericart(), EquiTriton()]
