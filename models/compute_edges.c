@@ -117,13 +117,13 @@ static clb_status set_edges(clb_model *m, const clb_model_edges *e, clb_model_ed
 /* What dispersion lacks; NULL: nothing. */
 static const char *lacks(const clb_model_edges *e, const clb_model_edge_results *r) {
   if (!clb_edges_are_pairs(e) && (e->n_local || e->n_edges)) return "there are no positions";
-  if (e->exchange) return "there is an exchange";
+  if (e->exchange && !e->exchange->gather) return "the exchange has no gather";
   if (e->counted) return "some atoms may not count";
   if (r->forces_buffer) return "forces_buffer is not NULL";
-  if (e->n_total > e->n_local && !e->images) return "images is NULL";
+  if (e->n_total > e->n_local && !e->images && !e->exchange) return "images is NULL";
   if ((e->n_total > e->n_local || e->periodic[0] || e->periodic[1] || e->periodic[2]) && !e->cell)
     return "cell is NULL";
-  for (int64_t i = 0; i < e->n_total - e->n_local && !e->same_graph; i++)
+  for (int64_t i = 0; i < e->n_total - e->n_local && !e->same_graph && !e->exchange; i++)
     if (e->images[i] < 0) return "a ghost is no image";
   for (int64_t i = 0; i < e->n_local && e->species && !e->same_graph; i++)
     if (e->species[i] < 0) return "an atom is absent";
@@ -140,11 +140,24 @@ static clb_status check_dispersion(clb_model *m, const clb_model_edges *e,
               : CLB_OK;
 }
 
-/* Local atoms are all that there are. */
+/* Whether the local atoms are some of all. */
+static clb_status check_all(clb_model *m, const clb_model_edges *e) {
+  const clb_model_exchange *x = e->exchange;
+  if (!m->dispersion || !x) return CLB_OK;
+  return x->n_all >= e->n_local && x->n_all < INT32_MAX && x->first >= 0 &&
+                 x->first <= x->n_all - e->n_local
+             ? CLB_OK
+             : FAIL(m, CLB_ERROR_ARGUMENT,
+                    "clb_model_compute_edges: exchange.first is %lld and n_all %lld; the %lld "
+                    "local atoms must be some of all, fewer than 2^31 - 1",
+                    (long long)x->first, (long long)x->n_all, (long long)e->n_local);
+}
+
 static clb_status place_dispersion(clb_model *m, const clb_model_edges *e) {
   const double *x = NULL;
   if (!m->dispersion) return CLB_OK;
   const clb_status s = clb_edges_read_positions(&m->edges, e, &x);
+  if (!s && e->exchange) return clb_model_place_all(m, e, x);
   const clb_model_atoms a = {.n = e->n_local,
                              .species = e->species,
                              .positions = x,
@@ -161,6 +174,7 @@ static clb_status compute(clb_model *m, const clb_model_edges *e, const clb_mode
   m->timed = r->seconds != NULL;
   clb_status s = check_counts(m, e);
   if (!s) s = check_dispersion(m, e, r);
+  if (!s) s = check_all(m, e);
   if (!s && e->same_graph) s = clb_edges_check_same(&m->edges, e);
   if (!s) s = check_places(m, e, r);
   if (!s) s = check_vectors(m, e->n_edges, e->vectors);

@@ -59,8 +59,7 @@ struct clb_model {
   int32_t *species; /* [2][n_species] as on the device */
   int64_t n_species, species_capacity;
   bool seen;                 /* layers know which species occur */
-  bool occurs[CLB_ELEMENTS]; /* these, as layers were told so many times */
-  int64_t times_seen;
+  bool occurs[CLB_ELEMENTS]; /* these */
   clb_edge_list edges;
   clb_model_dispersion *dispersion; /* models/dispersion; NULL: there is none */
   int64_t graph_number;             /* grows with every change of the graph, or of tables */

@@ -238,7 +238,6 @@ static clb_status prepare_species(clb_model *m) {
   clb_status s = CLB_OK;
   if (m->seen) return CLB_OK;
   m->graph_number++; /* tables may be others */
-  m->times_seen++;
   memset(m->occurs, 0, sizeof m->occurs);
   for (int64_t i = 0; i < m->n_species; i++) m->occurs[m->species[i]] = true;
   for (int l = 0; l < n->n_layers && !s; l++)

@@ -108,7 +108,33 @@ void GhostRows::build(int n_local, const std::vector<Home> &homes)
   lists.n_send = static_cast<int64_t>(send.size()), lists.send = send.data();
   lists.n_receive = static_cast<int64_t>(receive.size()), lists.receive = receive.data();
   lists.n_peers = n_p2p(), lists.peers = peers.data(), lists.out = memory.out();
-  lists.move = move, lists.user = this;
+  lists.move = move, lists.gather = gather, lists.user = this;
+  count_all(n_local);
+}
+
+/* Local atoms of all processes. */
+void GhostRows::count_all(int n_local)
+{
+  int me, n_processes;
+  MPI_Comm_rank(comm, &me);
+  MPI_Comm_size(comm, &n_processes);
+  counts.resize(n_processes), firsts.resize(n_processes);
+  MPI_Allgather(&n_local, 1, MPI_INT, counts.data(), 1, MPI_INT, comm);
+  std::partial_sum(counts.begin(), counts.end() - 1, firsts.begin() + 1);
+  lists.n_all = static_cast<int64_t>(firsts.back()) + counts.back(), lists.first = firsts[me];
+}
+
+clb_status GhostRows::gather(void *user, int64_t columns, const double *from, double *to)
+{
+  const GhostRows &rows = *static_cast<GhostRows *>(user);
+  int me;
+  MPI_Datatype row;
+  MPI_Comm_rank(rows.comm, &me);
+  MPI_Type_contiguous(static_cast<int>(columns), MPI_DOUBLE, &row);
+  MPI_Type_commit(&row);
+  MPI_Allgatherv(from, rows.counts[me], row, to, rows.counts.data(), rows.firsts.data(), row, rows.comm);
+  MPI_Type_free(&row);
+  return CLB_OK;
 }
 
 /* from: the rows of `send`, backward those of `receive`; to: the others. With peers: only the rows

@@ -1,5 +1,6 @@
-/* ghost_rows.h - rows of ghosts between MPI processes: who sends which, and the messages. Processes
-   of one host read the rows from each other's devices where they can (peer_rows.h). */
+/* ghost_rows.h - rows of ghosts, and those of all atoms, between MPI processes: who sends which, and
+   the messages. Processes of one host read rows of ghosts from each other's devices where they can
+   (peer_rows.h). */
 #ifndef CLEBSCH_GHOST_ROWS_H
 #define CLEBSCH_GHOST_ROWS_H
 
@@ -50,10 +51,13 @@ class GhostRows {
   int p2p_rows[2] = {0, 0};             /* of `send`, and of `receive` */
   std::vector<Peer> senders, receivers; /* processes whose atoms are ghosts here, and the others */
   std::vector<int32_t> send, receive, image;
+  std::vector<int> counts, firsts; /* local atoms of each process, and those of the processes before */
   clb_model_exchange lists = {};
 
   static clb_status move(void *user, int backward, int64_t columns, clb_dtype type,
                          const void *from, void *to);
+  static clb_status gather(void *user, int64_t columns, const double *from, double *to);
+  void count_all(int n_local);
   void connect(const std::vector<int> &wanted, const std::vector<int> &asked,
                std::vector<int> &order);
   void meet(const std::vector<int> &wanted_first, const std::vector<int> &asked_first);

@@ -165,16 +165,12 @@ void PairClebsch::init_style()
   listed = false;
 }
 
-/* Dispersion reaches farther than ghosts do: it is computed of the atoms in their cell, of which this
-   process must have all. */
+/* Dispersion reaches farther than ghosts do: it is computed of all processes' atoms in their cell. */
 void PairClebsch::check_dispersion() const
 {
-  const char *why = nullptr;
-  if (comm->nprocs > 1) why = "all atoms on one process; on several, pair_style hybrid/overlay clebsch ... "
-                              "dispersion/d3 adds it";
-  else if (needs_list()) why = "all pairs of atoms, without exclusions, `list yes`, other pair styles or fixes "
-                               "that try configurations";
-  if (why) error->all(FLERR, "Pair style clebsch: d3 needs {}", why);
+  if (needs_list())
+    error->all(FLERR, "Pair style clebsch: d3 needs all pairs of atoms, without exclusions, `list yes`, other "
+                      "pair styles or fixes that try configurations");
 }
 
 void PairClebsch::take_cell(clb_model_edges &e)

@@ -300,6 +300,8 @@ module clebsch
     integer(c_int) :: device_rows = 0
     integer(c_int64_t) :: n_peers = 0
     type(c_ptr) :: peers = c_null_ptr, out = c_null_ptr
+    type(c_funptr) :: gather = c_null_funptr
+    integer(c_int64_t) :: n_all = 0, first = 0
   end type
 
   type, bind(c) :: clb_model_edges

@@ -179,6 +179,12 @@ CLB_SIZED clb_status clb_model_last_neighbours(const clb_model *model,
 typedef clb_status (*clb_model_move)(void *user, int backward, int64_t columns, clb_dtype type,
                                      const void *from, void *to);
 
+/* Of models with d3: rows of all processes' local atoms from those of this one, from[n_local] of
+   `columns` numbers each; fills to[n_all], the same on all processes. Called by each of them once
+   with positions, where the graph is not the same once before that, and once or, if derivatives are
+   wanted, twice in between; also with n_local = 0. What holds for `move` holds for it. */
+typedef clb_status (*clb_model_gather)(void *user, int64_t columns, const double *from, double *to);
+
 /* A process of the same host, whose rows are read where they are: on its device. `rows` is its
    `out` (below), opened by clb_buffer_open_ipc. receive_at: forward, where in its list `send` the
    rows for this process begin; send_at: backward, where in its list `receive` the rows of this
@@ -212,6 +218,9 @@ typedef struct {
       *peers;      /* [n_peers]: part of the graph, as the lists; buffers must live on */
   clb_buffer *out; /* of clb_buffer_create_ipc: at least 2 (n exchange_columns b + 256) bytes, where
                       n is the larger one of n_send and n_receive, and b the bytes of a number */
+  /* Of models with d3, whose pairs reach farther than ghosts do. */
+  clb_model_gather gather; /* NULL: such models are refused */
+  int64_t n_all, first; /* local atoms of all processes, and those in the rows before this one's */
 } clb_model_exchange;
 
 typedef struct {
@@ -249,7 +258,8 @@ typedef struct {
      atom must be an image, or be received in the exchange. */
   int search;
   /* With positions, of models with d3, whose pairs reach farther than ghosts do: the cell, as in
-     clb_model_atoms, of which all ghosts are images. All local atoms are there, and count. */
+     clb_model_atoms, of which all ghosts are images. All local atoms are there, and count. Several
+     processes have the same cell, and an exchange with `gather`. */
   const double *cell;
   int periodic[3];
   int charge, spin; /* as in clb_model_atoms, of all processes' atoms together */

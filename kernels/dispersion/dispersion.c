@@ -3,20 +3,46 @@
 
 static ir_val wide(ir_kernel *k, ir_val a) { return ir_cast(k, IR_I64, a); }
 
-/* ---- a lane is an atom ---- */
+/* ---- a lane is a place ---- */
+
+typedef struct {
+  clb_row_kernel b;
+  ir_val n, atoms, place, mask;
+} places;
+
+static void begin_places(places *c, ir_kernel *k, const char *name, const clb_problem *p,
+                         const clb_schedule *s) {
+  clb_layer_begin(&c->b, k, name, s, p->arithmetic);
+  c->n = ir_scalar(k, IR_I64);
+  c->atoms = ir_buffer(k, IR_I32, false);
+}
+
+/* Returns the atom in this lane's place. */
+static ir_val start_places(places *c, ir_kernel *k) {
+  clb_layer_start(&c->b);
+  c->place = ir_add(k, ir_mul(k, c->b.unit, clb_i64(k, c->b.s->lanes)), wide(k, ir_lane(k)));
+  c->mask = ir_2(k, IR_LT, c->place, c->n);
+  return wide(k, ir_load(k, c->atoms, c->place, c->mask));
+}
 
 static void lower_elements(ir_kernel *k, const clb_problem *p, const clb_schedule *s) {
-  clb_row_kernel b;
-  clb_layer_begin(&b, k, "dispersion_elements", s, p->arithmetic);
-  const ir_val n = ir_scalar(k, IR_I64), atoms = ir_buffer(k, IR_I32, false),
-               species = ir_buffer(k, IR_I32, false), offset = ir_scalar(k, IR_I64),
-               element_of = ir_buffer(k, IR_I32, false), out = ir_buffer(k, IR_I32, true);
-  clb_layer_start(&b);
-  const ir_val place = ir_add(k, ir_mul(k, b.unit, clb_i64(k, s->lanes)), wide(k, ir_lane(k))),
-               mask = ir_2(k, IR_LT, place, n), atom = wide(k, ir_load(k, atoms, place, mask)),
-               number = wide(k, ir_load(k, species, ir_add(k, offset, atom), mask));
-  ir_store(k, out, place, mask, ir_load(k, element_of, number, mask));
-  clb_layer_finish(&b);
+  places c;
+  begin_places(&c, k, "dispersion_elements", p, s);
+  const ir_val species = ir_buffer(k, IR_I32, false), element_of = ir_buffer(k, IR_I32, false),
+               out = ir_buffer(k, IR_I32, true), atom = start_places(&c, k),
+               number = wide(k, ir_load(k, species, atom, c.mask));
+  ir_store(k, out, c.place, c.mask, ir_load(k, element_of, number, c.mask));
+  clb_layer_finish(&c.b);
+}
+
+static void lower_slopes(ir_kernel *k, const clb_problem *p, const clb_schedule *s) {
+  places c;
+  const ir_type t = clb_ir_type((clb_dtype)p->arithmetic);
+  begin_places(&c, k, "dispersion_slopes", p, s);
+  const ir_val slopes = ir_buffer(k, IR_F64, false), out = ir_buffer(k, t, true),
+               atom = start_places(&c, k), slope = ir_load(k, slopes, atom, c.mask);
+  ir_store(k, out, c.place, c.mask, ir_cast(k, t, slope));
+  clb_layer_finish(&c.b);
 }
 
 /* ---- coordination numbers ---- */
@@ -33,13 +59,10 @@ typedef struct {
   clb_receiver r;
   int sum;
   ir_val radii, radius; /* radius: the receiver's */
-  ir_val references, columns, numbers, c6, weights, products;
-  ir_val first, number, least, mean, scale; /* of weights: row of the element's first system, n_i,
-                                               least (n_i - n_a)^2, mean of n_i - n_a, 1 / sum */
-} coordination;
+} counts;
 
 static void count_neighbour(void *user, const clb_neighbour *j) {
-  coordination *c = user;
+  counts *c = user;
   ir_kernel *k = c->r.k;
   const ir_val inverse = ir_2(k, IR_DIV, ir_real(k, c->r.t, 1), ir_1(k, IR_SQRT, j->square)),
                radius = ir_add(k, c->radius, ir_load(k, c->radii, j->element, j->mask));
@@ -48,96 +71,18 @@ static void count_neighbour(void *user, const clb_neighbour *j) {
   clb_sum_add(&c->r, c->sum, j, f);
 }
 
-/* n_i - n_a, and whether there is such a system. */
-static ir_val away(coordination *c, ir_val a, ir_val *there) {
-  ir_kernel *k = c->r.k;
-  const ir_val n = ir_load(k, c->numbers, ir_add(k, c->first, wide(k, a)), IR_NONE);
-  *there = ir_2(k, IR_LE, ir_real(k, c->r.t, 0), n);
-  return ir_sub(k, c->number, n);
-}
-
-/* Relative to the largest one, which is 1, so that none of them needs to be representable. */
-static ir_val relative_weight(coordination *c, ir_val a, ir_val *difference) {
-  ir_kernel *k = c->r.k;
-  ir_val there;
-  *difference = away(c, a, &there);
-  const ir_val x = ir_sub(k, c->least, ir_mul(k, *difference, *difference)),
-               w = ir_1(k, IR_EXP, ir_mul(k, ir_real(k, c->r.t, 4), x));
-  return ir_select(k, there, w, ir_real(k, c->r.t, 0));
-}
-
-static void find_scale(coordination *c) {
-  ir_kernel *k = c->r.k;
-  const ir_val zero = ir_real(k, c->r.t, 0), far = ir_real(k, c->r.t, 1e30),
-               least = ir_var(k, far, true);
-  ir_val a = ir_loop(k, clb_i32(k, 0), c->references, clb_i32(k, 1)), there, x;
-  x = away(c, a, &there);
-  ir_set(k, least, ir_2(k, IR_MIN, ir_get(k, least), ir_select(k, there, ir_mul(k, x, x), far)));
-  ir_end(k);
-  c->least = ir_get(k, least);
-  const ir_val sum = ir_var(k, zero, true), moment = ir_var(k, zero, true);
-  a = ir_loop(k, clb_i32(k, 0), c->references, clb_i32(k, 1));
-  const ir_val w = relative_weight(c, a, &x);
-  ir_set(k, sum, ir_add(k, ir_get(k, sum), w));
-  ir_set(k, moment, ir_fma(k, w, x, ir_get(k, moment)));
-  ir_end(k);
-  c->scale = ir_2(k, IR_DIV, ir_real(k, c->r.t, 1), ir_get(k, sum));
-  c->mean = ir_mul(k, ir_get(k, moment), c->scale);
-}
-
-static void store_weights(coordination *c) {
-  ir_kernel *k = c->r.k;
-  const ir_val a = ir_loop(k, clb_i32(k, 0), c->references, clb_i32(k, 1)),
-               at = ir_add(k, ir_mul(k, wide(k, a), c->r.w.n), c->r.own);
-  ir_val x;
-  ir_store(k, c->weights, at, clb_first_lane(k), ir_mul(k, relative_weight(c, a, &x), c->scale));
-  ir_end(k);
-}
-
-/* Lanes are reference systems of neighbours. */
-static void store_products(coordination *c) {
-  ir_kernel *k = c->r.k;
-  const ir_val zero = ir_real(k, c->r.t, 0);
-  const ir_val lot = ir_loop(k, clb_i64(k, 0), c->columns, clb_i64(k, c->r.w.b.s->lanes)),
-               column = ir_add(k, lot, wide(k, ir_lane(k))),
-               mask = ir_2(k, IR_LT, column, c->columns), sum = ir_var(k, zero, false),
-               slope = ir_var(k, zero, false);
-  const ir_val a = ir_loop(k, clb_i32(k, 0), c->references, clb_i32(k, 1));
-  ir_val x;
-  const ir_val w = ir_mul(k, relative_weight(c, a, &x), c->scale),
-               dw = ir_mul(k, w, ir_mul(k, ir_real(k, c->r.t, -8), ir_sub(k, x, c->mean))),
-               row = ir_mul(k, ir_add(k, c->first, wide(k, a)), c->columns),
-               c6 = ir_load(k, c->c6, ir_add(k, row, column), mask);
-  ir_set(k, sum, ir_fma(k, w, c6, ir_get(k, sum)));
-  ir_set(k, slope, ir_fma(k, dw, c6, ir_get(k, slope)));
-  ir_end(k);
-  const ir_val both[2] = {ir_get(k, sum), ir_get(k, slope)},
-               to = ir_add(k, ir_mul(k, c->r.own, c->columns), column);
-  ir_store_wide(k, c->products, ir_mul(k, to, clb_i64(k, 2)), mask, 2, both);
-  ir_end(k);
-}
-
-static void lower_coordination(ir_kernel *k, const clb_problem *p, const clb_schedule *s) {
-  coordination c;
+static void lower_counts(ir_kernel *k, const clb_problem *p, const clb_schedule *s) {
+  counts c;
   clb_receiver *r = &c.r;
-  clb_receiver_begin(r, k, "dispersion_coordination", p, s);
+  clb_receiver_begin(r, k, "dispersion_counts", p, s);
   c.radii = ir_buffer(k, r->t, false);
-  c.references = ir_scalar(k, IR_I32);
-  c.columns = ir_scalar(k, IR_I64);
-  c.numbers = ir_buffer(k, r->t, false);
-  c.c6 = ir_buffer(k, r->t, false);
-  c.weights = ir_buffer(k, r->t, true);
-  c.products = ir_buffer(k, r->t, true);
+  const ir_val numbers = ir_buffer(k, IR_F64, true);
   clb_receiver_start(r);
   c.radius = ir_load(k, c.radii, r->element, IR_NONE);
   c.sum = clb_sum_begin(r);
   clb_receiver_walk(r, count_neighbour, &c);
-  c.number = ir_cast(k, r->t, clb_sum_end(r, c.sum));
-  c.first = ir_mul(k, r->element, wide(k, c.references));
-  find_scale(&c);
-  store_weights(&c);
-  store_products(&c);
-  clb_layer_finish(&r->w.b);
+  ir_store(k, numbers, r->atom, clb_first_lane(k), clb_sum_end(r, c.sum));
+  clb_receiver_finish(r);
 }
 
 /* ---- energies, and forces at given coordination numbers ---- */
@@ -180,7 +125,7 @@ static void lower_pairs(ir_kernel *k, const clb_problem *p, const clb_schedule *
   c.c6 = clb_c6_begin(r);
   ir_val *const damping[] = {&c.s6, &c.s8, &c.a1, &c.a2};
   for (int i = 0; i < 4; i++) *damping[i] = ir_scalar(k, r->t);
-  const ir_val slopes = ir_buffer(k, r->t, true), sums = ir_buffer(k, IR_F64, true);
+  const ir_val slopes = ir_buffer(k, IR_F64, true), sums = ir_buffer(k, IR_F64, true);
   const clb_added energies = clb_added_begin(k), forces = clb_added_begin(k),
                   virials = clb_added_begin(k);
   clb_receiver_start(r);
@@ -192,10 +137,10 @@ static void lower_pairs(ir_kernel *k, const clb_problem *p, const clb_schedule *
   ir_val row[CLB_DISPERSION_COLUMNS];
   row[0] = clb_sum_end(r, c.energy);
   clb_pull_end(r, &c.pull, &forces, &virials, row + 1);
-  clb_add_to(k, &energies, r->atom, 1, row);
-  ir_store(k, slopes, r->own, clb_first_lane(k), ir_cast(k, r->t, clb_sum_end(r, c.slope)));
+  clb_add_to(k, &energies, r->row, 1, row);
+  ir_store(k, slopes, r->atom, clb_first_lane(k), clb_sum_end(r, c.slope));
   clb_store_sums(r, sums, 0, CLB_DISPERSION_COLUMNS, row, false);
-  clb_layer_finish(&r->w.b);
+  clb_receiver_finish(r);
 }
 
 /* ---- forces through coordination numbers ---- */
@@ -236,7 +181,7 @@ static void lower_chain(ir_kernel *k, const clb_problem *p, const clb_schedule *
   ir_val virial[6];
   clb_pull_end(r, &c.pull, &forces, &virials, virial);
   clb_store_sums(r, sums, 1, 6, virial, true);
-  clb_layer_finish(&r->w.b);
+  clb_receiver_finish(r);
 }
 
 /* ---- sums ---- */
@@ -287,20 +232,22 @@ static clb_status check(const clb_problem *p, const clb_limits *limits, clb_erro
 static void schedule(const clb_problem *p, const clb_limits *limits, clb_schedule *s) {
   const int step = p->dispersion.step;
   const int32_t type = step == CLB_DISPERSION_SUMS ? CLB_F64 : p->arithmetic;
-  clb_layer_schedule(limits, type, step != CLB_DISPERSION_ELEMENTS, s);
+  clb_layer_schedule(limits, type, step != CLB_DISPERSION_ELEMENTS && step != CLB_DISPERSION_SLOPES,
+                     s);
   s->layer.wide_vectors = limits->simd;
 }
 
 static void lower(const clb_problem *p, const clb_schedule *s, ir_kernel *k) {
   static void (*const steps[CLB_DISPERSION_STEPS])(ir_kernel *, const clb_problem *,
                                                    const clb_schedule *) = {
-      lower_elements, lower_coordination, lower_pairs, clb_lower_triples, lower_chain, lower_sums};
+      lower_elements,    lower_counts, clb_lower_weights, lower_pairs,
+      clb_lower_triples, lower_slopes, lower_chain,       lower_sums};
   steps[p->dispersion.step](k, p, s);
 }
 
 static void print(const clb_problem *p, clb_text *out) {
-  static const char *const names[] = {"elements", "coordination", "pairs",
-                                      "triples",  "chain",        "sums"};
+  static const char *const names[] = {"elements", "counts", "weights", "pairs",
+                                      "triples",  "slopes", "chain",   "sums"};
   clb_text_add(out, "%s", names[p->dispersion.step]);
 }
 

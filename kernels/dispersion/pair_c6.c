@@ -48,7 +48,7 @@ void clb_store_sums(clb_receiver *r, ir_val sums, int first, int n, const ir_val
                     bool adds) {
   ir_kernel *k = r->k;
   const clb_added to = {sums, clb_i64(k, first), clb_i32(k, 1)};
-  const ir_val row = ir_mul(k, r->own, clb_i64(k, CLB_DISPERSION_COLUMNS));
+  const ir_val row = ir_mul(k, r->row, clb_i64(k, CLB_DISPERSION_COLUMNS));
   if (adds) clb_add_to(k, &to, row, n, values);
   for (int i = 0; i < n && !adds; i++)
     ir_store(k, sums, ir_add(k, row, clb_i64(k, first + i)), clb_first_lane(k), values[i]);

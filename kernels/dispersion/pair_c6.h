@@ -1,4 +1,4 @@
-/* kernels/dispersion/pair_c6.h - C6 of two atoms, from what COORDINATION keeps of both. */
+/* kernels/dispersion/pair_c6.h - C6 of two atoms, from what WEIGHTS keeps of both. */
 #ifndef CLB_KERNELS_DISPERSION_PAIR_C6_H
 #define CLB_KERNELS_DISPERSION_PAIR_C6_H
 
@@ -18,7 +18,8 @@ void clb_c6_find(const clb_receiver *r, const clb_c6 *c, ir_val place, const clb
 void clb_store_sums(clb_receiver *r, ir_val sums, int first, int n, const ir_val *values,
                     bool adds);
 
-/* The step TRIPLES. */
+/* The steps WEIGHTS and TRIPLES. */
+void clb_lower_weights(ir_kernel *k, const clb_problem *p, const clb_schedule *s);
 void clb_lower_triples(ir_kernel *k, const clb_problem *p, const clb_schedule *s);
 
 #endif

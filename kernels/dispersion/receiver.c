@@ -14,6 +14,8 @@ void clb_receiver_begin(clb_receiver *r, ir_kernel *k, const char *name, const c
   r->elements = ir_buffer(k, IR_I32, false);
   r->share = ir_scalar(k, IR_F64);
   r->squared = ir_scalar(k, IR_F64);
+  r->first = ir_scalar(k, IR_I64);
+  r->n_rows = ir_scalar(k, IR_I64);
 }
 
 void clb_receiver_start(clb_receiver *r) {
@@ -21,9 +23,16 @@ void clb_receiver_start(clb_receiver *r) {
   clb_layer_start(&r->w.b);
   r->own = r->w.b.unit;
   r->atom = wide(k, ir_load(k, r->atoms, r->own, IR_NONE));
+  r->row = ir_sub(k, r->atom, r->first);
+  ir_if(k, both(k, ir_2(k, IR_LE, clb_i64(k, 0), r->row), ir_2(k, IR_LT, r->row, r->n_rows)));
   r->element = wide(k, ir_load(k, r->elements, r->own, IR_NONE));
   clb_cell_load_grid(&r->w, r->atom, IR_NONE);
   r->at = clb_cell_locate(&r->w, r->atom, IR_NONE);
+}
+
+void clb_receiver_finish(clb_receiver *r) {
+  ir_end(r->k);
+  clb_layer_finish(&r->w.b);
 }
 
 int clb_sum_begin(clb_receiver *r) {
@@ -174,6 +183,6 @@ void clb_pull_end(clb_receiver *r, const clb_pull *p, const clb_added *forces,
     virial[i] = ir_mul(k, clb_sum_end(r, p->virial[i]), ir_real(k, IR_F64, 0.5));
     square[3 * pairs[i][0] + pairs[i][1]] = square[3 * pairs[i][1] + pairs[i][0]] = virial[i];
   }
-  clb_add_to(k, forces, ir_mul(k, r->atom, clb_i64(k, 3)), 3, force);
-  clb_add_to(k, virials, ir_mul(k, r->atom, clb_i64(k, 9)), 9, square);
+  clb_add_to(k, forces, ir_mul(k, r->row, clb_i64(k, 3)), 3, force);
+  clb_add_to(k, virials, ir_mul(k, r->row, clb_i64(k, 9)), 9, square);
 }

@@ -23,18 +23,21 @@ struct clb_receiver {
   clb_cell_finder w;
   ir_kernel *k;
   ir_type t;
-  ir_val atoms, x, starts, elements, share, squared;
-  ir_val own, atom, element; /* of the receiver: its place, number and element, i64 */
+  ir_val atoms, x, starts, elements, share, squared, first, n_rows;
+  ir_val own, atom, row, element; /* of the receiver: its place, number, row of results and element,
+                                     i64 */
   clb_cell_place at;
   clb_receiver_visit each, each_third;
   void *user;
   int n_sums;
   ir_val part[CLB_RECEIVER_SUMS], sum[CLB_RECEIVER_SUMS]; /* variables: of slots, and of all */
 };
-/* Declares the first parameters; starts after the last one, with `own`, `atom` and `element`. */
+/* Declares the first parameters; starts after the last one, with `own`, `atom`, `row` and
+   `element`: what is between start and finish is done for atoms that have a row of results. */
 void clb_receiver_begin(clb_receiver *r, ir_kernel *k, const char *name, const clb_problem *p,
                         const clb_schedule *s);
 void clb_receiver_start(clb_receiver *r);
+void clb_receiver_finish(clb_receiver *r);
 /* Sums over neighbours: begun before the walk; added to by `each`, of masked lanes 0; uniform, f64,
    after the walk. Of some slots they have the arithmetic's type, over all slots they are f64: a
    small cell has thousands of images. */

@@ -112,7 +112,7 @@ void clb_lower_triples(ir_kernel *k, const clb_problem *p, const clb_schedule *s
   c.elements = ir_scalar(k, IR_I64);
   c.radii = ir_buffer(k, r->t, false);
   c.s9 = ir_scalar(k, r->t);
-  const ir_val slopes = ir_buffer(k, r->t, true), sums = ir_buffer(k, IR_F64, true);
+  const ir_val slopes = ir_buffer(k, IR_F64, true), sums = ir_buffer(k, IR_F64, true);
   const clb_added energies = clb_added_begin(k), forces = clb_added_begin(k),
                   virials = clb_added_begin(k);
   clb_receiver_start(r);
@@ -124,10 +124,10 @@ void clb_lower_triples(ir_kernel *k, const clb_problem *p, const clb_schedule *s
   ir_val row[CLB_DISPERSION_COLUMNS];
   row[0] = clb_sum_end(r, c.energy);
   clb_pull_end(r, &c.pull, &forces, &virials, row + 1);
-  clb_add_to(k, &energies, r->atom, 1, row);
-  const ir_val first = clb_first_lane(k), before = ir_load(k, slopes, r->own, first),
-               slope = ir_cast(k, r->t, clb_sum_end(r, c.slope));
-  ir_store(k, slopes, r->own, first, ir_add(k, before, slope));
+  clb_add_to(k, &energies, r->row, 1, row);
+  const clb_added to_slopes = {slopes, clb_i64(k, 0), clb_i32(k, 1)};
+  const ir_val slope = clb_sum_end(r, c.slope);
+  clb_add_to(k, &to_slopes, r->atom, 1, &slope);
   clb_store_sums(r, sums, 0, CLB_DISPERSION_COLUMNS, row, true);
-  clb_layer_finish(&r->w.b);
+  clb_receiver_finish(r);
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "models/dispersion/d3.h"
+#include "src/base/reserve.h"
 
 #define FAIL(m, s, ...) clb_fail(&(m)->ctx->error, s, __VA_ARGS__)
 
@@ -17,7 +18,15 @@ struct clb_model_dispersion {
   clb_cell_grid grid;  /* of one structure */
   bool laid;           /* it is for n atoms, cell and flags of the list */
   int64_t n;
-  int64_t times_seen; /* of the model, when elements were set; 0: never */
+  bool set; /* elements are, of the species that occur */
+  bool occurs[CLB_ELEMENTS];
+  /* Of all processes: numbers, positions after them, and what is on the device. */
+  double *all;
+  int64_t capacity;
+  int32_t *all_species;
+  int64_t species_capacity;
+  clb_buffer *positions, *species;
+  const clb_model_exchange *exchange; /* in a call */
 };
 
 /* ---- create ---- */
@@ -66,18 +75,22 @@ void clb_model_free_dispersion(clb_model *m) {
   if (!y) return;
   clb_dispersion_destroy(&y->d3);
   clb_neighbours_free(&y->list);
+  clb_buffer_destroy(&y->positions);
+  clb_buffer_destroy(&y->species);
+  free(y->all);
+  free(y->all_species);
   free(y);
   m->dispersion = NULL;
 }
 
 /* The species that occur, unless they are those of the last call. */
-static clb_status set_elements(clb_model *m) {
+static clb_status set_elements(clb_model *m, const bool *occurs) {
   clb_model_dispersion *y = m->dispersion;
-  if (y->times_seen == m->times_seen) return CLB_OK;
-  y->times_seen = 0;
+  if (y->set && !memcmp(y->occurs, occurs, sizeof y->occurs)) return CLB_OK;
   const clb_status s =
-      clb_d3_set_elements(m->ctx, y->d3, m->net.n_species, m->net.atomic_number, m->occurs);
-  if (!s) y->times_seen = m->times_seen;
+      clb_d3_set_elements(m->ctx, y->d3, m->net.n_species, m->net.atomic_number, occurs);
+  y->set = !s;
+  memcpy(y->occurs, occurs, sizeof y->occurs);
   return s;
 }
 
@@ -169,16 +182,80 @@ clb_status clb_model_place_dispersion(clb_model *m, int64_t n_structures,
   if (!m->dispersion) return CLB_OK;
   const bool there = l->motion.positions || l->source == CLB_EDGES_SHIFTS ||
                      l->source == CLB_EDGES_DEVICE || l->source == CLB_EDGES_MANY;
-  clb_status s = set_elements(m);
+  clb_status s = set_elements(m, m->occurs);
   if (!s && !there) s = clb_edges_put_positions(l, n, positions);
   if (s) return s;
   clb_dispersion_atoms to = {.n = n,
                              .n_systems = n_structures,
                              .positions = l->motion.positions ? l->motion.positions : l->positions,
-                             .species = m->species_of};
+                             .species = m->species_of,
+                             .rows = n};
   return system ? place_many(m, structures, &to, system, positions)
                 : place_one(m, structures, &to, positions);
 }
+
+/* ---- atoms of all processes ---- */
+
+/* Of clb_dispersion_atoms. */
+static clb_status gather(void *user, int64_t columns, const double *from, double *to) {
+  clb_model *m = user;
+  const clb_model_exchange *x = m->dispersion->exchange;
+  const double start = clb_seconds_now();
+  const clb_status s = x->gather(x->user, columns, from, to);
+  m->net.exchanging += clb_seconds_now() - start;
+  return s ? FAIL(m, s, "clb_model_compute_edges: exchange.gather failed") : CLB_OK;
+}
+
+static clb_status gather_species(clb_model *m, const clb_model_edges *e) {
+  clb_model_dispersion *y = m->dispersion;
+  const int64_t n = e->exchange->n_all;
+  bool occurs[CLB_ELEMENTS] = {false};
+  double *own = y->all + 3 * n;
+  for (int64_t i = 0; i < e->n_local; i++) own[i] = e->species[i];
+  clb_status s = clb_reserve(&y->all_species, &y->species_capacity, n + 1, sizeof *y->all_species)
+                     ? gather(m, 1, own, y->all)
+                     : no_memory(m);
+  for (int64_t i = 0; i < n && !s; i++) {
+    if (!(y->all[i] >= 0 && y->all[i] < m->net.n_species))
+      s = FAIL(m, CLB_ERROR_ARGUMENT,
+               "clb_model_compute_edges: exchange.gather gave species %g of atom %lld of all; it "
+               "must be 0 ... %d",
+               y->all[i], (long long)i, m->net.n_species - 1);
+    else occurs[y->all_species[i] = (int32_t)y->all[i]] = true;
+  }
+  if (!s) s = set_elements(m, occurs);
+  if (!s) s = clb_edges_reserve(m->ctx, &y->species, n, sizeof *y->all_species);
+  if (!s && n)
+    s = clb_staged_write(y->species, 0, y->all_species, (uint64_t)n * sizeof *y->all_species);
+  return s;
+}
+
+clb_status clb_model_place_all(clb_model *m, const clb_model_edges *e, const double *positions) {
+  clb_model_dispersion *y = m->dispersion;
+  const int64_t n = e->exchange->n_all;
+  const uint64_t row = 3 * sizeof *y->all;
+  y->exchange = e->exchange;
+  clb_status s =
+      clb_reserve(&y->all, &y->capacity, 4 * n + 1, sizeof *y->all) ? CLB_OK : no_memory(m);
+  if (!s && !e->same_graph) s = gather_species(m, e);
+  if (!s) s = gather(m, 3, positions, y->all);
+  if (!s) s = clb_edges_reserve(m->ctx, &y->positions, n, row);
+  if (!s && n) s = clb_staged_write(y->positions, 0, y->all, (uint64_t)n * row);
+  if (s) return s;
+  const clb_model_atoms a = {
+      .n = n, .cell = e->cell, .periodic = {e->periodic[0], e->periodic[1], e->periodic[2]}};
+  clb_dispersion_atoms to = {.n = n,
+                             .n_systems = 1,
+                             .positions = y->positions,
+                             .species = y->species,
+                             .first = e->exchange->first,
+                             .rows = e->n_local,
+                             .gather = gather,
+                             .user = m};
+  return place_one(m, &a, &to, y->all);
+}
+
+/* ---- results ---- */
 
 clb_status clb_model_add_dispersion(clb_model *m, const clb_model_edge_results *r) {
   static const clb_rows none;

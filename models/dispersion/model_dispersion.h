@@ -15,6 +15,8 @@ void clb_model_free_dispersion(clb_model *m);
 clb_status clb_model_place_dispersion(clb_model *m, int64_t n_structures,
                                       const clb_model_atoms *structures, int64_t n,
                                       const int32_t *system, const double *positions);
+/* The same of the atoms of all processes, which an exchange gathers; positions: of local atoms. */
+clb_status clb_model_place_all(clb_model *m, const clb_model_edges *e, const double *positions);
 /* Submits what adds to the results that were submitted. */
 clb_status clb_model_add_dispersion(clb_model *m, const clb_model_edge_results *r);
 

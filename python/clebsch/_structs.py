@@ -325,7 +325,8 @@ class model_exchange(c.Structure):
     _fields_ = [("n_send", c.c_int64), ("n_receive", c.c_int64), ("send", c.c_void_p),
                 ("receive", c.c_void_p), ("move", c.c_void_p), ("user", c.c_void_p),
                 ("device_rows", c.c_int), ("n_peers", c.c_int64), ("peers", c.POINTER(model_peer)),
-                ("out", c.c_void_p)]
+                ("out", c.c_void_p), ("gather", c.c_void_p), ("n_all", c.c_int64),
+                ("first", c.c_int64)]
 
 
 class model_edges(c.Structure):

@@ -72,9 +72,10 @@ static clb_dispersion *dispersion_of(clb_context *ctx, clb_dtype type, const mol
   return d;
 }
 
-/* Of several molecules, as systems of one call; sums are of all. Species are atomic numbers. */
-static void disperse(clb_context *ctx, clb_dispersion *d, const molecule *all, int n_all,
-                     int fineness, dispersed *out) {
+/* Of several molecules, as systems of one call; sums are of all. Species are atomic numbers. Of a
+   part of the atoms only its rows, its gather and its user are read; NULL: all have rows. */
+static void disperse_part(clb_context *ctx, clb_dispersion *d, const molecule *all, int n_all,
+                          int fineness, const clb_dispersion_atoms *part, dispersed *out) {
   enum { SPECIES = CLB_D3_ELEMENTS + 1 };
   int number[SPECIES], n = 0;
   bool occurs[SPECIES] = {false};
@@ -95,8 +96,12 @@ static void disperse(clb_context *ctx, clb_dispersion *d, const molecule *all, i
              *kinds = buffer_of(ctx, species, (size_t)n * 4);
   const clb_dispersion_results r = {results_of(ctx, 1), results_of(ctx, 9), results_of(ctx, n),
                                     results_of(ctx, 3 * n), results_of(ctx, 9 * n)};
-  OK(ctx,
-     clb_dispersion_place(d, &(clb_dispersion_atoms){n, n_all, grid, system, positions, kinds}));
+  clb_dispersion_atoms atoms = {n, n_all, grid, system, positions, kinds, .rows = n};
+  if (part) {
+    atoms.first = part->first, atoms.rows = part->rows;
+    atoms.gather = part->gather, atoms.user = part->user;
+  }
+  OK(ctx, clb_dispersion_place(d, &atoms));
   OK(ctx, clb_dispersion_add(d, &r));
   double sums[10];
   take(ctx, r.energy, 1, sums);
@@ -118,6 +123,11 @@ static void disperse(clb_context *ctx, clb_dispersion *d, const molecule *all, i
   clb_buffer_destroy(&positions);
   clb_buffer_destroy(&kinds);
   free(x), free(v), free(species), free(system), free(grid);
+}
+
+static void disperse(clb_context *ctx, clb_dispersion *d, const molecule *all, int n_all,
+                     int fineness, dispersed *out) {
+  disperse_part(ctx, d, all, n_all, fineness, NULL, out);
 }
 
 static dispersed disperse_one(clb_context *ctx, clb_dtype type, const molecule *a) {

@@ -207,6 +207,53 @@ static void systems(void **state) {
   assert_memory_equal(&together[0].energy, &again[0].energy, sizeof(double));
 }
 
+typedef struct {
+  int n, first, rows, calls;
+  double all[2][MOST]; /* coordination numbers, and slopes by them */
+} others;
+
+/* With rows for all atoms it keeps their numbers, of which it gives those of others to a part. */
+static clb_status gather(void *user, int64_t columns, const double *from, double *to) {
+  others *o = user;
+  assert_true(columns == 1 && o->calls < 2);
+  double *all = o->all[o->calls++];
+  if (o->rows == o->n) memcpy(all, from, (size_t)o->n * sizeof *all);
+  assert_memory_equal(from, all + o->first, (size_t)o->rows * sizeof *all);
+  memcpy(to, all, (size_t)o->n * sizeof *all);
+  return CLB_OK;
+}
+
+/* Rows of parts of the atoms, also of none, are those of all atoms, to the bit. */
+static void parts(void **state) {
+  enum { PARTS = 4 };
+  clb_context *ctx = context(state);
+  molecule a = random_molecule(11, true);
+  a.three_body = !compiles_slowly(state);
+  static dispersed out[PARTS];
+  others o = {.n = a.n};
+  const int first[PARTS] = {0, 0, 2, 2}, rows[PARTS] = {a.n, 2, 0, a.n - 2};
+  clb_dispersion *d = dispersion_of(ctx, CLB_F64, &a);
+  dispersed sum = {0};
+  for (int p = 0; p < PARTS; p++) {
+    o.first = first[p], o.rows = rows[p], o.calls = 0;
+    disperse_part(
+        ctx, d, &a, 1, 6,
+        &(clb_dispersion_atoms){.first = o.first, .rows = o.rows, .gather = gather, .user = &o},
+        &out[p]);
+    assert_int_equal(o.calls, 2);
+    const int n = rows[p], at = first[p];
+    assert_memory_equal(out[p].energies, out[0].energies + at, (size_t)n * sizeof(double));
+    assert_memory_equal(out[p].forces, out[0].forces + 3 * at, (size_t)(3 * n) * sizeof(double));
+    assert_memory_equal(out[p].virials, out[0].virials + 9 * at, (size_t)(9 * n) * sizeof(double));
+    for (int i = 3 * n; i < 3 * a.n; i++) assert_true(out[p].forces[i] == 0);
+    sum.energy += p ? out[p].energy : 0;
+    for (int k = 0; k < 9; k++) sum.virial[k] += p ? out[p].virial[k] : 0;
+  }
+  near_to("sum of parts' energies", 1, &sum.energy, &out[0].energy, 1e-13);
+  near_to("sum of parts' virials", 9, sum.virial, out[0].virial, 1e-13);
+  clb_dispersion_destroy(&d);
+}
+
 /* ---- what is refused, and what compiles ---- */
 
 static void refusals(void **state) {
@@ -248,6 +295,7 @@ int main(void) {
                                      {"references_f32", references_f32, false},
                                      {"symmetries", symmetries, true},
                                      {"systems", systems, false},
+                                     {"parts", parts, false},
                                      {"refusals", refusals, true}};
   return run_on_all("dispersion", tests, sizeof tests / sizeof *tests, compiles);
 }

@@ -209,6 +209,18 @@ static void refusals(void **state) {
   unlink(path);
 }
 
+static clb_status move(void *user, int backward, int64_t columns, clb_dtype type, const void *from,
+                       void *to) {
+  (void)user, (void)backward, (void)columns, (void)type, (void)from, (void)to;
+  return CLB_OK;
+}
+/* Of one process. */
+static clb_status gather(void *user, int64_t columns, const double *from, double *to) {
+  const int *n = user;
+  memcpy(to, from, (size_t)(*n * columns) * sizeof *to);
+  return CLB_OK;
+}
+
 /* Local atoms and their images: results are those of the atoms in their cell. */
 static void edges(void **state) {
   (void)state;
@@ -237,9 +249,12 @@ static void edges(void **state) {
                                 .images = images,
                                 .cell = a.cell,
                                 .periodic = {1, 0, 0}};
-  for (int again = 0; again < 2; again++) {
+  int n = N;
+  const clb_model_exchange own = {.move = move, .user = &n, .gather = gather, .n_all = N};
+  for (int again = 0; again < 4; again++) {
     clb_model_edges e = good;
-    e.same_graph = again;
+    e.same_graph = again % 2;
+    if (again >= 2) e.exchange = &own;
     OK(o.ctx, clb_model_compute_edges(o.model, &e, &r));
     close_to("energy", 1, &energy, &c.energy, 1e-11);
     close_to("force", 3 * N, forces, c.forces, 1e-10);
@@ -251,16 +266,23 @@ static void edges(void **state) {
   }
   const int32_t strangers[IMAGES] = {-1}, absent[N + IMAGES] = {0, -1};
   const unsigned char counted[N] = {1};
+  const clb_model_exchange alone = {.move = move, .n_all = N},
+                           few = {.move = move, .gather = gather, .n_all = N - 1};
   static const char *const wrong[] = {"cell is NULL", "a ghost is no image", "an atom is absent",
-                                      "some atoms may not count"};
+                                      "some atoms may not count", "the exchange has no gather"};
   for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
     clb_model_edges e = good;
     if (i == 0) e.cell = NULL;
     if (i == 1) e.images = strangers;
     if (i == 2) e.species = absent;
     if (i == 3) e.counted = counted;
+    if (i == 4) e.exchange = &alone;
     NOT_OK(o.ctx, CLB_ERROR_UNSUPPORTED, wrong[i], clb_model_compute_edges(o.model, &e, &r));
   }
+  clb_model_edges too_few = good;
+  too_few.exchange = &few;
+  NOT_OK(o.ctx, CLB_ERROR_ARGUMENT, "exchange.first is 0 and n_all 4; the 5 local atoms must be",
+         clb_model_compute_edges(o.model, &too_few, &r));
   double vectors[3] = {1, 0, 0};
   const clb_model_edges of_vectors = {
       .n_local = 1, .n_total = 1, .species = species, .vectors = vectors};

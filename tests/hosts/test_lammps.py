@@ -89,7 +89,7 @@ REFUSED = {  # what to say, and the script
     "units must be metal, not real": begin(SMALL, PLAIN).replace("units metal", "units real") + "run 0\n",
     "run_style respa would need": begin(SMALL, PLAIN) + "fix 1 all nve\nrun_style respa 2 2 pair 1\nrun 1\n",
     "not p2p maybe": begin(SMALL, PLAIN.replace("knots 0", "p2p maybe")),
-    "d3 needs all atoms on one process": begin(SMALL, PLAIN.replace("knots 0", "d3 pbe")) + "run 0\n",
+    "d3 needs all pairs of atoms, without exclusions": begin(MIXED, OVERLAY.replace("knots 0", "d3 pbe")) + "run 0\n",
     "there are no parameters for 'pbe1'": begin(SMALL, PLAIN.replace("knots 0", "d3 pbe1")),
     "not list maybe": begin(SMALL, PLAIN.replace("knots 0", "list maybe")),
     "pairs were excluded after the run was set up": begin(LARGE, PLAIN) + "neigh_modify check no\nfix 1 all nve\n"
@@ -156,18 +156,21 @@ def check_devices(folder, references):
 
 
 def check_dispersion(folder):
-    """All atoms of one process and their images: also of cells that are smaller than the dispersion's cutoff."""
-    pair = PLAIN.replace("knots 0", "knots 0 d3 PBE d3_cutoff 9.5")
-    script = "".join(begin(x, pair) + COMPUTES + results(f"d3_{x.name}") for x in (SMALL, LARGE))
-    status, out = run(folder, 1, script + "fix 1 all nve\nrun 3\n")
-    expect(status == 0, f"d3: status {status}\n{out[-3000:]}")
-    for x in (SMALL, LARGE) if status == 0 else ():
-        wanted = x.reference(folder, options=("--d3", "pbe", "--d3-cutoff", "9.5"))
-        expect(wanted["energy"] < x.reference(folder)["energy"] - 0.01, f"d3 of {x.name}: there is none")
-        compare(folder, f"d3_{x.name}", f"d3 of {x.name}", wanted)
-    status, out = run(folder, 1, begin(SMALL, pair) + "neigh_modify exclude type 1 1\nrun 0\n", 60)
-    expect(status not in (0, None) and "d3 needs all pairs of atoms, without exclusions" in out,
-           f"d3 with exclusions: status {status}\n{out[-1500:]}")
+    """All processes' atoms and their images: also of cells that are smaller than the dispersion's cutoff, and of processes
+    without atoms."""
+    pair = PLAIN.replace("knots 0", "knots 0 d3 PBE-ATM d3_cutoff 6")
+    wanted = {x: x.reference(folder, options=("--d3", "pbe-atm", "--d3-cutoff", "6")) for x in (SMALL, CORNER, LARGE)}
+    script = "".join(begin(x, pair) + COMPUTES + results(f"d3_{x.name}") for x in wanted)
+    end = 'fix 1 all nve\nrun 4\nprint "$(pe:%.17g)" file d3_end.out\n'
+    energies = []
+    for n in (1, 2, 4):
+        status, out = run(folder, n, script + end)
+        expect(status == 0, f"d3, {n} processes: status {status}\n{out[-3000:]}")
+        for x in wanted if status == 0 else ():
+            compare(folder, f"d3_{x.name}", f"d3 of {x.name}, {n} processes", wanted[x])
+        energies += [float((folder / "d3_end.out").read_text())] if status == 0 else []
+    expect(wanted[LARGE]["energy"] < LARGE.reference(folder)["energy"] - 0.01, "d3: there is none")
+    close("d3: energies after 4 steps", energies, energies[:1] * 3, 1e-10)
 
 
 def check_charge(folder):

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "kernels/dispersion/dispersion_steps.h"
+#include "src/base/reserve.h"
 
 enum {
   ELEMENT_OF, /* of each species */
@@ -17,7 +18,9 @@ enum {
   ELEMENTS = TABLES,
   WEIGHTS,
   PRODUCTS,
-  SLOPES,
+  SLOPES,     /* of places */
+  ALL_COUNTS, /* f64, of atoms, as the next */
+  ALL_SLOPES,
   SUMS,
   PARTS, /* SUMS of units */
   MEMORIES
@@ -32,8 +35,9 @@ struct clb_dispersion {
   clb_cell_list *sorted;
   clb_memory memory[MEMORIES];
   int64_t elements, references; /* of clb_dispersion_set */
-  int64_t n;
-  const clb_buffer *positions, *species;
+  clb_dispersion_atoms atoms;   /* of the last call */
+  double *gathered;             /* [n] and then those of rows */
+  int64_t capacity;
 };
 
 static clb_status no_memory(clb_context *ctx) {
@@ -89,6 +93,7 @@ void clb_dispersion_destroy(clb_dispersion **dispersion) {
   clb_context *ctx = d->ctx;
   clb_cell_list_destroy(&d->sorted);
   for (int i = 0; i < MEMORIES; i++) release(d, i);
+  free(d->gathered);
   free(d);
   *dispersion = NULL;
   clb_context_release(ctx);
@@ -144,12 +149,14 @@ clb_status clb_dispersion_set(clb_dispersion *d, const clb_dispersion_elements *
 }
 
 static clb_status grow(clb_dispersion *d) {
-  const int64_t bytes = clb_dtype_bytes((int32_t)d->type), n = d->n,
+  const int64_t bytes = clb_dtype_bytes((int32_t)d->type), n = d->atoms.n,
                 columns = d->elements * d->references;
   const int64_t rows[MEMORIES] = {[ELEMENTS] = 4,
                                   [WEIGHTS] = bytes * d->references,
                                   [PRODUCTS] = bytes * columns * 2,
                                   [SLOPES] = bytes,
+                                  [ALL_COUNTS] = 8,
+                                  [ALL_SLOPES] = 8,
                                   [SUMS] = 8 * CLB_DISPERSION_COLUMNS};
   clb_status s = reserve(d, PARTS, (int64_t)UNITS * 8 * CLB_DISPERSION_COLUMNS);
   for (int i = TABLES; i < PARTS && !s; i++) s = reserve(d, i, n * rows[i]);
@@ -164,18 +171,25 @@ static clb_status launch(clb_dispersion *d, clb_call *c, int step) {
   return clb_call_launch(c, kernel, clb_divide_up(c->arg[0].i64, kernel->ir.rows));
 }
 
-static clb_call call_places(clb_dispersion *d, int64_t units) {
+static clb_call call_rows(clb_dispersion *d, int64_t units, int64_t n) {
   clb_call c = clb_call_start(d->ctx);
   clb_call_i64(&c, units);
-  clb_call_i64(&c, d->n);
+  clb_call_i64(&c, n);
+  return c;
+}
+
+/* Of a step whose lanes or sub-groups are places. */
+static clb_call call_places(clb_dispersion *d, int64_t per_unit) {
+  clb_call c = call_rows(d, clb_divide_up(d->atoms.n, per_unit), d->atoms.n);
+  clb_call_memory(&c, clb_cell_list_sorted(d->sorted).atoms);
   return c;
 }
 
 /* The first arguments of steps whose sub-groups have receivers, with neighbours within a radius. */
 static clb_call call_receivers(clb_dispersion *d, double radius) {
   const clb_cell_sorted sorted = clb_cell_list_sorted(d->sorted);
-  clb_call c = call_places(d, d->n);
-  clb_call_buffer(&c, d->positions);
+  clb_call c = call_rows(d, d->atoms.n, d->atoms.n);
+  clb_call_buffer(&c, d->atoms.positions);
   clb_call_memory(&c, sorted.grids);
   clb_call_memory(&c, sorted.systems);
   clb_call_memory(&c, sorted.atoms);
@@ -184,6 +198,8 @@ static clb_call call_receivers(clb_dispersion *d, double radius) {
   clb_call_memory(&c, &d->memory[ELEMENTS]);
   clb_call_real(&c, CLB_F64, radius / d->damping.radius);
   clb_call_real(&c, CLB_F64, radius * radius);
+  clb_call_i64(&c, d->atoms.first);
+  clb_call_i64(&c, d->atoms.rows);
   return c;
 }
 
@@ -200,9 +216,7 @@ static void call_added(clb_call *c, clb_rows to) {
 
 clb_status clb_dispersion_place(clb_dispersion *d, const clb_dispersion_atoms *a) {
   bool fits = true;
-  d->n = a->n;
-  d->positions = a->positions;
-  d->species = a->species;
+  d->atoms = *a;
   clb_status s = grow(d);
   if (s || !a->n) return s;
   s = clb_cell_list_sort(d->sorted, a->n_systems, a->grids, a->system, a->n, a->positions, &fits);
@@ -211,24 +225,49 @@ clb_status clb_dispersion_place(clb_dispersion *d, const clb_dispersion_atoms *a
              : clb_fail(&d->ctx->error, CLB_ERROR_UNSUPPORTED,
                         "dispersion: a cell has more bins of %g Angstrom than int32 counts",
                         d->damping.radius);
-  clb_call c = call_places(d, clb_divide_up(a->n, d->kernel[CLB_DISPERSION_ELEMENTS]->ir.lanes));
-  clb_call_memory(&c, clb_cell_list_sorted(d->sorted).atoms);
+  clb_call c = call_places(d, d->kernel[CLB_DISPERSION_ELEMENTS]->ir.lanes);
   clb_call_buffer(&c, a->species);
-  clb_call_i64(&c, 0);
   clb_call_memory(&c, &d->memory[ELEMENT_OF]);
   clb_call_memory(&c, &d->memory[ELEMENTS]);
   return launch(d, &c, CLB_DISPERSION_ELEMENTS);
 }
 
+/* Of numbers of atoms, which those of rows have: the others'. */
+static clb_status gather(clb_dispersion *d, int i) {
+  const clb_dispersion_atoms *a = &d->atoms;
+  clb_device *device = d->ctx->device;
+  const uint64_t bytes = sizeof *d->gathered;
+  if (!a->gather) return CLB_OK;
+  if (!clb_reserve(&d->gathered, &d->capacity, a->n + a->rows, sizeof *d->gathered))
+    return no_memory(d->ctx);
+  double *own = d->gathered + a->n;
+  clb_status s = device->backend->wait(device);
+  if (!s && a->rows)
+    s = device->backend->read(device, &d->memory[i], (uint64_t)a->first * bytes, own,
+                              (uint64_t)a->rows * bytes);
+  if (!s) s = a->gather(a->user, 1, own, d->gathered);
+  return s ? s
+           : device->backend->write(device, &d->memory[i], 0, d->gathered, (uint64_t)a->n * bytes);
+}
+
 static clb_status count_neighbours(clb_dispersion *d) {
   clb_call c = call_receivers(d, d->damping.count_radius);
   clb_call_memory(&c, &d->memory[RADII]);
+  clb_call_memory(&c, &d->memory[ALL_COUNTS]);
+  const clb_status s = launch(d, &c, CLB_DISPERSION_COUNTS);
+  return s ? s : gather(d, ALL_COUNTS);
+}
+
+static clb_status weigh(clb_dispersion *d) {
+  clb_call c = call_places(d, 1);
+  clb_call_memory(&c, &d->memory[ELEMENTS]);
+  clb_call_memory(&c, &d->memory[ALL_COUNTS]);
   call_references(d, &c);
   clb_call_memory(&c, &d->memory[NUMBERS]);
   clb_call_memory(&c, &d->memory[C6]);
   clb_call_memory(&c, &d->memory[WEIGHTS]);
   clb_call_memory(&c, &d->memory[PRODUCTS]);
-  return launch(d, &c, CLB_DISPERSION_COORDINATION);
+  return launch(d, &c, CLB_DISPERSION_WEIGHTS);
 }
 
 static clb_status add_pairs(clb_dispersion *d, const clb_dispersion_results *r) {
@@ -239,7 +278,7 @@ static clb_status add_pairs(clb_dispersion *d, const clb_dispersion_results *r) 
   clb_call_memory(&c, &d->memory[WEIGHTS]);
   clb_call_memory(&c, &d->memory[PRODUCTS]);
   for (int i = 0; i < 4; i++) clb_call_real(&c, (int32_t)d->type, damping[i]);
-  clb_call_memory(&c, &d->memory[SLOPES]);
+  clb_call_memory(&c, &d->memory[ALL_SLOPES]);
   clb_call_memory(&c, &d->memory[SUMS]);
   call_added(&c, r->energies);
   call_added(&c, r->forces);
@@ -256,7 +295,7 @@ static clb_status add_triples(clb_dispersion *d, const clb_dispersion_results *r
   clb_call_i64(&c, d->elements);
   clb_call_memory(&c, &d->memory[VDW]);
   clb_call_real(&c, (int32_t)d->type, d->damping.s9);
-  clb_call_memory(&c, &d->memory[SLOPES]);
+  clb_call_memory(&c, &d->memory[ALL_SLOPES]);
   clb_call_memory(&c, &d->memory[SUMS]);
   call_added(&c, r->energies);
   call_added(&c, r->forces);
@@ -264,7 +303,17 @@ static clb_status add_triples(clb_dispersion *d, const clb_dispersion_results *r
   return launch(d, &c, CLB_DISPERSION_TRIPLES);
 }
 
+static clb_status place_slopes(clb_dispersion *d) {
+  const clb_status s = gather(d, ALL_SLOPES);
+  clb_call c = call_places(d, d->kernel[CLB_DISPERSION_SLOPES]->ir.lanes);
+  clb_call_memory(&c, &d->memory[ALL_SLOPES]);
+  clb_call_memory(&c, &d->memory[SLOPES]);
+  return s ? s : launch(d, &c, CLB_DISPERSION_SLOPES);
+}
+
 static clb_status add_chain(clb_dispersion *d, const clb_dispersion_results *r) {
+  const clb_status s = place_slopes(d);
+  if (s) return s;
   clb_call c = call_receivers(d, d->damping.count_radius);
   clb_call_memory(&c, &d->memory[RADII]);
   clb_call_memory(&c, &d->memory[SLOPES]);
@@ -278,9 +327,7 @@ static clb_status add_chain(clb_dispersion *d, const clb_dispersion_results *r) 
 static clb_status sum_rows(clb_dispersion *d, int64_t n, int64_t block, int from, int to,
                            const clb_dispersion_results *r) {
   static const clb_dispersion_results none;
-  clb_call c = clb_call_start(d->ctx);
-  clb_call_i64(&c, clb_divide_up(n, block));
-  clb_call_i64(&c, n);
+  clb_call c = call_rows(d, clb_divide_up(n, block), n);
   clb_call_i64(&c, block);
   clb_call_memory(&c, &d->memory[from]);
   clb_call_memory(&c, &d->memory[to]);
@@ -291,16 +338,18 @@ static clb_status sum_rows(clb_dispersion *d, int64_t n, int64_t block, int from
 }
 
 static clb_status add_sums(clb_dispersion *d, const clb_dispersion_results *r) {
-  if (!r->energy.buffer && !r->virial.buffer) return CLB_OK;
-  const int64_t even = clb_divide_up(d->n, UNITS), block = even > FEW ? even : FEW,
-                units = clb_divide_up(d->n, block);
-  const clb_status s = sum_rows(d, d->n, block, SUMS, PARTS, r);
+  const int64_t n = d->atoms.rows;
+  if (!n || (!r->energy.buffer && !r->virial.buffer)) return CLB_OK;
+  const int64_t even = clb_divide_up(n, UNITS), block = even > FEW ? even : FEW,
+                units = clb_divide_up(n, block);
+  const clb_status s = sum_rows(d, n, block, SUMS, PARTS, r);
   return s || units == 1 ? s : sum_rows(d, units, units, PARTS, SUMS, r);
 }
 
 clb_status clb_dispersion_add(clb_dispersion *d, const clb_dispersion_results *r) {
-  if (!d->n) return CLB_OK;
+  if (!d->atoms.n) return CLB_OK;
   clb_status s = count_neighbours(d);
+  if (!s) s = weigh(d);
   if (!s) s = add_pairs(d, r);
   if (!s) s = add_triples(d, r);
   if (!s && (r->forces.buffer || r->virial.buffer || r->virials.buffer)) s = add_chain(d, r);

@@ -32,20 +32,26 @@ typedef struct {
 clb_status clb_dispersion_set(clb_dispersion *d, const clb_dispersion_elements *elements);
 
 /* Submits the sorting of atoms of many systems, one after the other; grids, for the radius, as in
-   clb_cell_list_sort. species: int32 of all atoms, from the buffer's start. Buffers must stay. */
+   clb_cell_list_sort. species: int32 of all atoms, from the buffer's start. Buffers must stay.
+   Results are of the atoms first ... first + rows - 1. gather: of so many columns of their rows it
+   makes those of all atoms; NULL: they are all. It is called once while energies are added, and
+   again with their derivatives. */
 typedef struct {
   int64_t n, n_systems;
   const clb_cell_grid *grids; /* [n_systems]; NULL: those of the last call, as `system` */
   const int32_t *system;      /* [n] */
   const clb_buffer *positions, *species;
+  int64_t first, rows;
+  clb_status (*gather)(void *user, int64_t columns, const double *from, double *to);
+  void *user;
 } clb_dispersion_atoms;
 clb_status clb_dispersion_place(clb_dispersion *d, const clb_dispersion_atoms *atoms);
 
-/* Submits what adds to results of the atoms that were placed, f64; a buffer that is NULL is not
-   wanted. Without forces, virials and virial only energies are computed. */
+/* Submits what adds to results of rows of the atoms that were placed, f64; a buffer that is NULL is
+   not wanted. Without forces, virials and virial only energies are computed. */
 typedef struct {
-  clb_rows energy, virial;            /* [1], [9]: sums over all atoms */
-  clb_rows energies, forces, virials; /* [n], [n][3], [n][9] */
+  clb_rows energy, virial;            /* [1], [9]: sums over the rows */
+  clb_rows energies, forces, virials; /* [rows], [rows][3], [rows][9] */
 } clb_dispersion_results;
 clb_status clb_dispersion_add(clb_dispersion *d, const clb_dispersion_results *results);
 
