@@ -44,6 +44,11 @@ typedef struct {
 } clb_grouped_settings;
 
 typedef struct {
+#define LINEAR(name) int32_t name;
+#include "kernels/schedule.def"
+} clb_linear_settings;
+
+typedef struct {
 #define ROW_SUM(name) int32_t name;
 #include "kernels/schedule.def"
 } clb_row_sum_settings;
@@ -77,6 +82,7 @@ typedef struct {
   clb_symmetric_settings symmetric;
   clb_matmul_settings matmul;
   clb_grouped_settings grouped;
+  clb_linear_settings linear;
   clb_row_sum_settings row_sum;
   clb_graph_settings graph;
   clb_norm_settings norm;

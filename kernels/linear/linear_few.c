@@ -1,19 +1,11 @@
 /* kernels/linear/linear_few.c - linear maps of irreps of few rows, which would leave most of a
-   device idle: a group makes one tile of some rows and a block of channels, and its sub-groups
-   share the sums over channels, which they then add up in a fixed order. */
+   device idle: a group makes one tile of one term of a result (linear_tiles.h), and its sub-groups'
+   sums are added up in a fixed order. */
 #include "kernels/linear/linear_few.h"
-#include "kernels/linear/linear_chunks.h"
+#include "kernels/linear/linear_tiles.h"
 
-enum { SUMS = 32 }; /* in registers */
-
-static int rows_of(const clb_linear_problem *lp, const clb_term *t) {
-  return clb_linear_rows_of(lp, t, SUMS);
-}
-
-/* Tiles of a term, of the rows of all its groups: blocks of channels, and parts of the rows. */
-static int64_t tiles_of(const clb_linear_problem *lp, const clb_term *t, int lanes) {
-  return (t->mul + lanes - 1) / lanes * (CLB_LINEAR_ROWS / rows_of(lp, t));
-}
+/* Of a group; threads that a multiprocessor has registers for, with blocks of most rows. */
+enum { SUBGROUPS = 8, THREADS = 512 };
 
 /* The terms of a pass's result that is like x, or like z; NULL: there is none. */
 static const clb_irreps *irreps_of(const clb_linear_problem *lp, int pass, bool like_x) {
@@ -22,24 +14,47 @@ static const clb_irreps *irreps_of(const clb_linear_problem *lp, int pass, bool 
   return wanted ? &lp->out : NULL;
 }
 
-int64_t clb_linear_few_groups(const clb_problem *p, int lanes, int64_t n) {
+/* Tiles above each other, of n rows of x. */
+static int64_t tiles_down(const clb_linear_problem *lp, const clb_term *t, const clb_schedule *s,
+                          int64_t n) {
+  const int64_t rows = clb_linear_shape_of(lp, t, s).rows, components = 2 * t->l + 1;
+  return lp->weights == CLB_LINEAR_ONE_ROW ? (n * components + rows - 1) / rows
+                                           : n * clb_linear_tiles_of_row(lp, t, s);
+}
+
+int64_t clb_linear_few_groups(const clb_problem *p, const clb_schedule *s, int64_t n) {
   const clb_linear_problem *lp = &p->linear;
   int64_t tiles = 0;
   for (int i = 0; i < 2; i++) {
     const clb_irreps *irreps = irreps_of(lp, p->pass, !i);
-    for (int t = 0; irreps && t < irreps->n; t++) tiles += tiles_of(lp, &irreps->term[t], lanes);
+    for (int t = 0; irreps && t < irreps->n; t++)
+      tiles +=
+          clb_linear_tiles_across(lp, &irreps->term[t], s) * tiles_down(lp, &irreps->term[t], s, n);
   }
-  return tiles * ((n + CLB_LINEAR_ROWS - 1) / CLB_LINEAR_ROWS);
+  return tiles;
 }
 
-static int64_t most_sums(const clb_problem *p) {
+bool clb_linear_few_is_wide(const clb_problem *p, int of) {
+  const clb_linear_problem *lp = &p->linear;
+  const int width = clb_linear_width(p);
+  bool is = of == CLB_OPERAND_W;
+  const clb_irreps *irreps = of == CLB_OPERAND_X ? &lp->in : &lp->out;
+  for (int t = 0; t < irreps->n && !is; t++)
+    is = clb_linear_is_wide(
+        (clb_linear_term){&irreps->term[t], of == CLB_OPERAND_X ? lp->layout_in : lp->layout_out},
+        width);
+  return is;
+}
+
+/* Elements of local memory for a sub-group. */
+static int64_t most_elements(const clb_problem *p, const clb_schedule *s) {
   int64_t most = 1;
   for (int i = 0; i < 2; i++) {
     const clb_irreps *irreps = irreps_of(&p->linear, p->pass, !i);
     for (int t = 0; irreps && t < irreps->n; t++) {
-      const clb_term *term = &irreps->term[t];
-      const int64_t sums = (2 * term->l + 1) * rows_of(&p->linear, term);
-      if (sums > most) most = sums;
+      const int64_t elements = clb_linear_tile_elements(&p->linear, &irreps->term[t], s,
+                                                        clb_ir_type((clb_dtype)p->arithmetic));
+      if (elements > most) most = elements;
     }
   }
   return most;
@@ -52,120 +67,216 @@ static clb_status check(const clb_problem *p, const clb_limits *limits, clb_erro
                         "linear maps of few rows share their weights, or have those of a species");
 }
 
-/* Elements of local memory for each sum: its part of each lane, or a chunk of what it multiplies.
- */
-static int64_t stage_row(int lanes) { return lanes > CLB_LINEAR_CHUNK ? lanes : CLB_LINEAR_CHUNK; }
+static void plan(const clb_problem *p, const clb_limits *limits, int block, int subgroups,
+                 clb_schedule *s) {
+  const int bytes = ir_type_bytes(clb_ir_type((clb_dtype)p->arithmetic));
+  clb_linear_schedule(p, limits, s);
+  s->linear.rows_per_lane = block;
+  s->linear.elements_per_access = clb_linear_width(p);
+  s->subgroups = subgroups < limits->max_subgroups ? subgroups : limits->max_subgroups;
+  while (s->subgroups > 1 && s->subgroups * most_elements(p, s) * bytes > limits->local_bytes)
+    s->subgroups /= 2;
+}
 
 static void schedule(const clb_problem *p, const clb_limits *limits, clb_schedule *s) {
-  clb_linear_schedule(p, limits, s);
-  const int64_t bytes =
-      most_sums(p) * stage_row(s->lanes) * ir_type_bytes(clb_ir_type((clb_dtype)p->arithmetic));
-  while (s->subgroups > 1 && s->subgroups * bytes > limits->local_bytes) s->subgroups /= 2;
+  plan(p, limits, CLB_LINEAR_BLOCK, SUBGROUPS, s);
+}
+
+void clb_linear_few_smaller(const clb_problem *p, const clb_limits *limits, clb_schedule *s) {
+  clb_schedule own;
+  plan(p, limits, CLB_LINEAR_BLOCK / 2, 2 * SUBGROUPS, &own);
+  s->subgroups = own.subgroups;
+  s->linear.rows_per_lane = own.linear.rows_per_lane;
 }
 
 /* ---- the kernel ---- */
 
 typedef struct {
   clb_linear_kernel b;
-  ir_val first, tile, stage; /* i64: first row of the group; i32; local, [sub-group][sum][lane] */
-  int64_t before;            /* tiles so far */
+  ir_val tile, rows, local, mine; /* i32: of the group, and of x; array; i32: this sub-group's */
+  ir_val before;                  /* i32: tiles so far */
 } builder;
 
-/* Number of a sum, and of a lane of it, of a sub-group (all i32). */
-static ir_val staged(const builder *x, int64_t n_sums, ir_val subgroup, ir_val sum) {
-  ir_kernel *k = x->b.k;
-  const ir_val row = ir_add(k, ir_mul(k, subgroup, ir_int(k, IR_I32, n_sums)), sum);
-  return ir_add(k, ir_mul(k, row, ir_int(k, IR_I32, stage_row(x->b.s->lanes))), ir_lane(k));
-}
+static ir_val i32(const builder *x, int64_t value) { return ir_int(x->b.k, IR_I32, value); }
 
-/* Stores the sum of all sub-groups' sums of number `sum`: row by row from `first` on, component by
-   component. */
-static void store_sum(const builder *x, const clb_linear_tile *t, ir_val first, int64_t n_sums,
-                      ir_val sum) {
+/* Stores `width` adjacent sums of channels from `channel` (i32) on, of row `at` of all tiles, or
+   adds them. */
+static void store_sums(const builder *x, const clb_linear_tiling *t, ir_val at, ir_val channel,
+                       ir_val mask, int width, ir_val *sum) {
   const clb_linear_kernel *b = &x->b;
   ir_kernel *k = b->k;
-  const int components = 2 * t->term.term->l + 1;
-  const ir_val n = ir_int(k, IR_I32, components),
-               row = ir_add(k, first, ir_cast(k, IR_I64, ir_2(k, IR_DIV, sum, n))),
-               m = ir_cast(k, IR_I64, ir_2(k, IR_MOD, sum, n)),
-               left = ir_select(k, ir_2(k, IR_LT, row, b->n), t->left, ir_int(k, IR_I32, 0)),
-               bias = clb_linear_bias(t);
-  ir_val v = IR_NONE;
-  for (int s = 0; s < b->s->subgroups; s++) {
-    const ir_val part = ir_load(k, x->stage, staged(x, n_sums, ir_int(k, IR_I32, s), sum), IR_NONE);
-    v = s ? ir_add(k, v, part) : part;
-  }
-  if (bias != IR_NONE) v = ir_add(k, v, bias);
+  const clb_row_array *to = t->r->to;
+  ir_val row, component;
+  clb_linear_locate(t, at, &row, &component);
+  const clb_term *term = t->term.term;
   const bool by_component = t->term.layout == CLB_IR_MUL;
-  const ir_val mul = clb_linear_i64(b, by_component ? t->term.term->mul : components),
-               place = by_component ? ir_add(k, ir_mul(k, m, mul), t->channel)
-                                    : ir_add(k, ir_mul(k, t->channel, mul), m),
-               at = ir_add(k, place, clb_linear_i64(b, t->term.term->at));
-  clb_linear_store(b, t->r->to, ir_add(k, clb_linear_row(b, t->r->to, row), at),
-                   ir_2(k, IR_LT, ir_lane(k), left), v);
+  const ir_val step = i32(x, by_component ? 1 : 2 * term->l + 1),
+               place = ir_add(k,
+                              ir_add(k, ir_mul(k, component, i32(x, by_component ? term->mul : 1)),
+                                     ir_mul(k, channel, step)),
+                              i32(x, term->at)),
+               first = ir_add(k, clb_linear_row(b, to, row), ir_cast(k, IR_I64, place));
+  const bool wide = clb_linear_is_wide(t->term, t->width);
+  ir_val old[4];
+  if (wide && b->accumulate) ir_load_aligned(k, to->buffer, first, mask, width, old);
+  for (int i = 0; i < width; i++) {
+    const ir_val here =
+        i ? ir_2(k, IR_AND, mask, ir_2(k, IR_LT, ir_add(k, channel, i32(x, i)), i32(x, term->mul)))
+          : mask;
+    if (wide) {
+      if (b->accumulate) sum[i] = ir_add(k, sum[i], ir_cast(k, b->t, old[i]));
+      sum[i] = ir_cast(k, ir_register_type(to->element), sum[i]);
+    } else
+      clb_linear_store(b, to,
+                       ir_add(k, first, ir_mul(k, ir_cast(k, IR_I64, step), clb_linear_i64(b, i))),
+                       here, sum[i]);
+  }
+  if (wide) ir_store_aligned(k, to->buffer, first, mask, width, sum);
 }
 
-/* Returns the tile's first row, i64; rows beyond the last are that one again, and are not stored.
- */
-static ir_val find_tile(const builder *x, clb_linear_tile *t, ir_val number) {
+/* Lanes of all sub-groups take sums of the tile in turn. */
+static void add_up(const builder *x, const clb_linear_tiling *t) {
   const clb_linear_kernel *b = &x->b;
   ir_kernel *k = b->k;
-  const int64_t channels = t->term.term->mul;
-  const ir_val blocks = ir_int(k, IR_I32, clb_linear_blocks(b, channels)),
-               part = ir_cast(k, IR_I64, ir_2(k, IR_DIV, number, blocks)),
-               last = ir_sub(k, b->n, clb_linear_i64(b, 1));
-  t->channel = clb_linear_channel(b, ir_2(k, IR_MOD, number, blocks), channels, &t->left);
-  t->mask = clb_linear_mask(b, channels, t->left);
-  const ir_val first = ir_add(k, x->first, ir_mul(k, part, clb_linear_i64(b, t->n_rows)));
-  for (int i = 0; i < t->n_rows; i++)
-    t->row[i] = ir_2(k, IR_MIN, ir_add(k, first, clb_linear_i64(b, i)), last);
-  return first;
+  const int width = 16 / ir_type_bytes(b->t), along = t->shape.columns / width,
+            count = t->shape.rows * along, at_once = b->s->subgroups * b->s->lanes;
+  const int64_t part = most_elements(b->p, b->s);
+  const ir_val first = ir_loop(k, i32(x, 0), i32(x, count), i32(x, at_once)),
+               lane = ir_add(k, ir_mul(k, ir_subgroup(k), i32(x, b->s->lanes)), ir_lane(k)),
+               number = ir_add(k, first, lane),
+               column = ir_mul(k, ir_2(k, IR_MOD, number, i32(x, along)), i32(x, width)),
+               at = ir_add(k, t->first, ir_2(k, IR_DIV, number, i32(x, along))),
+               channel = ir_add(k, t->channel, column),
+               inside = count % at_once ? ir_2(k, IR_LT, number, i32(x, count)) : IR_NONE;
+  ir_val mask =
+      ir_2(k, IR_AND, ir_2(k, IR_LT, at, t->n), ir_2(k, IR_LT, channel, i32(x, t->term.term->mul)));
+  ir_val sum[4], more[4];
+  if (inside != IR_NONE) mask = ir_2(k, IR_AND, mask, inside);
+  for (int s = 0; s < b->s->subgroups; s++) {
+    const ir_val from = ir_add(k, ir_mul(k, number, i32(x, width)), i32(x, s * part));
+    ir_load_aligned(k, x->local, from, inside, width, s ? more : sum);
+    for (int i = 0; i < width && s; i++) sum[i] = ir_add(k, sum[i], more[i]);
+  }
+  const int32_t bias = t->r->bias ? b->lp->bias[t->number] : 0;
+  for (int i = 0; i < width && bias; i++) {
+    const ir_val one = ir_add(k, channel, i32(x, i)),
+                 there = ir_2(k, IR_AND, mask, ir_2(k, IR_LT, one, i32(x, t->term.term->mul))),
+                 start = t->weights == IR_NONE ? t->r->bias->offset
+                                               : clb_linear_row(b, t->r->bias, t->weights);
+    sum[i] = ir_add(k, sum[i],
+                    clb_linear_load(b, t->r->bias, start,
+                                    ir_cast(k, IR_I64, ir_add(k, one, i32(x, bias - 1))), there));
+  }
+  store_sums(x, t, at, channel, mask, width, sum);
+  ir_end(k);
+}
+
+/* Where the tile of that number (i32) of the term is. */
+static void find_tile(const builder *x, clb_linear_tiling *t, ir_val number) {
+  const clb_linear_kernel *b = &x->b;
+  ir_kernel *k = b->k;
+  const clb_term *term = t->term.term;
+  const ir_val across = i32(x, clb_linear_tiles_across(b->lp, term, b->s)),
+               of_row = i32(x, clb_linear_tiles_of_row(b->lp, term, b->s)),
+               components = i32(x, 2 * term->l + 1), down = ir_2(k, IR_DIV, number, across);
+  const bool shared = b->species == IR_NONE;
+  t->channel = ir_mul(k, ir_2(k, IR_MOD, number, across), i32(x, t->shape.columns));
+  t->first = ir_mul(k, shared ? down : ir_2(k, IR_MOD, down, of_row), i32(x, t->shape.rows));
+  t->n = shared ? ir_mul(k, x->rows, components) : components;
+  t->row = shared ? IR_NONE : ir_cast(k, IR_I64, ir_2(k, IR_DIV, down, of_row));
+  t->weights = shared ? IR_NONE : clb_linear_species(b, t->row);
+}
+
+/* Tiles of a term, i32. */
+static ir_val tiles_of(const builder *x, const clb_linear_tiling *t) {
+  const clb_linear_kernel *b = &x->b;
+  ir_kernel *k = b->k;
+  const clb_term *term = t->term.term;
+  const ir_val rows = i32(x, t->shape.rows), all = ir_mul(k, x->rows, i32(x, 2 * term->l + 1)),
+               down = b->species == IR_NONE
+                          ? ir_2(k, IR_DIV, ir_add(k, all, i32(x, t->shape.rows - 1)), rows)
+                          : ir_mul(k, x->rows, i32(x, clb_linear_tiles_of_row(b->lp, term, b->s)));
+  return ir_mul(k, down, i32(x, clb_linear_tiles_across(b->lp, term, b->s)));
 }
 
 static void make_term(builder *x, const clb_linear_result *r, int number) {
   const clb_linear_kernel *b = &x->b;
   ir_kernel *k = b->k;
-  clb_linear_tile t = clb_linear_tile_of(r, number);
-  t.n_rows = rows_of(b->lp, t.term.term);
-  const int components = 2 * t.term.term->l + 1, n_sums = t.n_rows * components;
-  const int64_t tiles = tiles_of(b->lp, t.term.term, b->s->lanes);
-  if (!tiles) return;
-  const ir_val begin = ir_int(k, IR_I32, x->before), end = ir_int(k, IR_I32, x->before + tiles);
-  x->before += tiles;
+  clb_linear_tiling t = {.r = r,
+                         .number = number,
+                         .width = b->s->linear.elements_per_access,
+                         .term = clb_linear_term_of(r, number),
+                         .local = x->local,
+                         .mine = x->mine};
+  if (!t.term.term->mul) return;
+  t.shape = clb_linear_shape_of(b->lp, t.term.term, b->s);
+  const ir_val begin = x->before, end = ir_add(k, begin, tiles_of(x, &t));
+  x->before = end;
   ir_if(k, ir_2(k, IR_AND, ir_2(k, IR_LE, begin, x->tile), ir_2(k, IR_LT, x->tile, end)));
-  const ir_val first = find_tile(x, &t, ir_sub(k, x->tile, begin));
-  if (b->species != IR_NONE) t.weights = clb_linear_species(b, t.row[0]);
-  const clb_linear_stage stage = {
-      x->stage, ir_mul(k, ir_subgroup(k), ir_int(k, IR_I32, n_sums * stage_row(b->s->lanes)))};
-  clb_linear_begin_sums(&t, ir_real(k, b->t, 0));
-  clb_linear_add_chunks(&t, &stage);
-  ir_barrier(k, false);
-  for (int i = 0; i < n_sums; i++)
-    ir_store(k, x->stage, staged(x, n_sums, ir_subgroup(k), ir_int(k, IR_I32, i)), IR_NONE,
-             ir_get(k, t.sum[i / components][i % components]));
+  find_tile(x, &t, ir_sub(k, x->tile, begin));
+  clb_linear_sum_tile(&t);
+  clb_linear_keep_sums(&t);
   ir_barrier(k, true);
-  const ir_val sum =
-      ir_loop(k, ir_subgroup(k), ir_int(k, IR_I32, n_sums), ir_int(k, IR_I32, b->s->subgroups));
-  store_sum(x, &t, first, n_sums, sum);
-  for (int i = 0; i < 2; i++) ir_end(k); /* the loop and the IF */
+  add_up(x, &t);
+  ir_end(k);
+}
+
+/* Channels that a term sums over. */
+static int64_t depth_of(const clb_linear_result *r, int number) {
+  const clb_linear_problem *lp = r->b->lp;
+  int64_t depth = 0;
+  for (int i = 0; i < lp->n_paths; i++)
+    if ((r->transposed ? lp->path[i].in : lp->path[i].out) == number)
+      depth += clb_linear_source(r, &lp->path[i]).term->mul;
+  return depth;
+}
+
+typedef struct {
+  const clb_linear_result *r;
+  int number;
+  int64_t depth;
+} result_term;
+
+/* The terms of all results, those first whose groups have most to do. */
+static int list_terms(const clb_problem *p, const clb_linear_result results[2],
+                      result_term list[2 * CLB_MAX_TERMS]) {
+  int n = 0;
+  for (int i = 0; i < 2; i++) {
+    const clb_irreps *irreps = irreps_of(&p->linear, p->pass, !i);
+    for (int t = 0; irreps && t < irreps->n; t++) {
+      const result_term own = {&results[i], t, depth_of(&results[i], t)};
+      int at = n++;
+      for (; at && list[at - 1].depth < own.depth; at--) list[at] = list[at - 1];
+      list[at] = own;
+    }
+  }
+  return n;
+}
+
+/* Groups that a multiprocessor should have registers for. */
+static int groups_at_once(const clb_schedule *s) {
+  const int groups =
+      THREADS * CLB_LINEAR_BLOCK / s->linear.rows_per_lane / (s->lanes * s->subgroups);
+  return groups < 32 ? groups : 32;
 }
 
 static void lower(const clb_problem *p, const clb_schedule *s, ir_kernel *k) {
   static const char *const names[] = {"linear_few_forward", "linear_few_backward",
                                       "linear_few_double_backward"};
-  builder x = {.before = 0};
+  builder x;
   clb_linear_result results[2];
+  result_term list[2 * CLB_MAX_TERMS];
   clb_linear_begin(&x.b, k, p, s, names[p->pass], CLB_LINEAR_ROWS);
   clb_linear_results(&x.b, results);
-  const ir_val tiles = ir_int(k, IR_I32, clb_linear_few_groups(p, s->lanes, 1)),
-               rows = ir_2(k, IR_DIV, ir_group(k), tiles);
-  x.tile = ir_2(k, IR_MOD, ir_group(k), tiles);
-  x.first = ir_mul(k, ir_cast(k, IR_I64, rows), clb_linear_i64(&x.b, CLB_LINEAR_ROWS));
-  x.stage = ir_local(k, x.b.t, s->subgroups * most_sums(p) * stage_row(s->lanes));
-  for (int i = 0; i < 2; i++) {
-    const clb_irreps *irreps = irreps_of(x.b.lp, p->pass, !i);
-    for (int t = 0; irreps && t < irreps->n; t++) make_term(&x, &results[i], t);
-  }
+  if (x.b.t == IR_F32) k->min_blocks_per_sm = groups_at_once(s);
+  const int64_t part = most_elements(p, s);
+  x.tile = ir_group(k);
+  x.rows = ir_cast(k, IR_I32, x.b.n);
+  x.before = i32(&x, 0);
+  x.local = ir_local(k, x.b.t, s->subgroups * part);
+  x.mine = ir_mul(k, ir_subgroup(k), i32(&x, part));
+  const int n = list_terms(p, results, list);
+  for (int i = 0; i < n; i++) make_term(&x, list[i].r, list[i].number);
   ir_finish(k);
 }
 
@@ -174,4 +285,5 @@ const clb_kernel_kind clb_kind_linear_few = {.name = "linear_few",
                                              .schedule = schedule,
                                              .lower = lower,
                                              .print = clb_linear_print,
+                                             .settings = CLB_FIELD(linear),
                                              .passes = 3};

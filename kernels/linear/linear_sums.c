@@ -3,23 +3,28 @@
 
 enum { TOGETHER = 4, SUMS = 16 }; /* u whose weights are loaded together; sums in registers */
 
-static clb_linear_term term_of(const clb_linear_result *r, bool of_result, int number) {
+static clb_linear_term find_term(const clb_linear_result *r, bool of_result, int number) {
   const clb_linear_problem *lp = r->b->lp;
   const bool in = of_result == r->transposed;
   return (clb_linear_term){in ? &lp->in.term[number] : &lp->out.term[number],
                            in ? lp->layout_in : lp->layout_out};
 }
 
+clb_linear_term clb_linear_term_of(const clb_linear_result *r, int number) {
+  return find_term(r, true, number);
+}
+
 clb_linear_term clb_linear_source(const clb_linear_result *r, const clb_linear_path *path) {
-  return term_of(r, false, r->transposed ? path->out : path->in);
+  return find_term(r, false, r->transposed ? path->out : path->in);
 }
 
 static ir_val weights_at(const clb_linear_tile *t, const clb_row_array *w) {
   return t->weights == IR_NONE ? w->offset : clb_linear_row(t->r->b, w, t->weights);
 }
 
-void clb_linear_load_weights(const clb_linear_tile *t, const clb_row_array *w,
-                             const clb_linear_path *path, ir_val at, int n, ir_val *v) {
+/* Weights for n steps of the sum from `at` (i64) on, times the coefficient. */
+static void load_weights(const clb_linear_tile *t, const clb_row_array *w,
+                         const clb_linear_path *path, ir_val at, int n, ir_val *v) {
   const clb_linear_kernel *b = t->r->b;
   ir_kernel *k = b->k;
   const ir_val width = clb_linear_i64(b, b->lp->out.term[path->out].mul),
@@ -42,7 +47,7 @@ static void add_steps(const clb_linear_tile *t, const clb_linear_factor *f,
   ir_kernel *k = b->k;
   const clb_linear_term from = clb_linear_source(t->r, path);
   ir_val w[TOGETHER];
-  clb_linear_load_weights(t, f->weights, path, at, n, w);
+  load_weights(t, f->weights, path, at, n, w);
   for (int i = 0; i < n; i++)
     for (int r = 0; r < t->n_rows; r++)
       for (int m = 0; m <= 2 * from.term->l; m++) {
@@ -94,16 +99,17 @@ void clb_linear_begin_sums(clb_linear_tile *t, ir_val first) {
     for (int m = 0; m <= 2 * t->term.term->l; m++) t->sum[r][m] = ir_var(k, first, false);
 }
 
-int clb_linear_rows_of(const clb_linear_problem *lp, const clb_term *t, int sums) {
+/* Rows of a tile of a term, of those that share weights, that registers have room for. */
+static int rows_of(const clb_linear_problem *lp, const clb_term *t) {
   int rows = lp->weights == CLB_LINEAR_ONE_ROW ? CLB_LINEAR_ROWS : 1;
-  while (rows > 1 && rows * (2 * t->l + 1) > sums) rows /= 2;
+  while (rows > 1 && rows * (2 * t->l + 1) > SUMS) rows /= 2;
   return rows;
 }
 
 clb_linear_tile clb_linear_tile_of(const clb_linear_result *r, int number) {
   clb_linear_tile t = {
-      .r = r, .number = number, .term = term_of(r, true, number), .weights = IR_NONE};
-  t.n_rows = clb_linear_rows_of(r->b->lp, t.term.term, SUMS);
+      .r = r, .number = number, .term = clb_linear_term_of(r, number), .weights = IR_NONE};
+  t.n_rows = rows_of(r->b->lp, t.term.term);
   return t;
 }
 

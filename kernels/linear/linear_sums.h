@@ -40,17 +40,14 @@ typedef struct {
 
 /* The results of a pass, like x and like z. */
 void clb_linear_results(clb_linear_kernel *b, clb_linear_result results[2]);
-/* Rows of a tile of a term, of those that share weights, whose sums are not more than `sums`. */
-int clb_linear_rows_of(const clb_linear_problem *lp, const clb_term *t, int sums);
 /* A tile without rows and channels. */
 clb_linear_tile clb_linear_tile_of(const clb_linear_result *r, int number);
 void clb_linear_begin_sums(clb_linear_tile *t, ir_val first);
 void clb_linear_add_products(const clb_linear_tile *t);
+/* A term of the result. */
+clb_linear_term clb_linear_term_of(const clb_linear_result *r, int number);
 /* What a path multiplies: a term of the factor's rows. */
 clb_linear_term clb_linear_source(const clb_linear_result *r, const clb_linear_path *path);
-/* Weights for n steps of the sum from `at` (i64) on, times the coefficient. */
-void clb_linear_load_weights(const clb_linear_tile *t, const clb_row_array *w,
-                             const clb_linear_path *path, ir_val at, int n, ir_val *v);
 /* The bias of the tile's channels; IR_NONE: they have none. */
 ir_val clb_linear_bias(const clb_linear_tile *t);
 

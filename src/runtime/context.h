@@ -66,7 +66,7 @@ struct clb_op {
   clb_problem problem;               /* the passes differ in `pass` only */
   clb_kernel *kernel[CLB_PASSES];    /* NULL: this pass was not requested */
   clb_kernel *unaligned[CLB_PASSES]; /* for rows that start anywhere; NULL: not asked for so far */
-  clb_kernel *team[CLB_PASSES][2];   /* for graphs of few edges; [1]: unaligned */
+  clb_kernel *team[CLB_PASSES][2];   /* for graphs of few edges, or few rows; [1]: unaligned */
   clb_choice choice[CLB_PASSES];
   clb_text source;           /* of the last clb_op_source */
   clb_text tuning[2];        /* of the last clb_op_tuning */
@@ -192,6 +192,8 @@ static inline int64_t clb_stride(clb_rows rows, int64_t width) {
 static inline int64_t clb_operand_stride(const clb_operand *o) {
   return clb_stride(o->rows, o->columns);
 }
+/* Whether it starts at a multiple of `width` elements in memory, as do all of its rows. */
+bool clb_operand_is_aligned(const clb_op *op, const clb_operand *o, int64_t width);
 /* Number i of an array of a storage type. */
 void clb_store_number(int32_t storage, void *to, int64_t i, double x);
 const char *clb_pass_name(clb_pass pass); /* "double backward" */

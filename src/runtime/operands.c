@@ -116,3 +116,10 @@ clb_status clb_op_run_rows(clb_op *op, int32_t kind, clb_pass pass, int64_t n,
   clb_call_tables(&c, op, pass);
   return clb_call_launch(&c, op->kernel[pass], clb_divide_up(n, op->kernel[pass]->ir.rows));
 }
+
+bool clb_operand_is_aligned(const clb_op *op, const clb_operand *o, int64_t width) {
+  const clb_memory *m = &o->rows.buffer->memory;
+  const uintptr_t bytes = (uintptr_t)(width * clb_operand_bytes(op, o));
+  return (m->kind != CLB_POINTER || (uintptr_t)m->handle % bytes == 0) &&
+         o->rows.offset % width == 0 && (o->one_row || clb_operand_stride(o) % width == 0);
+}

@@ -357,12 +357,13 @@ static void parts(void **state) {
     }
 }
 
-/* The interpreter is taken for a small GPU. */
-static linear open_small_gpu(const char *device, int limits, clb_linear_desc d, int64_t n) {
+/* The interpreter is taken for a GPU of few units. */
+static linear open_small_gpu(const char *device, int limits, int units, clb_linear_desc d,
+                             int64_t n) {
   linear t = open_linear(device, d, n);
   if (strcmp(device, "cpu:interpreter")) return t;
   t.ctx->device->limits = device_limits[limits].limits;
-  t.ctx->device->limits.units = 1;
+  t.ctx->device->limits.units = units;
   d.storage = d.arithmetic = CLB_F64;
   d.passes = 7;
   clb_op_destroy(&t.op);
@@ -371,6 +372,24 @@ static linear open_small_gpu(const char *device, int limits, clb_linear_desc d, 
 }
 
 /* Rows alone, in a kernel for few rows where a device has one, are as among many. */
+static void compare_rows(const char *device, int limits, int units, const clb_linear_desc *d) {
+  static const int results[] = {Z, G_X, D_X, D_G};
+  linear t = open_small_gpu(device, limits, units, *d, 16 * (int64_t)units + 8);
+  const int64_t many = 16 * t.ctx->device->limits.units + 8;
+  for (int64_t few = 1; few < 16; few += 12) {
+    t.n = many;
+    arrays a = make(&t), b = make(&t);
+    for (clb_pass pass = 0; pass <= CLB_DOUBLE_BACKWARD; pass++) {
+      t.n = many, run(&t, pass, &a);
+      t.n = few, run(&t, pass, &b);
+    }
+    for (int r = 0; r < 4; r++)
+      expect_near(b.v[results[r]], a.v[results[r]], size_of(&t, results[r]), "a row alone");
+    drop(&a), drop(&b);
+  }
+  close_linear(&t);
+}
+
 static void few_rows(void **state) {
   static const int limits[PROBLEMS] = {
       LIMITS_SMALL_GROUPS, 0, 0, LIMITS_NVIDIA, LIMITS_TWO_SUBGROUPS, LIMITS_AMD,
@@ -380,23 +399,41 @@ static void few_rows(void **state) {
     for (int accumulate = 0; accumulate < 2; accumulate++) {
       clb_linear_desc d = problems[i];
       d.accumulate = accumulate;
-      linear t = open_small_gpu(*state, limits[i], d, 1);
-      const int64_t many = 16 * t.ctx->device->limits.units + 8;
-      static const int results[] = {Z, G_X, D_X, D_G};
-      for (int64_t few = 1; few < 16; few += 12) {
-        t.n = many;
-        arrays a = make(&t), b = make(&t);
-        for (clb_pass pass = 0; pass <= CLB_DOUBLE_BACKWARD; pass++) {
-          t.n = many, run(&t, pass, &a);
-          t.n = few, run(&t, pass, &b);
-        }
-        for (int r = 0; r < 4; r++)
-          expect_near(b.v[results[r]], a.v[results[r]], size_of(&t, results[r]), "a row alone");
-        drop(&a), drop(&b);
-      }
-      close_linear(&t);
+      compare_rows(*state, limits[i], 1, &d);
     }
   }
+}
+
+/* Tiles of all shapes: multiplicities of 1 to 7; channels that are accessed together, in rows that
+   start at multiples of their number and (7 of the first row) elsewhere; blocks of few rows, where
+   those of many would leave units idle; species of which each has its weights. */
+static void tiles_of_few_rows(void **state) {
+  static const clb_linear_desc tiles[] = {{.irreps_in = "1x0e+2x1o+3x0o+4x2e+5x1e+6x1o+7x0e",
+                                           .irreps_out = "7x1o+6x0e+5x0o+4x1e+3x2e+2x0e+1x1o",
+                                           .layout_in = CLB_IR_MUL,
+                                           .layout_out = CLB_IR_MUL,
+                                           .bias = 1},
+                                          {.irreps_in = "68x0e+8x1o+4x2e",
+                                           .irreps_out = "36x0e+12x1o+8x2e",
+                                           .layout_in = CLB_IR_MUL,
+                                           .layout_out = CLB_IR_MUL},
+                                          {.irreps_in = "4x0e+1x1o",
+                                           .irreps_out = "8x0e+6x1o",
+                                           .layout_in = CLB_IR_MUL,
+                                           .layout_out = CLB_IR_MUL},
+                                          {.irreps_in = "20x0e+140x1o",
+                                           .irreps_out = "6x0e+4x1o",
+                                           .layout_in = CLB_IR_MUL,
+                                           .layout_out = CLB_IR_MUL,
+                                           .n_species = 3,
+                                           .bias = 1}};
+  static const int limits[] = {LIMITS_NVIDIA, LIMITS_AMD, LIMITS_INTEL, LIMITS_SMALL_GROUPS};
+  for (int i = 0; i < 4 && !strcmp(*state, "cpu:interpreter"); i++)
+    for (int small = 0; small < 2; small++) {
+      clb_linear_desc d = tiles[i];
+      d.accumulate = small;
+      compare_rows(*state, limits[(i + small) % 4], small ? 12 : 1, &d);
+    }
 }
 
 /* ---- what is refused ---- */
@@ -479,11 +516,15 @@ static void refuses_rows(void **state) {
 }
 
 int main(void) {
-  static const struct CMUnitTest tests[] = {
-      cmocka_unit_test(products),    cmocka_unit_test(normalisations),
-      cmocka_unit_test(derivatives), cmocka_unit_test(symmetry),
-      cmocka_unit_test(sums),        cmocka_unit_test(parts),
-      cmocka_unit_test(few_rows),    cmocka_unit_test(refuses_descriptions),
-      cmocka_unit_test(refuses_rows)};
+  static const struct CMUnitTest tests[] = {cmocka_unit_test(products),
+                                            cmocka_unit_test(normalisations),
+                                            cmocka_unit_test(derivatives),
+                                            cmocka_unit_test(symmetry),
+                                            cmocka_unit_test(sums),
+                                            cmocka_unit_test(parts),
+                                            cmocka_unit_test(few_rows),
+                                            cmocka_unit_test(tiles_of_few_rows),
+                                            cmocka_unit_test(refuses_descriptions),
+                                            cmocka_unit_test(refuses_rows)};
   return run_on_devices("linear", tests, sizeof tests / sizeof *tests);
 }

@@ -98,9 +98,7 @@ static bool aligned(const call *c) {
     if (o->columns && clb_operand_stride(o) > INT32_MAX) return false;
     if (!o->columns || (o->of == CLB_OPERAND_W && spline) || (o->of == CLB_OPERAND_Y && o->written))
       continue;
-    bool start = o->rows.buffer->memory.kind != CLB_POINTER ||
-                 (uintptr_t)o->rows.buffer->memory.handle % 16 == 0;
-    if (!start || o->rows.offset % step || clb_operand_stride(o) % step) return false;
+    if (!clb_operand_is_aligned(c->op, o, step)) return false;
   }
   return true;
 }

@@ -234,20 +234,40 @@ static clb_status run_weights(clb_op *op, clb_pass pass, int64_t n, const clb_op
    device idle, or products cost more than they save. */
 static bool are_few(const clb_op *op, clb_pass pass, int64_t n) {
   const linear_parts *own = op->parts;
-  if (!own->few) return false;
+  if (!own->few || n > CLB_LINEAR_MOST_FEW) return false;
   return own->products ? !clb_linear_products_pay(op, n)
                        : n / op->kernel[pass]->ir.rows < 2 * op->ctx->device->limits.units;
 }
 
+/* Whether rows of which several elements are accessed at once start at multiples of their number.
+ */
+static bool are_aligned(const clb_op *few, const clb_operand *operands, int count, int width) {
+  for (int i = 0; i < count && width > 1; i++)
+    if (operands[i].columns && clb_linear_few_is_wide(&few->problem, operands[i].of) &&
+        !clb_operand_is_aligned(few, &operands[i], width))
+      return false;
+  return true;
+}
+
 static clb_status launch_few(clb_op *few, clb_pass pass, int64_t n, const clb_operand *operands,
                              int count) {
-  const clb_kernel *kernel = few->kernel[pass];
-  clb_call c = clb_call_start(few->ctx);
+  const clb_limits *limits = &few->ctx->device->limits;
+  clb_schedule s = few->choice[pass].schedule;
+  const bool aligned = are_aligned(few, operands, count, s.linear.elements_per_access);
   few->problem.pass = pass;
+  const bool small = clb_linear_few_groups(&few->problem, &s, n) < limits->units;
+  clb_kernel **kernel = small     ? &few->team[pass][!aligned]
+                        : aligned ? &few->kernel[pass]
+                                  : &few->unaligned[pass];
+  if (small) clb_linear_few_smaller(&few->problem, limits, &s);
+  if (!aligned) s.linear.elements_per_access = 1;
+  const clb_status status = *kernel ? CLB_OK : clb_op_make_kernel(few, pass, &s, kernel);
+  if (status) return status;
+  clb_call c = clb_call_start(few->ctx);
   clb_call_i64(&c, n);
   for (int i = 0; i < count; i++) clb_call_operand(&c, &operands[i]);
   add_species(&c, operands, count);
-  return clb_call_launch(&c, kernel, clb_linear_few_groups(&few->problem, kernel->ir.lanes, n));
+  return clb_call_launch(&c, *kernel, clb_linear_few_groups(&few->problem, &s, n));
 }
 
 /* What has a row for each row of x. */

@@ -147,14 +147,10 @@ clb_status clb_rms_norm_make(clb_context *ctx, clb_problem *p, unsigned bits,
 
 /* Whether the kernel may read and write `width` elements at once. */
 static bool aligned(const clb_op *op, const clb_operand *operands, int count, int width) {
-  const int64_t bytes = width * clb_dtype_bytes(op->problem.storage);
   for (int i = 0; i < count && width > 1; i++) {
     const clb_operand *o = &operands[i];
     if (!o->columns || (o->of == CLB_OPERAND_W && o->written)) continue;
-    const int64_t stride = o->of == CLB_OPERAND_W ? 0 : clb_operand_stride(o);
-    const clb_memory *m = &o->rows.buffer->memory;
-    const bool start = m->kind != CLB_POINTER || (uintptr_t)m->handle % (uintptr_t)bytes == 0;
-    if (!start || o->rows.offset % width || stride % width) return false;
+    if (!clb_operand_is_aligned(op, o, width)) return false;
   }
   return true;
 }
