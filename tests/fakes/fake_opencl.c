@@ -6,6 +6,7 @@
 #include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define EXPORT __attribute__((visibility("default")))
 
@@ -13,14 +14,21 @@ EXPORT fake_driver fake_opencl = {.left = -1};
 
 /* The real function; FAKE_OPENCL_GENUINE is its library. */
 static void *genuine(const char *name) {
-  void *library = dlopen(getenv("FAKE_OPENCL_GENUINE"), RTLD_NOW | RTLD_LOCAL);
+  void *library = dlopen(getenv("FAKE_OPENCL_GENUINE"), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
   void *address = library ? dlsym(library, name) : NULL;
   if (!address) abort();
   dlclose(library);
   return address;
 }
 
-static bool fails(const char *name) { return fake_fails(&fake_opencl, name); }
+/* FAKE_OPENCL_FAILS: while there is a file of that name, kernels cannot run. */
+static bool fails(const char *name) {
+  const char *file = getenv("FAKE_OPENCL_FAILS");
+  if (!file || strcmp(name, "clEnqueueNDRangeKernel") || access(file, F_OK))
+    return fake_fails(&fake_opencl, name);
+  fake_opencl.code = CL_OUT_OF_RESOURCES;
+  return true;
+}
 
 #define REAL(name)                                                                                 \
   static __typeof__(&name) real;                                                                   \

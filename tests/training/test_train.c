@@ -300,35 +300,6 @@ static void seeds(void **state) {
 
 /* ---- text and pictures ---- */
 
-/* Each device has some structures; of three devices and two structures one has none. */
-static void several_devices(void **state) {
-  (void)state;
-  static const char *const devices[] = {"cpu,cpu", "cpu,cpu,cpu:interpreter"};
-  const char *const form =
-      "train --model other --train p.xyz --valid p.xyz --exact --json --device "
-      "%s --batch %d --loss huber --huber-delta 0.1 --out new --epochs 3 --lr 1e-3";
-  for (int i = 0; i < 2; i++) {
-    json_t *one = json_of(format(form, "cpu", 4 - 2 * i)),
-           *more = json_of(format(form, devices[i], 4 - 2 * i));
-    const json_t *a = json_object_get(one, "epochs"), *b = json_object_get(more, "epochs");
-    assert_int_equal(json_array_size(a), 3);
-    assert_int_equal(json_array_size(b), 3);
-    for (size_t k = 0; k < 3; k++) {
-      const json_t *x = json_array_get(a, k), *y = json_array_get(b, k);
-      static const char *const keys[] = {"train_loss",       "valid_loss",       "gradient_norm",
-                                         "train_energy_mae", "train_force_mae",  "train_force_rmse",
-                                         "valid_energy_mae", "valid_stress_rmse"};
-      for (size_t key = 0; key < sizeof keys / sizeof *keys; key++)
-        near_to(keys[key], number_of(x, keys[key]), number_of(y, keys[key]),
-                1e-9 * fabs(number_of(x, keys[key])));
-    }
-    json_decref(one);
-    json_decref(more);
-  }
-  expect_clebsch("train --model other --train p.xyz --device cpu,none --out new --epochs 1 --lr 1",
-                 1, "none");
-}
-
 static void text(void **state) {
   (void)state;
   expect_printed("train --model other --train p.xyz p.xyz --valid p.xyz --out new --epochs 3 --lr "
@@ -431,7 +402,6 @@ int main(void) {
                                      cmocka_unit_test(stopped_within_an_epoch),
                                      cmocka_unit_test(frozen_tensors),
                                      cmocka_unit_test(seeds),
-                                     cmocka_unit_test(several_devices),
                                      cmocka_unit_test(text),
                                      cmocka_unit_test(refuses),
                                      cmocka_unit_test(refuses_other_restarts),

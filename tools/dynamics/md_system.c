@@ -41,7 +41,10 @@ static error_t parse_model(int key, char *arg, struct argp_state *state) {
   md_choice *c = state->input;
   switch (key) {
     case 'm': c->model = arg; return 0;
-    case 'd': c->device = arg; return 0;
+    case 'd':
+      if (c->n_devices == MAX_DEVICES) argp_error(state, "--device: at most %d", MAX_DEVICES);
+      c->devices[c->n_devices++] = c->device = arg;
+      return 0;
     case 'M': c->part.modality = arg; return 0;
     case 'H': c->part.head = arg; return 0;
     case 'k':

@@ -11,8 +11,10 @@
 
 typedef struct {
   const char *model, *structure, *device; /* device: NULL means the default */
-  const char *at;                         /* where the model's file is; NULL: at `model` */
-  model_choice part;                      /* of a model that is converted first */
+  const char *devices[MAX_DEVICES]; /* [n_devices]: all that were named; the last is `device` */
+  int n_devices;
+  const char *at;    /* where the model's file is; NULL: at `model` */
+  model_choice part; /* of a model that is converted first */
   structure_options reading;
   clb_model_options options;
   bool checksum;        /* compute the checksum of the model file */

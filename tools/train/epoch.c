@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "tools/common/philox.h"
+#include "tools/train/devices/shares.h"
 
 /* ---- sums ---- */
 
@@ -66,18 +67,21 @@ int64_t epoch_batches(const labelled_batch *from, const int64_t *order, batch_si
 
 /* ---- a batch ---- */
 
-/* Of the structures of a batch, those of the second head last. */
+/* Of the structures of a batch, those of the second head last; of each head by parts. */
 typedef struct {
   int64_t *which; /* [n], as the next two */
   clb_model_atoms *atoms;
   clb_labels *labels;
   double *energies, *stresses, *forces;    /* NULL: not wanted */
   int64_t n[2], n_atoms, n_atoms_of_first; /* n: by head; those of the first */
+  int64_t *ends[2];                        /* by head: of the devices' parts of it */
 } batch_arrays;
 
 static void order_by_head(const batch_work *b, batch_arrays *x) {
+  const int parts = b->learner->devices->parts;
   int64_t at = 0;
-  for (int head = 0; head < 2; head++)
+  for (int head = 0; head < 2; head++) {
+    int64_t *first = x->which + at;
     for (int64_t i = 0; i < b->n; i++) {
       const int64_t which = b->which[i], atoms = b->from->systems[which].atoms.n;
       if ((which >= b->replayed) != head) continue;
@@ -86,6 +90,9 @@ static void order_by_head(const batch_work *b, batch_arrays *x) {
       x->n_atoms += atoms;
       x->n_atoms_of_first += head ? 0 : atoms;
     }
+    x->ends[head] = allocate((size_t)parts, sizeof *x->ends[head]);
+    shares_divide(b->from->sizes, x->n[head], first, parts, x->ends[head]);
+  }
 }
 
 static batch_arrays arrays_of(const batch_work *b) {
@@ -107,6 +114,8 @@ static batch_arrays arrays_of(const batch_work *b) {
 
 static void free_arrays(batch_arrays *x) {
   free(x->which);
+  free(x->ends[0]);
+  free(x->ends[1]);
   free(x->atoms);
   free(x->labels);
   free(x->energies);
@@ -142,12 +151,13 @@ void batch_names(const batch_work *b, char *text, size_t size) {
     snprintf(text + n, size - n, "; and %lld more", (long long)(b->n - SHOWN));
 }
 
-static bool refused(const md_system *y, clb_status status) {
+static batch_outcome refused(const train_devices *d, const md_system *y, clb_status status) {
+  const char *name = d->parts > 1 ? y->device.name : "", *colon = *name ? ": " : "";
   if (status == CLB_ERROR_MEMORY)
-    warn("%s; a smaller --batch or --batch-atoms takes less memory%s", clb_error(y->ctx),
-         y->dtype == CLB_F64 ? ", and so does --dtype f32" : "");
-  else warn("%s", clb_error(y->ctx));
-  return false;
+    warn("%s%s%s; a smaller --batch or --batch-atoms takes less memory%s", name, colon,
+         clb_error(y->ctx), y->dtype == CLB_F64 ? ", and so does --dtype f32" : "");
+  else warn("%s%s%s", name, colon, clb_error(y->ctx));
+  return y == d->y ? BATCH_FAILED : BATCH_REFUSED;
 }
 
 /* Adds a head's part of means over the batch; gradient: NULL or its own. */
@@ -162,9 +172,8 @@ static clb_status of_head(const batch_work *b, const batch_arrays *x, learner_he
                                      x->forces ? x->forces + 3 * atoms : NULL,
                                      x->stresses ? x->stresses + 9 * first : NULL,
                                      of.errors[0]};
-  const clb_status s =
-      train_devices_gradient(b->learner->devices, x->n[head], x->atoms + first, x->labels + first,
-                             b->n, x->n_atoms, b->loss, &mine, y);
+  const train_batch batch = {x->atoms + first, x->labels + first, x->ends[head], b->n, x->n_atoms};
+  const clb_status s = train_devices_gradient(b->learner->devices, &batch, b->loss, &mine, y);
   if (s) return s;
   sums->loss += of.loss;
   for (int k = 0; k < LABELS; k++) sums->terms[k] += of.terms[k];
@@ -183,7 +192,7 @@ static bool of_replayed(const batch_work *b, const batch_arrays *x, double *grad
   return good && learner_use(l, l->parameters, HEAD_TRAINED);
 }
 
-bool batch_compute(const batch_work *b, double *gradient, epoch_sums *sums) {
+batch_outcome batch_compute(const batch_work *b, double *gradient, epoch_sums *sums) {
   batch_sums of = {0};
   char names[2048];
   batch_arrays x = arrays_of(b);
@@ -198,12 +207,12 @@ bool batch_compute(const batch_work *b, double *gradient, epoch_sums *sums) {
     add_fits(b, &x);
   }
   free_arrays(&x);
-  if (!good) return false;
-  if (s) return refused(y, s);
-  if (isfinite(of.loss)) return true;
+  if (!good) return BATCH_FAILED;
+  if (s) return refused(b->learner->devices, y, s);
+  if (isfinite(of.loss)) return BATCH_GOOD;
   batch_names(b, names, sizeof names);
   warn("the loss is %g, of these frames: %s; " NOT_FINITE_HELP, of.loss, names);
-  return false;
+  return BATCH_FAILED;
 }
 
 bool epoch_evaluate(const learner *l, const clb_loss *loss, const labelled_batch *from,
@@ -214,7 +223,7 @@ bool epoch_evaluate(const learner *l, const clb_loss *loss, const labelled_batch
   const int64_t n = epoch_batches(from, which, most, ends);
   for (int64_t k = 0; k < n && good; first = ends[k++]) {
     const batch_work b = {l, loss, from, which + first, ends[k] - first, from->n, NULL};
-    good = batch_compute(&b, NULL, sums);
+    good = batch_compute(&b, NULL, sums) == BATCH_GOOD;
   }
   free(which);
   return good;

@@ -7,7 +7,8 @@
 #include <string.h>
 
 #include "tools/common/dtype.h"
-#include "tools/train/ranks.h"
+#include "tools/measure/timing.h"
+#include "tools/train/devices/ranks.h"
 
 static bool done(const learner *l, clb_status status) {
   if (status) warn("%s", clb_error(l->ctx));
@@ -235,6 +236,7 @@ void learner_add_replayed(const learner *l, double *gradient, double *to) {
 }
 
 bool learner_step(learner *l, const double *gradient, double lr) {
+  double *spent = l->devices->spent, start = seconds_now();
   clb_status s = put(l, gradient, l->gradients);
   for (int i = 0; i < l->n_groups && !s; i++) {
     l->groups[i].lr = lr;
@@ -242,8 +244,12 @@ bool learner_step(learner *l, const double *gradient, double lr) {
   }
   if (!s) s = clb_optimizer_step(l->optimizer);
   if (!s) s = get(l, l->values, l->parameters);
+  spent[SPENT_OPTIMIZER] += seconds_now() - start;
+  start = seconds_now();
   if (!s) ranks_copy(l->n, l->parameters);
-  return done(l, s) && learner_use(l, l->parameters, HEAD_TRAINED);
+  const bool good = done(l, s) && learner_use(l, l->parameters, HEAD_TRAINED);
+  spent[SPENT_PARAMETERS] += seconds_now() - start;
+  return good;
 }
 
 bool learner_average(learner *l) {

@@ -4,7 +4,7 @@
 #ifndef CLB_TOOLS_TRAIN_LEARNER_H
 #define CLB_TOOLS_TRAIN_LEARNER_H
 
-#include "tools/train/train_devices.h"
+#include "tools/train/devices/train_devices.h"
 #include "tools/train/train_options.h"
 
 typedef enum { HEAD_TRAINED, HEAD_REPLAYED } learner_head;

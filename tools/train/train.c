@@ -10,7 +10,8 @@
 #include "tools/fetch/known_models.h"
 #include "tools/measure/timing.h"
 #include "tools/train/model_bytes.h"
-#include "tools/train/ranks.h"
+#include "tools/train/devices/ranks.h"
+#include "tools/train/devices/shares.h"
 #include "tools/train/train_report.h"
 
 typedef struct {
@@ -30,6 +31,7 @@ typedef struct {
   double *gradient, rate; /* rate: of the last step */
   double start, told;     /* seconds */
   double first;           /* the step at which this run started */
+  double timed;           /* the one from which on times are told */
   bool writes;            /* the files: not those of other ranks than the first */
   bool stopped;           /* by a signal */
 } train_run;
@@ -44,7 +46,8 @@ static train_story story_of(const train_run *r) {
                        .state = &r->state,
                        .epochs = r->epochs,
                        .batches = r->batches,
-                       .seconds = seconds_now() - r->start};
+                       .seconds = seconds_now() - r->start,
+                       .timed = r->state.at.step - r->timed};
 }
 
 /* ---- start ---- */
@@ -105,6 +108,18 @@ static bool read_sets(train_run *r) {
          (!r->sets[VALIDATED].n || labelled_batch_end(&r->sets[VALIDATED]));
 }
 
+/* Where several devices share them. */
+static void measure_sets(train_run *r) {
+  const train_devices *d = &r->devices;
+  const rank_numbers ranks = ranks_of_run();
+  for (int set = 0; set < SETS && d->parts > 1; set++) {
+    labelled_batch *b = &r->sets[set];
+    b->sizes = allocate((size_t)b->n, sizeof *b->sizes);
+    shares_measure(b->n, b->atoms, d->y->info.r_max, ranks.rank, ranks.n, d->n, b->sizes);
+    ranks_sum(b->n, b->sizes);
+  }
+}
+
 static void begin_epoch(train_run *r) {
   const batch_size most = {r->a->batch, r->a->batch_atoms};
   epoch_order(r->sets[TRAINED].n, r->seed, r->state.n, r->order);
@@ -150,7 +165,7 @@ static bool begin_state(train_run *r) {
   }
   if (!train_restart_read(a->from, r->file.sum, s, &r->learner) || !same_run(r)) return false;
   sums_unpack(s->at.sums, &r->sums);
-  r->first = s->at.step;
+  r->first = r->timed = s->at.step;
   return true;
 }
 
@@ -184,6 +199,7 @@ static bool begin(train_run *r) {
       !(a->made.name ? open_new(r) : open_model(r, NULL)) || !read_sets(r) ||
       !learner_open(&r->learner, &r->devices, a))
     return false;
+  measure_sets(r);
   r->order = allocate((size_t)r->sets[TRAINED].n, sizeof *r->order);
   r->ends = allocate((size_t)r->sets[TRAINED].n, sizeof *r->ends);
   r->gradient = allocate((size_t)r->learner.n, sizeof *r->gradient);
@@ -261,27 +277,30 @@ static void tell(train_run *r) {
                          : "hours");
 }
 
-static bool step(train_run *r) {
+static batch_outcome step(train_run *r) {
+  const double start = seconds_now();
   train_numbers *at = &r->state.at;
   const int64_t k = (int64_t)at->batch, first = k ? r->ends[k - 1] : 0;
   const clb_loss loss = loss_now(r);
   const batch_work b = {&r->learner, &loss, &r->sets[TRAINED], r->order + first, r->ends[k] - first,
                         r->replayed, NULL};
   char names[2048];
-  if (!batch_compute(&b, r->gradient, &r->sums)) return false;
+  const batch_outcome outcome = batch_compute(&b, r->gradient, &r->sums);
+  if (outcome != BATCH_GOOD) return outcome;
   const double norm = learner_norm(&r->learner, r->gradient);
   if (!isfinite(norm)) {
     batch_names(&b, names, sizeof names);
     warn("the gradient is not finite, of these frames: %s; " NOT_FINITE_HELP, names);
-    return false;
+    return BATCH_FAILED;
   }
   r->rate = rate_now(r);
-  if (!learner_step(&r->learner, r->gradient, r->rate)) return false;
+  if (!learner_step(&r->learner, r->gradient, r->rate)) return BATCH_FAILED;
   at->norms += norm;
   at->batch++;
   at->step++;
+  r->devices.spent[SPENT_ALL] += seconds_now() - start;
   tell(r);
-  return true;
+  return BATCH_GOOD;
 }
 
 /* Of a model that knows something, whether labels seem to have another unit. */
@@ -297,7 +316,7 @@ static bool check_labels(train_run *r) {
   for (int64_t k = 0, first = 0; k < r->batches && first < CHECKED && good; first = r->ends[k++]) {
     const batch_work b = {&r->learner,        &r->a->loss.loss, set,  r->order + first,
                           r->ends[k] - first, r->replayed,      &fits};
-    good = batch_compute(&b, NULL, &sums);
+    good = batch_compute(&b, NULL, &sums) == BATCH_GOOD;
   }
   for (int kind = 0; kind < LABELS && good && r->writes; kind++)
     if (label_units_wrong(&fits, kind, text)) warn("%s", text);
@@ -348,10 +367,22 @@ static bool end_epoch(train_run *r) {
   return write_best(r);
 }
 
+/* The first epoch's steps are slower than others: memory is found, and drivers compile. */
+static void time_steps(train_run *r) {
+  const double now = r->state.at.step;
+  if (r->timed > r->first || !(now > r->first)) return;
+  r->timed = now;
+  memset(r->devices.spent, 0, SPENT * sizeof *r->devices.spent);
+}
+
 static bool run_epoch(train_run *r) {
   begin_epoch(r);
-  while ((int64_t)r->state.at.batch < r->batches && !stop_now(r))
-    if (!step(r)) return false;
+  time_steps(r);
+  while ((int64_t)r->state.at.batch < r->batches && !stop_now(r)) {
+    const batch_outcome outcome = step(r);
+    if (outcome == BATCH_REFUSED && ranks_of_run().n == 1) write_restart(r);
+    if (outcome != BATCH_GOOD) return false;
+  }
   if ((int64_t)r->state.at.batch < r->batches) return write_restart(r);
   if (!end_epoch(r) || !write_restart(r)) return false;
   const train_story story = story_of(r);

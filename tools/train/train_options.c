@@ -315,10 +315,10 @@ static const struct argp argp = {
         "and "
         "exit status 1; a second one kills. A run that goes on from there takes the same steps as "
         "one that was never interrupted, bit for bit, if device and options are the same. --device "
-        "may be several "
-        "names with commas between them: each device computes a part of each batch, and gradients "
-        "are added up in that order, so that steps are those of one device but for rounding. A "
-        "loss "
+        "may be repeated, or be several names with commas between them, or all of a kind "
+        "(cuda:all): each device computes a part of each batch, and gradients are added up in that "
+        "order, so that steps are those of one device but for rounding. Where another device than "
+        "the first one fails, --restart has all steps before. A loss "
         "or gradient that is not finite ends a run with the names of the frames; --out and "
         "--restart are then of before."};
 

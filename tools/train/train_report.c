@@ -58,7 +58,9 @@ static void print_settings(const train_story *s) {
 void report_head(const train_story *s) {
   const train_arguments *a = s->a;
   md_system_print_model(s->y);
-  md_system_print_device(s->y, "device     %s: %s");
+  const train_devices *d = s->learner->devices;
+  for (int i = 0; i < d->n; i++) md_system_print_device(&d->y[i], "device     %s: %s");
+  if (d->parts > d->n) printf("processes  share batches among %d devices\n", d->parts);
   print_set("train", &a->train, &s->sets[TRAINED]);
   if (s->replayed)
     printf("%-10s %s%s: %lld of these frames\n", "replay", a->replay.names[0],
@@ -162,6 +164,23 @@ static json_t *settings_json(const train_story *s) {
   return of;
 }
 
+static json_t *devices_json(const train_devices *d) {
+  json_t *names = json_array();
+  for (int i = 0; i < d->n; i++) json_array_add(names, json_text(d->y[i].device.name));
+  return names;
+}
+
+/* Of a step. */
+static json_t *times_json(const train_story *s) {
+  static const char *const parts[SPENT] = {"seconds", "gradient",  "waiting",
+                                           "sum",     "optimizer", "parameters"};
+  json_t *o = json_object();
+  json_add(o, "steps", json_count((int64_t)s->timed));
+  for (int i = 0; i < SPENT; i++)
+    json_add(o, parts[i], json_number(s->learner->devices->spent[i] / s->timed));
+  return o;
+}
+
 void report_json(const train_story *s) {
   const train_numbers *at = &s->state->at;
   const learner *l = s->learner;
@@ -174,6 +193,7 @@ void report_json(const train_story *s) {
            {"valid", set_json(&s->a->valid, &s->sets[VALIDATED])}, {"settings", settings_json(s)},
            {"tensors", trained}, {"parameters", json_count(l->n_trained)}, {"epochs", epochs},
            {"steps", json_count((int64_t)at->step)}, {"seconds", json_number(s->seconds)},
+           {"devices", devices_json(l->devices)}, {"of_a_step", times_json(s)},
            {"best_epoch", isfinite(at->best) ? json_count((int64_t)at->best_epoch) : json_null()},
            {"best_loss", json_number(at->best)}, {"out", json_text(s->a->out)});
   if (s->statistics) json_add(o, "statistics", statistics_json(s->statistics));

@@ -14,6 +14,7 @@ typedef struct {
   const train_state *state;
   int64_t epochs, batches; /* that the run shall have, and of an epoch */
   double seconds;
+  double timed; /* steps of which devices know the times */
 } train_story;
 
 void report_head(const train_story *s);

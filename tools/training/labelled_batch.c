@@ -85,4 +85,5 @@ void labelled_batch_free(labelled_batch *b) {
   free(b->atoms);
   free(b->labels);
   free(b->numbers);
+  free(b->sizes);
 }

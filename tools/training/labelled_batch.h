@@ -11,6 +11,7 @@ typedef struct {
   clb_model_atoms *atoms; /* [n], and so the labels: after labelled_batch_end */
   clb_labels *labels;
   int64_t *numbers; /* [n]: of the frame in its file, from 1 */
+  double *sizes;    /* [n]: atoms and edges of each; NULL: the caller has not counted them */
 } labelled_batch;
 
 /* Adds all frames of a file; y: the model. false, after a message. */

@@ -1,7 +1,7 @@
-/* tools/train/ranks.h - the processes of a run under mpiexec. Without ranks_begin there is one, and
-   sums and copies do nothing. */
-#ifndef CLB_TOOLS_TRAIN_RANKS_H
-#define CLB_TOOLS_TRAIN_RANKS_H
+/* tools/train/devices/ranks.h - the processes of a run under mpiexec. Without ranks_begin there is
+   one, and sums and copies do nothing. */
+#ifndef CLB_TOOLS_TRAIN_DEVICES_RANKS_H
+#define CLB_TOOLS_TRAIN_DEVICES_RANKS_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,6 +1,6 @@
-/* tools/train/ranks.c - MPI by dlopen. Handles are numbers of the type int (MPICH), pointers that
-   the standard's ABI numbers, or addresses of the library's variables (Open MPI). */
-#include "tools/train/ranks.h"
+/* tools/train/devices/ranks.c - MPI by dlopen. Handles are numbers of the type int (MPICH),
+   pointers that the standard's ABI numbers, or addresses of the library's variables (Open MPI). */
+#include "tools/train/devices/ranks.h"
 
 #include <dlfcn.h>
 #include <limits.h>

@@ -1,0 +1,218 @@
+/* Training on several devices, by the command: as on one of them, to the same bits each time, and
+   without a loss where one fails. */
+#include "tests/training/train_runs.h"
+
+#include <dlfcn.h>
+#include <link.h>
+
+#include "tests/fakes/find_fakes.h"
+#include "tools/train/devices/shares.h"
+
+/* ---- parts ---- */
+
+/* A random batch: each structure is in one part, in the order in which they were; parts differ by
+   no more than one structure, and where all are alike by none. */
+static void parts_are_even(void **state) {
+  enum { MOST = 40 };
+  uint64_t seed = 7;
+  (void)state;
+  for (int round = 0; round < 200; round++) {
+    const int n = round % MOST, parts = 1 + round % 9;
+    double sizes[MOST], largest = 0, load[9] = {0}, low, high;
+    int64_t which[MOST], ends[9];
+    int seen[MOST] = {0};
+    for (int i = 0; i < n; i++) {
+      sizes[i] = round % 3 ? floor(500 * test_random(&seed)) + 500 : 7;
+      largest = sizes[i] > largest ? sizes[i] : largest;
+      which[i] = n - 1 - i;
+    }
+    shares_divide(sizes, n, which, parts, ends);
+    assert_int_equal(ends[parts - 1], n);
+    for (int p = 0; p < parts; p++)
+      for (int64_t i = p ? ends[p - 1] : 0; i < ends[p]; i++) {
+        load[p] += sizes[which[i]];
+        seen[which[i]]++;
+        assert_true(!i || (p && i == ends[p - 1]) || which[i] < which[i - 1]);
+      }
+    for (int i = 0; i < n; i++) assert_int_equal(seen[i], 1);
+    low = high = load[0];
+    for (int p = 1; p < parts; p++) {
+      low = load[p] < low ? load[p] : low;
+      high = load[p] > high ? load[p] : high;
+    }
+    assert_true(high - low <= largest);
+    assert_true(parts > n || n % parts || round % 3 || !(high > low));
+  }
+}
+
+/* Atoms, and edges in both directions: two atoms of a molecule, one of a crystal and its 6 images,
+   and none. */
+static void sizes_are_counted(void **state) {
+  static const double pair[] = {0, 0, 0, 0, 0, 1}, cell[] = {2, 0, 0, 0, 2, 0, 0, 0, 2};
+  static const int32_t species[2];
+  const clb_model_atoms atoms[] = {{2, species, pair, .charge = 0},
+                                   {1, species, pair, cell, {1, 1, 1}, .charge = 0},
+                                   {0, species, pair, .charge = 0}};
+  (void)state;
+  for (int threads = 1; threads < 5; threads++) {
+    double sizes[] = {-1, -1, -1};
+    shares_measure(3, atoms, 2.1, 0, 1, threads, sizes);
+    near_to("molecule", sizes[0], 4, 0);
+    near_to("crystal", sizes[1], 7, 0);
+    near_to("nothing", sizes[2], 0, 0);
+    shares_measure(3, atoms, 2.1, 1, 2, threads, sizes);
+    near_to("another's", sizes[0], 0, 0);
+    near_to("crystal", sizes[1], 7, 0);
+  }
+}
+
+/* ---- runs ---- */
+
+static void expect_near_epochs(const json_t *one, const json_t *more, size_t n, double close) {
+  static const char *const keys[] = {"train_loss",       "valid_loss",       "gradient_norm",
+                                     "train_energy_mae", "train_force_mae",  "train_force_rmse",
+                                     "valid_energy_mae", "valid_stress_rmse"};
+  const json_t *a = json_object_get(one, "epochs"), *b = json_object_get(more, "epochs");
+  assert_int_equal(json_array_size(a), n);
+  assert_int_equal(json_array_size(b), n);
+  for (size_t k = 0; k < n; k++)
+    for (size_t key = 0; key < sizeof keys / sizeof *keys; key++) {
+      const double x = number_of(json_array_get(a, k), keys[key]);
+      near_to(keys[key], number_of(json_array_get(b, k), keys[key]), x, close * fabs(x));
+    }
+}
+
+#define RUN "train --model other --train p.xyz --valid p.xyz --exact --json --lr 1e-3 --out new "
+
+/* Of three devices and two structures one has none; drivers' functions differ in last digits. */
+static void as_one_device(void **state) {
+  static const struct {
+    const char *devices;
+    int batch;
+    double close;
+  } runs[] = {{"--device cpu,cpu:interpreter", 4, 1e-12},
+              {"--device cpu --device cpu,cpu:interpreter", 2, 1e-12},
+              {"--device cpu --device opencl", 8, 1e-9}};
+  (void)state;
+  for (size_t i = 0; i < sizeof runs / sizeof *runs; i++) {
+    const char *form =
+        RUN "%s --batch %d --loss huber --huber-delta 0.1 --optimizer sgd --schedule constant "
+            "--epochs 3";
+    json_t *one = json_of(format(form, "--device cpu", runs[i].batch)),
+           *more = json_of(format(form, runs[i].devices, runs[i].batch));
+    assert_int_equal(json_array_size(json_object_get(more, "devices")), 2 + (i == 1));
+    expect_near_epochs(one, more, 3, runs[i].close);
+    json_decref(one);
+    json_decref(more);
+  }
+}
+
+/* What a rule does is the first device's: averages, moments and norms are of the whole batch. */
+static void each_rule(void **state) {
+  static const char *const rules[] = {"adamw --amsgrad --ema 0.9 --clip 0.1",
+                                      "schedule-free --clip 0.1", "muon --ema 0.9", "soap"};
+  (void)state;
+  for (size_t i = 0; i < sizeof rules / sizeof *rules; i++) {
+    const char *form = RUN "--device %s --batch 5 --optimizer %s --schedule constant --epochs 2";
+    json_t *one = json_of(format(form, "cpu", rules[i])),
+           *more = json_of(format(form, "cpu,cpu", rules[i]));
+    expect_near_epochs(one, more, 2, 1e-10);
+    json_decref(one);
+    json_decref(more);
+  }
+}
+
+/* Two runs, and one that went on, to the bit. */
+static void same_bits(void **state) {
+  const char *form = RUN "--device cpu,cpu:interpreter --batch 3 --ema 0.9 --schedule constant "
+                         "--epochs %d %s";
+  (void)state;
+  unlink("r");
+  unlink("whole_r");
+  json_t *whole = json_of(format(form, 3, "--restart whole_r"));
+  assert_int_equal(rename("new", "whole"), 0);
+  json_decref(json_of(format(form, 2, "--restart r")));
+  json_t *part = json_of(format(form, 3, "--continue r --restart r"));
+  expect_same_epochs(part, whole);
+  expect_same_file("new", "whole");
+  expect_same_file("r", "whole_r");
+  json_decref(whole);
+  json_decref(part);
+}
+
+static void times_are_told(void **state) {
+  static const char *const parts[] = {"gradient", "waiting", "sum", "optimizer", "parameters"};
+  (void)state;
+  json_t *o = json_of(RUN "--device cpu,cpu --batch 3 --epochs 3");
+  const json_t *t = json_object_get(o, "of_a_step");
+  double sum = 0;
+  assert_int_equal(integer_of(t, "steps"), 6); /* the first epoch's three are not among them */
+  for (int i = 0; i < 5; i++) sum += number_of(t, parts[i]);
+  assert_true(positive(t, "gradient") <= sum && sum <= positive(t, "seconds"));
+  json_decref(o);
+}
+
+static void refused(void **state) {
+#define REFUSED "train --model other --train p.xyz --out x --epochs 1 --device "
+  static const refusal wrong[] = {{REFUSED "cpu,none", 1, "none"},
+                                  {REFUSED "gpu:all", 1, "--device gpu:all: there is none"}};
+  (void)state;
+  expect_refusals("", wrong, 2);
+}
+
+/* ---- a device that fails ---- */
+
+/* The second device's driver fails from when a file appears: one sentence, and a restart that is
+   written then, with all steps before. */
+static void one_fails(void **state) {
+  void *genuine = NULL;
+  const char *before = getenv("LD_LIBRARY_PATH");
+  char *path = before ? strdup(before) : NULL;
+  const char *form = "train --model other --train p.xyz --exact --batch 2 --ema 0.9 --schedule "
+                     "constant --lr 1e-4 --valid-part 0 --device cpu,opencl --epochs %d --out %s "
+                     "--restart %s%s";
+  long long epochs;
+  struct stat about, failed;
+  (void)state;
+  if (!find_fake_opencl(&genuine)) skip_because("there is no OpenCL");
+  assert_int_equal(mkdir("drivers", 0700), 0);
+  assert_int_equal(symlink(getenv("CLB_TEST_FAKE_OPENCL"), "drivers/libOpenCL.so.1"), 0);
+  setenv("LD_LIBRARY_PATH", format("%s/drivers:%s", work_folder, path ? path : ""), 1);
+  setenv("FAKE_OPENCL_FAILS", "fails", 1);
+  unlink("r");
+  const pid_t pid = start_clebsch(format(form, 1000000, "part", "r", ""));
+  while (stat("r", &about) && !waitpid(pid, NULL, WNOHANG)) usleep(1000);
+  assert_int_equal(stat("r", &about), 0);
+  put_text("fails", "");
+  outcome o = end_of(pid);
+  assert_int_equal(o.status, 1);
+  if (strncmp(o.err, "clebsch: opencl:", 16) != 0 || strchr(o.err, '\n') != strrchr(o.err, '\n'))
+    fail_msg("%s", o.err);
+  forget(&o);
+  assert_int_equal(stat("r", &about) | stat("fails", &failed), 0);
+  const struct timespec last = about.st_mtim, first = failed.st_mtim;
+  assert_true(last.tv_sec > first.tv_sec ||
+              (last.tv_sec == first.tv_sec && last.tv_nsec >= first.tv_nsec));
+  unlink("fails");
+  char *r = get_text("r");
+  const char *count = strstr(r, " epochs ");
+  assert_true(count && sscanf(count, " epochs %lld", &epochs) == 1);
+  free(r);
+  free(printed_by(format(form, (int)epochs + 2, "part", "r", " --continue r")));
+  free(printed_by(format(form, (int)epochs + 2, "whole", "whole_r2", "")));
+  expect_same_file("part", "whole");
+  expect_same_file("r", "whole_r2");
+  unsetenv("FAKE_OPENCL_FAILS");
+  if (path) setenv("LD_LIBRARY_PATH", path, 1);
+  else unsetenv("LD_LIBRARY_PATH");
+  free(path);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(parts_are_even), cmocka_unit_test(sizes_are_counted),
+      cmocka_unit_test(as_one_device),  cmocka_unit_test(each_rule),
+      cmocka_unit_test(same_bits),      cmocka_unit_test(times_are_told),
+      cmocka_unit_test(refused),        cmocka_unit_test(one_fails)};
+  return cmocka_run_group_tests(tests, make_all, remove_predictions);
+}

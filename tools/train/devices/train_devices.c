@@ -1,0 +1,265 @@
+/* tools/train/devices/train_devices.c - see train_devices.h. */
+#include "tools/train/devices/train_devices.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/measure/timing.h"
+#include "tools/train/devices/ranks.h"
+#include "tools/train/devices/threads.h"
+#include "tools/training/labelled.h"
+
+/* ---- names ---- */
+
+typedef struct {
+  char (*at)[64]; /* [n] */
+  int n;
+  const char *kind; /* "cuda:all": of all that are listed, those of "cuda" are added */
+} names;
+
+static void add_name(names *l, const char *name, size_t length) {
+  l->at = enlarge(l->at, (size_t)l->n + 1, sizeof *l->at);
+  snprintf(l->at[l->n++], sizeof *l->at, "%.*s", (int)length, name);
+}
+
+static void add_listed(const clb_device_info *info, void *user) {
+  names *l = user;
+  if (info->runs && !is_interpreter(info) && !strcmp(info->backend, l->kind))
+    add_name(l, info->name, strlen(info->name));
+}
+
+/* What is between commas. */
+static bool add_names(names *l, const char *list) {
+  for (const char *at = list; at; at = *at ? at + 1 : NULL) {
+    const size_t length = strcspn(at, ",");
+    char kind[64];
+    const int before = l->n;
+    if (length < 4 || length >= sizeof kind || memcmp(at + length - 4, ":all", 4) != 0)
+      add_name(l, at, length);
+    else {
+      snprintf(kind, sizeof kind, "%.*s", (int)length - 4, at);
+      l->kind = kind;
+      clb_devices(add_listed, l);
+      l->kind = NULL;
+      if (l->n == before) warn("--device %s:all: there is none", kind);
+      if (l->n == before) return false;
+    }
+    at += length;
+  }
+  return true;
+}
+
+static bool add_all_names(names *l, const md_choice *choice) {
+  bool good = true;
+  for (int i = 0; i < choice->n_devices && good; i++) good = add_names(l, choice->devices[i]);
+  if (!choice->n_devices) add_name(l, "", 0);
+  return good;
+}
+
+/* Whether name i of n is this rank's. */
+static bool is_mine(int i, int n) {
+  const rank_numbers r = ranks_of_run();
+  return n < r.n_here ? i == r.rank_here % n : i % r.n_here == r.rank_here;
+}
+
+/* ---- open and close ---- */
+
+/* Counts the devices of ranks. */
+static void count_parts(train_devices *d) {
+  const rank_numbers r = ranks_of_run();
+  double *of = allocate((size_t)r.n, sizeof *of);
+  of[r.rank] = d->n;
+  ranks_sum(r.n, of);
+  for (int k = 0; k < r.n; k++) {
+    d->first += k < r.rank ? (int)of[k] : 0;
+    d->parts += (int)of[k];
+  }
+  free(of);
+}
+
+bool train_devices_open(train_devices *d, const md_choice *choice) {
+  names all = {0};
+  bool good = add_all_names(&all, choice);
+  d->y = allocate((size_t)all.n, sizeof *d->y);
+  d->gradient = allocate((size_t)all.n, sizeof *d->gradient);
+  d->spent = allocate(SPENT, sizeof *d->spent);
+  for (int i = 0; i < all.n && good; i++) {
+    md_choice one = *choice;
+    if (!is_mine(i, all.n)) continue;
+    one.device = *all.at[i] ? all.at[i] : NULL;
+    good = md_system_open(&d->y[d->n++], &one);
+    if (good && d->n > 1)
+      d->gradient[d->n - 1] = allocate((size_t)d->y[0].info.parameters, sizeof(double));
+  }
+  free(all.at);
+  if (good) count_parts(d);
+  return good;
+}
+
+void train_devices_close(train_devices *d) {
+  for (int i = 0; i < d->n; i++) {
+    md_system_close(&d->y[i]);
+    free(d->gradient[i]);
+  }
+  free(d->y);
+  free(d->gradient);
+  free(d->spent);
+  *d = (train_devices){0};
+}
+
+/* ---- parameters ---- */
+
+typedef struct {
+  const train_devices *d;
+  const double *parameters;
+  clb_status *status; /* [n] */
+} setting;
+
+static void set(void *user, int k) {
+  const setting *s = user;
+  s->status[k] = clb_model_set_parameters(s->d->y[k].model, s->parameters);
+}
+
+bool train_devices_use(const train_devices *d, const double *parameters) {
+  setting s = {d, parameters, allocate((size_t)d->n, sizeof *s.status)};
+  int k = 0;
+  threads_run(d->n, set, &s);
+  while (k < d->n && !s.status[k]) k++;
+  if (k < d->n) warn("%s", clb_error(d->y[k].ctx));
+  free(s.status);
+  return k == d->n;
+}
+
+/* ---- a batch ---- */
+
+/* A device's structures, and what follows from them. */
+typedef struct {
+  const md_system *y;
+  int64_t n, n_atoms;
+  const clb_model_atoms *atoms;
+  const clb_labels *labels;
+  clb_loss loss;
+  clb_gradient_results results;
+  double part[LABELS]; /* of the batch: structures, atoms, structures */
+  double sum, terms[LABELS], errors[LABELS][3];
+  double seconds;
+  clb_status status;
+} share;
+
+typedef struct {
+  share *of; /* [n] */
+  int n;
+  int64_t parameters;
+} shares;
+
+static void compute(void *user, int k) {
+  share *s = &((const shares *)user)->of[k];
+  const double start = seconds_now();
+  if (s->n)
+    s->status = clb_model_gradient(s->y->model, s->n, s->atoms, s->labels, &s->loss, &s->results);
+  s->seconds = seconds_now() - start;
+}
+
+/* Means over a share become its part of those over the batch. */
+static void weigh(share *s, const train_batch *b) {
+  s->part[LABEL_ENERGY] = s->part[LABEL_STRESS] = (double)s->n / (double)b->batch;
+  s->part[LABEL_FORCES] = b->batch_atoms ? (double)s->n_atoms / (double)b->batch_atoms : 0;
+  s->loss.energy *= s->part[LABEL_ENERGY];
+  s->loss.forces *= s->part[LABEL_FORCES];
+  s->loss.stress *= s->part[LABEL_STRESS];
+}
+
+/* Of part `from`, whose atoms have so many others before them. */
+static share share_of(const train_devices *d, int k, const train_batch *b, const clb_loss *loss,
+                      const clb_gradient_results *r, int64_t before) {
+  const int p = d->first + k;
+  const int64_t from = p ? b->ends[p - 1] : 0;
+  share x = {.y = &d->y[k],
+             .n = b->ends[p] - from,
+             .atoms = b->atoms + from,
+             .labels = b->labels + from,
+             .loss = *loss};
+  for (int64_t i = 0; i < x.n; i++) x.n_atoms += x.atoms[i].n;
+  x.results = (clb_gradient_results){.gradient = k && r->gradient ? d->gradient[k] : r->gradient,
+                                     .energies = r->energies ? r->energies + from : NULL,
+                                     .forces = r->forces ? r->forces + 3 * before : NULL,
+                                     .stresses = r->stresses ? r->stresses + 9 * from : NULL};
+  weigh(&x, b);
+  return x;
+}
+
+/* A part of the parameters, each in the order of the devices. */
+static void add_gradients(void *user, int k) {
+  const shares *s = user;
+  const int64_t first = s->parameters * k / s->n, end = s->parameters * (k + 1) / s->n;
+  double *to = s->of[0].results.gradient;
+  for (int i = 1; i < s->n; i++) {
+    const double *from = s->of[i].results.gradient;
+    for (int64_t p = first; p < end && s->of[i].n; p++) to[p] += from[p];
+  }
+}
+
+static void add_up(shares *s, const clb_gradient_results *to) {
+  *to->loss = 0;
+  for (int k = 0; k < LABELS; k++) to->terms[k] = 0;
+  for (int k = 0; k < 3 * LABELS; k++) to->errors[k] = 0;
+  for (int i = 0; i < s->n; i++) {
+    const share *x = &s->of[i];
+    *to->loss += x->sum;
+    for (int k = 0; k < LABELS; k++) to->terms[k] += x->part[k] * x->terms[k];
+    for (int k = 0; k < 3 * LABELS; k++) to->errors[k] += x->errors[k / 3][k % 3];
+  }
+  if (to->gradient && s->n > 1) threads_run(s->n, add_gradients, s);
+}
+
+/* Of what ranks have computed, all of it everywhere; the rest was zero. */
+static void sum_over_ranks(int64_t n, int64_t atoms, int64_t parameters,
+                           const clb_gradient_results *r) {
+  ranks_sum(1, r->loss);
+  ranks_sum(LABELS, r->terms);
+  ranks_sum(3 * LABELS, r->errors);
+  if (r->energies) ranks_sum(n, r->energies);
+  if (r->forces) ranks_sum(3 * atoms, r->forces);
+  if (r->stresses) ranks_sum(9 * n, r->stresses);
+  if (r->gradient) ranks_sum(parameters, r->gradient);
+}
+
+static void count_seconds(const train_devices *d, const shares *s, double start, double computed) {
+  double own = 0;
+  for (int k = 0; k < s->n; k++) own += s->of[k].seconds / s->n;
+  d->spent[SPENT_GRADIENT] += own;
+  d->spent[SPENT_WAITING] += computed - start - own;
+  d->spent[SPENT_SUM] += seconds_now() - computed;
+}
+
+clb_status train_devices_gradient(const train_devices *d, const train_batch *b,
+                                  const clb_loss *loss, const clb_gradient_results *results,
+                                  const md_system **refused) {
+  shares s = {allocate((size_t)d->n, sizeof *s.of), d->n, d->y[0].info.parameters};
+  const int64_t n = b->ends[d->parts - 1];
+  const double start = seconds_now();
+  int64_t before = 0, atoms = 0;
+  clb_status status = CLB_OK;
+  for (int64_t i = 0; i < n; i++) {
+    before += d->first && i < b->ends[d->first - 1] ? b->atoms[i].n : 0;
+    atoms += b->atoms[i].n;
+  }
+  for (int k = 0; k < d->n; k++) {
+    s.of[k] = share_of(d, k, b, loss, results, before);
+    before += s.of[k].n_atoms;
+  }
+  for (int k = 0; k < d->n; k++) {
+    s.of[k].results.loss = &s.of[k].sum;
+    s.of[k].results.terms = s.of[k].terms;
+    s.of[k].results.errors = s.of[k].errors[0];
+  }
+  threads_run(d->n, compute, &s);
+  const double computed = seconds_now();
+  for (int k = d->n - 1; k >= 0; k--)
+    if (s.of[k].status) status = s.of[k].status, *refused = s.of[k].y;
+  if (!status) add_up(&s, results);
+  if (!status) sum_over_ranks(n, atoms, s.parameters, results);
+  if (results->gradient) count_seconds(d, &s, start, computed);
+  free(s.of);
+  return status;
+}

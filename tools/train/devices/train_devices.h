@@ -1,0 +1,52 @@
+/* tools/train/devices/train_devices.h - the devices that train a model: each computes a part of a
+   batch. */
+#ifndef CLB_TOOLS_TRAIN_DEVICES_TRAIN_DEVICES_H
+#define CLB_TOOLS_TRAIN_DEVICES_TRAIN_DEVICES_H
+
+#include "tools/dynamics/md_system.h"
+
+/* Seconds of steps: all of them; of gradients, the mean over devices of their own; waiting for the
+   slowest one; adding them up; the optimizer; and its parameters, to all models. */
+typedef enum {
+  SPENT_ALL,
+  SPENT_GRADIENT,
+  SPENT_WAITING,
+  SPENT_SUM,
+  SPENT_OPTIMIZER,
+  SPENT_PARAMETERS,
+  SPENT
+} train_spent;
+
+typedef struct {
+  md_system *y; /* [n]: the model on each of them; the optimizer is on the first */
+  int n;
+  int parts, first;  /* devices of all ranks, and which of these is y[0] */
+  double **gradient; /* [n][parameters]; not of the first */
+  double *spent;     /* [SPENT] */
+} train_devices;
+
+/* Opens the model on choice->devices, which are names with commas between them; "cuda:all" stands
+   for all of that kind. They are dealt out among the ranks of a host; where there are fewer names
+   than ranks, several have the same. The following print a message when they return false. *d must
+   be zeroed, and train_devices_close called even on failure. */
+bool train_devices_open(train_devices *d, const md_choice *choice);
+void train_devices_close(train_devices *d);
+/* Parameters of all models. */
+bool train_devices_use(const train_devices *d, const double *parameters);
+
+/* Structures in an order by parts: part p ends before ends[p]; of a batch of so many structures and
+   atoms. */
+typedef struct {
+  const clb_model_atoms *atoms;
+  const clb_labels *labels;
+  const int64_t *ends; /* [parts] */
+  int64_t batch, batch_atoms;
+} train_batch;
+/* clb_model_gradient of all structures: the sum of all devices' gradients, in their order;
+   gradient[] must be zero before. Loss and terms are their part of means over the batch;
+   predictions may be NULL. *refused: the device whose error it is. */
+clb_status train_devices_gradient(const train_devices *d, const train_batch *batch,
+                                  const clb_loss *loss, const clb_gradient_results *results,
+                                  const md_system **refused);
+
+#endif
