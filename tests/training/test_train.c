@@ -345,6 +345,8 @@ static void refuses(void **state) {
        "frames.xyz: no frame has labels, which are energy, forces,"},
       {TRAIN "--out x --epochs 1 --lr 1 --valid none.xyz", 1, "none.xyz, frame 1: the file ends"},
       {TRAIN "--out x --epochs 1 --lr 1 --valid frames.xyz", 1, "frames.xyz: no frame has labels"},
+      {TRAIN "--out x --epochs 1 --lr 1 --valid light.xyz", 1, "light.xyz: no label counts in"},
+      {TRAIN "--out x --epochs 1 --lr 1 --energy-weight 0 --valid lone.xyz", 1, "lone.xyz: no"},
       {TRAIN "sodium.xyz --out x --epochs 1 --lr 1", 1,
        "sodium.xyz, frame 2: atom 1 is Na, but other knows only H C O"},
       {"train --model p.xyz --train off.xyz --out x --epochs 1 --lr 1", 1,
@@ -353,6 +355,8 @@ static void refuses(void **state) {
   (void)state;
   put_text("none.xyz", "");
   put_text("trained.safetensors", "");
+  put_text("light.xyz", "1\nenergy=1 config_weight=0\nO 0 0 0\n");
+  put_text("lone.xyz", "1\nenergy=1\nO 0 0 0\n");
   put_text("sodium.xyz", "1\nenergy=1\nO 0 0 0\n1\nenergy=1\nNa 0 0 0\n");
   expect_refusals("", wrong, sizeof wrong / sizeof *wrong);
   assert_int_equal(access("x", F_OK), -1);

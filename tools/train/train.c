@@ -99,13 +99,28 @@ static void split_sets(train_run *r) {
   free(order);
 }
 
+static clb_loss loss_of_stage(const train_arguments *a, bool second) {
+  const double *w = a->second.weights;
+  clb_loss loss = a->loss.loss;
+  if (second) loss.energy = w[0], loss.forces = w[1], loss.stress = w[2];
+  return loss;
+}
+
+/* A set whose loss is 0, whatever the model is, chooses nothing. */
+static bool counts(const train_arguments *a, const labelled_batch *set) {
+  const clb_loss first = loss_of_stage(a, false), second = loss_of_stage(a, a->second.after >= 0);
+  return labelled_batch_counts(set, &first) && labelled_batch_counts(set, &second);
+}
+
 static bool read_sets(train_run *r) {
   if (!read_set(r, TRAINED, &r->a->train) || !read_set(r, VALIDATED, &r->a->valid)) return false;
   if (!r->a->valid.n) split_sets(r);
   r->replayed = r->sets[TRAINED].n;
   if (!read_set(r, TRAINED, &r->a->replay)) return false;
-  return labelled_batch_end(&r->sets[TRAINED]) &&
-         (!r->sets[VALIDATED].n || labelled_batch_end(&r->sets[VALIDATED]));
+  for (int set = 0; set < SETS; set++)
+    if (r->sets[set].n && !(labelled_batch_end(&r->sets[set]) && counts(r->a, &r->sets[set])))
+      return false;
+  return true;
 }
 
 /* Where several devices share them. */
@@ -216,12 +231,7 @@ static bool second_stage_now(const train_run *r) {
   return r->a->second.after >= 0 && r->state.n >= r->a->second.after;
 }
 
-static clb_loss loss_now(const train_run *r) {
-  const double *w = r->a->second.weights;
-  clb_loss loss = r->a->loss.loss;
-  if (second_stage_now(r)) loss.energy = w[0], loss.forces = w[1], loss.stress = w[2];
-  return loss;
-}
+static clb_loss loss_now(const train_run *r) { return loss_of_stage(r->a, second_stage_now(r)); }
 
 /* ---- files during the run ---- */
 

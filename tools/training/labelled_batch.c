@@ -79,6 +79,18 @@ bool labelled_batch_end(labelled_batch *b) {
   return labelled;
 }
 
+bool labelled_batch_counts(const labelled_batch *b, const clb_loss *loss) {
+  for (int64_t i = 0; i < b->n; i++) {
+    const clb_labels *l = &b->labels[i];
+    if (*l->weight > 0 && ((l->energy && loss->energy > 0) || (l->forces && loss->forces > 0) ||
+                           (l->stress && loss->stress > 0)))
+      return true;
+  }
+  warn("%s: no label counts in the loss: their config_weight, or the factor of their term, is 0",
+       b->systems[0].from);
+  return false;
+}
+
 void labelled_batch_free(labelled_batch *b) {
   for (int64_t i = 0; i < b->n; i++) md_system_free_atoms(&b->systems[i]);
   free(b->systems);

@@ -21,6 +21,8 @@ bool labelled_batch_read(labelled_batch *b, const md_system *y, const char *path
 void labelled_batch_move(labelled_batch *from, int64_t n, const int64_t *which, labelled_batch *to);
 /* After the last file. false, after a message: there are no labels. */
 bool labelled_batch_end(labelled_batch *b);
+/* Whether a label of it counts in a loss; else false, after a message. */
+bool labelled_batch_counts(const labelled_batch *b, const clb_loss *loss);
 void labelled_batch_free(labelled_batch *b);
 
 #endif
