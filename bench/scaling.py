@@ -5,7 +5,12 @@ Each GPU has a cube of atoms and the ghosts within `reach_angstrom` of its six s
 time that was measured of so many atoms. Between layers, and backward, the rows of all ghosts go from GPU to GPU within a
 host, whose GPUs together have a cube, too; those of ghosts of other hosts then go over the bus, the network and another bus,
 with a latency for each neighbour. Nothing is computed meanwhile. Positions and forces
-of atoms and ghosts cross the bus once each, and those of ghosts the network. What LAMMPS does itself is left out."""
+of atoms and ghosts cross the bus once each, and those of ghosts the network. What LAMMPS does itself is left out.
+
+Of training, `training_on_paper`: each GPU has so many structures. A device's own gradient, the wait for the slowest one, the
+optimizer and its parameters take what was measured on the most GPUs of one host, adding up what that took times the gradients
+that are added. Between hosts the gradient is summed and copied to all, and so are the parameters, all in f64: three times
+two passes of all numbers over the network, and a latency for each halving."""
 import json
 import math
 import pathlib
@@ -74,6 +79,27 @@ def inputs():
     return results("scaling_inputs.json")
 
 
+def training_table(i):
+    """The head and rows: a step of training, of so many structures a GPU."""
+    t = i["training"]
+    runs = [r for r in results("h100_training.json")["results"] if r["model"] == t["model"] and r["kind"] == "weak"]
+
+    def step(structures, gpus):
+        """Seconds of everything but the sum, of the sum within a host, between hosts; and of one GPU alone."""
+        of = {r["gpus"]: r["times"] for r in runs if r["structures"] == structures * r["gpus"]}
+        most, here, hosts = max(of), min(gpus, i["gpus_of_a_host"]), max(1, gpus // i["gpus_of_a_host"])
+        halvings = math.ceil(math.log2(hosts))
+        between = 3 * 2 * (8 * t["parameters"] * (1 - 1 / hosts) / i["network_bytes_per_second"] + halvings * i["latency_seconds"])
+        return of[most]["seconds"] - of[most]["sum"], of[most]["sum"] * (here - 1) / (most - 1), between, of[1]["seconds"]
+
+    def cell(structures, gpus):
+        *parts, alone = step(structures, gpus)
+        return f"{milliseconds(sum(parts))} ({' + '.join(map(milliseconds, parts))}; {100 * alone / sum(parts):.0f} %)"
+    head = [f"ms ({t['model']}: a GPU's own + sum within the host + between hosts; of the ideal)"]
+    return head + [f"{n} structures a GPU" for n in t["structures"]], [
+        [f"{g} GPUs"] + [cell(n, g) for n in t["structures"]] for g in t["gpus"]]
+
+
 def paragraph(i):
     """What the table stands on."""
     ghosts = ghosts_of(i, i["atoms"][0] / i["gpus"][-1])
@@ -82,6 +108,19 @@ def paragraph(i):
             f"{i['link_seconds'] * 1e6:.3g} us, as measured, and more for more than {i['link_bytes_per_second'] / 1e9:.3g} GB/s. "
             f"Stated, not measured: a bus of {i['bus_bytes_per_second'] / 1e9:.3g} GB/s, a network of {i['network_bytes_per_second'] / 1e9:.3g} GB/s for each GPU, "
             f"and {i['latency_seconds'] * 1e6:.2g} us for each of {i['neighbours']} neighbours.")
+
+
+def training_paragraph(i):
+    """What a library for sums between GPUs could save."""
+    t, size = i["training"], 4 * i["training"]["parameters"]
+    way = 2 * size / i["bus_bytes_per_second"]
+
+    def ring(rate):
+        return " / ".join(f"{2e6 * (n - 1) / n * size / rate:.3g}" for n in t["ring"])
+    return (f"A gradient of {t['model']} has {t['parameters']:,} numbers, {size / 1e6:.3g} MB in f32. Each device's goes to the host, and "
+            f"parameters come back, over a bus of its own: {way * 1e6:.3g} us at {i['bus_bytes_per_second'] / 1e9:.3g} GB/s. "
+            f"A ring of NCCL or RCCL between {' / '.join(map(str, t['ring']))} devices would take {ring(t['nvlink_bytes_per_second'])} us "
+            f"over links of {t['nvlink_bytes_per_second'] / 1e9:.3g} GB/s, {ring(i['bus_bytes_per_second'])} us over the buses. All rates are stated, not measured.")
 
 
 if __name__ == "__main__":

@@ -295,6 +295,36 @@ def lammps_gpus():
     return table(["model", "atoms", "rows of ghosts", "ms a step on 1 GPU", "2", "4", "8"], rows)
 
 
+def training_gpus():
+    """Training on GPUs of one host."""
+    runs = results("h100_training.json")["results"]
+    rows = []
+    for r in runs:
+        least = min((x for x in runs if (x["model"], x["kind"]) == (r["model"], r["kind"]) and
+                     x["structures"] * (r["gpus"] if r["kind"] == "weak" else 1)
+                     == r["structures"] * (x["gpus"] if r["kind"] == "weak" else 1)), key=lambda x: x["gpus"])
+        ideal = least["times"]["seconds"] * (least["gpus"] / r["gpus"] if r["kind"] == "strong" else 1)
+        t = r["times"]
+        rest = t["seconds"] - sum(t[k] for k in ("gradient", "waiting", "sum", "optimizer", "parameters"))
+        structures = f"{r['structures'] // r['gpus']} a GPU" if r["kind"] == "weak" else f"{r['structures']} in all"
+        rows.append([r["model"], structures, str(r["gpus"]), f"{milliseconds(t['seconds'])} ({100 * ideal / t['seconds']:.0f} %)"] +
+                    [milliseconds(x) for x in (t["gradient"], t["waiting"], t["sum"], t["optimizer"], t["parameters"], rest)])
+    return table(["model", "structures", "GPUs", "ms a step", "gradient", "waiting", "sum", "optimizer", "parameters", "rest"], rows)
+
+
+def training_on_paper():
+    """Training on many GPUs."""
+    i = scaling.inputs()
+    return table(*scaling.training_table(i)) + "\n\n" + scaling.training_paragraph(i)
+
+
+def race():
+    """Optimizers to the same loss."""
+    return table(["optimizer", "learning rate", "steps", "s", "ms a step", "of it the optimizer", "best loss of all steps"],
+                 [[r["optimizer"], f"{r['rate']:g}", str(r["steps"]), f"{r['seconds']:.3g}", milliseconds(r["times"]["seconds"]),
+                   milliseconds(r["times"]["optimizer"]), f"{r['best_loss']:.3g}"] for r in results("h100_race.json")["results"]])
+
+
 def moving():
     """Steps while atoms move."""
     rows = [[r["model"], f"{r['system']}, {r['atoms']:,}", str(r["launches"]), milliseconds(r["seconds"]),

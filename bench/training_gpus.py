@@ -51,7 +51,7 @@ def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--model", action="append", required=True, metavar="NAME=FILE")
     p.add_argument("--gpus", type=int, nargs="+", default=[1, 2])
-    p.add_argument("--weak", type=int, nargs="*", default=[64], help="structures for each GPU")
+    p.add_argument("--weak", type=int, nargs="*", default=[64, 8], help="structures for each GPU")
     p.add_argument("--strong", type=int, nargs="*", default=[64, 256], help="structures in all")
     p.add_argument("--oxide", action="store_true", help="for models without Na and Cl")
     p.add_argument("--command", default="build/tools/clebsch")

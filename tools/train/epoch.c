@@ -152,11 +152,12 @@ void batch_names(const batch_work *b, char *text, size_t size) {
 }
 
 static batch_outcome refused(const train_devices *d, const md_system *y, clb_status status) {
-  const char *name = d->parts > 1 ? y->device.name : "", *colon = *name ? ": " : "";
-  if (status == CLB_ERROR_MEMORY)
-    warn("%s%s%s; a smaller --batch or --batch-atoms takes less memory%s", name, colon,
-         clb_error(y->ctx), y->dtype == CLB_F64 ? ", and so does --dtype f32" : "");
-  else warn("%s%s%s", name, colon, clb_error(y->ctx));
+#define SMALLER "; a smaller --batch or --batch-atoms takes less memory"
+  const bool memory = status == CLB_ERROR_MEMORY;
+  train_devices_warn(d, y,
+                     !memory               ? ""
+                     : y->dtype == CLB_F64 ? SMALLER ", and so does --dtype f32"
+                                           : SMALLER);
   return y == d->y ? BATCH_FAILED : BATCH_REFUSED;
 }
 

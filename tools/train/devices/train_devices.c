@@ -107,6 +107,11 @@ void train_devices_close(train_devices *d) {
   *d = (train_devices){0};
 }
 
+void train_devices_warn(const train_devices *d, const md_system *y, const char *more) {
+  const bool named = d->parts > 1;
+  warn("%s%s%s%s", named ? y->device.name : "", named ? ": " : "", clb_error(y->ctx), more);
+}
+
 /* ---- parameters ---- */
 
 typedef struct {
@@ -125,7 +130,7 @@ bool train_devices_use(const train_devices *d, const double *parameters) {
   int k = 0;
   threads_run(d->n, set, &s);
   while (k < d->n && !s.status[k]) k++;
-  if (k < d->n) warn("%s", clb_error(d->y[k].ctx));
+  if (k < d->n) train_devices_warn(d, &d->y[k], "");
   free(s.status);
   return k == d->n;
 }

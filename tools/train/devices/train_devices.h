@@ -31,6 +31,8 @@ typedef struct {
    be zeroed, and train_devices_close called even on failure. */
 bool train_devices_open(train_devices *d, const md_choice *choice);
 void train_devices_close(train_devices *d);
+/* Prints the error of one of them, which has its name where there are several, and then `more`. */
+void train_devices_warn(const train_devices *d, const md_system *y, const char *more);
 /* Parameters of all models. */
 bool train_devices_use(const train_devices *d, const double *parameters);
 
