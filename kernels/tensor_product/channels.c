@@ -146,8 +146,8 @@ void clb_channels_store(clb_channels *c, const clb_form_array *a, int term, cons
   if (c->whole != IR_NONE && a->irreps == &c->f.tp->z) {
     ir_val channel = ir_cast(k, IR_I32, c->channel);
     for (int i = 0; i < width; i++)
-      ir_store(k, c->whole, ir_add(k, channel, number(c, t->at + (int64_t)i * t->mul)), c->mask,
-               number_of(c, v[i]));
+      ir_store(k, c->whole, ir_add(k, channel, number(c, t->at + i * clb_component_stride(t))),
+               c->mask, number_of(c, v[i]));
     return;
   }
   if (!staged(c, a, t)) {

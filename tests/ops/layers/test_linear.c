@@ -1,6 +1,7 @@
-/* tests/ops/layers/test_linear.c - matrix products and column sums against plain sums, through the
-   BLAS and through the generated kernels, on every device that runs here and on the interpreter
-   with the limits of GPUs. */
+/* tests/ops/layers/test_linear.c - matrix products, column sums and moves of columns against plain
+   sums, through the BLAS and through the generated kernels, on every device that runs here and on
+   the interpreter with the limits of GPUs. */
+#include "kernels/linear/host/column_moves.h"
 #include "tests/ops/layers/linear_products.h"
 
 enum { MAX_DEVICES = 16 };
@@ -237,12 +238,81 @@ static void column_sums(void **state) {
   }
 }
 
+/* ---- moves of columns ---- */
+
+enum { MOVES = 37, APART = MOVES + 5 };
+
+static void check_columns(int kind, const array *got, const array *was, const clb_column_move *move,
+                          bool inward, bool add, int64_t rows, int64_t stride, int parts,
+                          const array *from, int64_t from_stride) {
+  for (int64_t r = 0; r < rows; r++)
+    for (int64_t c = 0; c < stride; c++) {
+      const double is = number_at(got->type, got->host, r * stride + c);
+      double sum = number_at(was->type, was->host, r * stride + c), size = 0;
+      const double before = sum;
+      int64_t m = 0;
+      while (m < MOVES && c != (inward ? move[m].inner : move[m].outer)) m++;
+      if (m == MOVES) {
+        if (is != before && !(isnan(is) && isnan(before))) fail_msg("column %d changed", (int)c);
+        continue;
+      }
+      if (!add) sum = 0;
+      for (int i = 0; i < parts; i++) {
+        const double part =
+            number_at(from->type, from->host,
+                      r * from_stride + i * APART + (inward ? move[m].outer : move[m].inner));
+        sum += part, size += fabs(part);
+      }
+      if (add) size += fabs(before);
+      if (!(fabs(is - sum) <= kinds[kind].sum * size + kinds[kind].store * fabs(sum)))
+        fail_msg("row %d, column %d: %.17g, not %.17g", (int)r, (int)c, is, sum);
+    }
+}
+
+/* Every second outer column, in another order; between them nothing changes. */
+static void column_moves(void **state) {
+  enum { ROWS = 5, OUTER = 2 * MOVES + 3 };
+  static const int parts[] = {0, 1, 3, 19};
+  struct device *d = *state;
+  clb_column_move move[MOVES];
+  uint64_t seed = 5;
+  for (int i = 0; i < MOVES; i++) move[i] = (clb_column_move){2 * i + 1, 3 + i * 7 % MOVES};
+  for (int kind = 0; kind < KINDS; kind++) {
+    const clb_dtype outer_type = kinds[kind].storage, inner_type = kinds[kind].arithmetic;
+    clb_op *op;
+    OK(d->ctx, clb_column_moves_create(context_of(d), outer_type, inner_type, move, MOVES, &op));
+    for (int p = -1; p < 4; p++) { /* -1: inward */
+      const bool inward = p < 0, add = p % 2 == 1;
+      const int n_parts = inward ? 1 : parts[p];
+      const int64_t inner = (int64_t)(n_parts + 1) * APART;
+      array out = make(outer_type, ROWS * OUTER), in = make(inner_type, ROWS * inner),
+            *from = inward ? &out : &in, *to = inward ? &in : &out;
+      fill_matrices(from, 0, 1, 0, 1, 0, from->n - 1, &seed);
+      if (add) fill_matrices(to, 0, 1, 0, 1, 0, to->n - 1, &seed);
+      upload(d->ctx, &out);
+      upload(d->ctx, &in);
+      const clb_row_place outer_place = {&out.buffer->memory, 0, OUTER},
+                          inner_place = {&in.buffer->memory, 0, inner};
+      OK(d->ctx,
+         inward ? clb_column_moves_in(op, ROWS, outer_place, inner_place)
+                : clb_column_moves_out(op, ROWS, inner_place, n_parts, APART, outer_place, add));
+      array got = {.type = to->type, .n = to->n, .host = download(d->ctx, to)};
+      check_columns(kind, &got, to, move, inward, add, ROWS, inward ? inner : OUTER, n_parts, from,
+                    inward ? OUTER : inner);
+      free(got.host);
+      drop(&out);
+      drop(&in);
+    }
+    clb_op_destroy(&op);
+  }
+}
+
 int main(void) {
   static void (*const tests[])(void **) = {products_f64, products_f32, generated_f64, generated_f32,
-                                           long_sums,    refuses,      column_sums};
+                                           long_sums,    refuses,      column_sums,   column_moves};
   static const char *const names[] = {"products_f64",  "products_f32", "generated_f64",
                                       "generated_f32", "long_sums",    "refuses",
-                                      "column_sums"};
+                                      "column_sums",   "column_moves"};
   enum { TESTS = sizeof names / sizeof *names };
   static struct CMUnitTest all[MAX_DEVICES * TESTS];
   static char labels[MAX_DEVICES * TESTS][96];

@@ -1,7 +1,8 @@
-/* tests/ops/layers/test_linear_targets.c - matrix products and column sums compile for the targets
-   that only compile. */
+/* tests/ops/layers/test_linear_targets.c - matrix products, column sums and moves compile for the
+   targets that only compile. */
 #include "tests/ops/compile_targets.h"
 
+#include "kernels/linear/host/column_moves.h"
 #include "kernels/linear/host/matmul.h"
 
 static void compiles(void **state) {
@@ -19,6 +20,9 @@ static void compiles(void **state) {
     OK(ctx, clb_column_sum_create(ctx, type == CLB_F64 ? CLB_F64 : CLB_BF16, (clb_dtype)type, 64,
                                   1000, &op));
     for (int stage = 0; stage < 2; stage++) assert_true(op->kernel[stage]->binary.n > 0);
+    clb_op_destroy(&op);
+    OK(ctx, clb_column_moves_create(ctx, CLB_F32, (clb_dtype)type, NULL, 0, &op));
+    for (int way = 0; way < 2; way++) assert_true(op->kernel[way]->binary.n > 0);
     clb_op_destroy(&op);
   }
   clb_context_destroy(&ctx);

@@ -147,6 +147,34 @@ static void mixing_subsets(void **state) {
   }
 }
 
+/* Several paths to a term, as products of all of them or one by one, with channels of y as terms of
+   their own or not; as many rows as make several slices, with some left over. */
+static void mixing_paths(void **state) {
+  static const tensor_problem cases[] = {{.kind = FULLY_CONNECTED,
+                                          .x = "9x0e+4x1o",
+                                          .y = "2x0e+1o",
+                                          .z = "8x0e+5x1o",
+                                          .desc = {LAYOUTS_OF(MUL_IR, MUL_IR, MUL_IR), ONE_ROW}},
+                                         {.kind = FULLY_CONNECTED,
+                                          .x = "0e+2x1o",
+                                          .y = "0e+1o",
+                                          .z = "20x0e+3x1e+9x1o",
+                                          .desc = {LAYOUTS_OF(IR_MUL, IR_MUL, IR_MUL), ONE_ROW}},
+                                         {.kind = FULLY_CONNECTED,
+                                          .x = "33x0e",
+                                          .y = "2x0e",
+                                          .z = "1000x0e",
+                                          .desc = {LAYOUTS_OF(IR_MUL, IR_MUL, IR_MUL), ONE_ROW}},
+                                         {.kind = FULLY_CONNECTED,
+                                          .x = "5x0e+3x1o",
+                                          .y = "3x1o",
+                                          .z = "5x0e+4x1o+4x1e",
+                                          .desc = {LAYOUTS_OF(IR_MUL, IR_MUL, MUL_IR), ONE_ROW}}};
+  for (int i = 0; i < many(*state, 1, 4, 4); i++)
+    product_agrees(*state, &cases[i], F64, i % 2, (unsigned)last_of(*state),
+                   i == 2 ? 3 : rows_on(*state) + 31);
+}
+
 int main(void) {
   static const place_test tests[] = {{"normalisations", normalisations, BRISK},
                                      {"single_modes", single_modes, SLOW},
@@ -155,6 +183,7 @@ int main(void) {
                                      {"types", types, SLOW},
                                      {"mixing", mixing, SLOW},
                                      {"mixing_variants", mixing_variants, BRISK},
+                                     {"mixing_paths", mixing_paths, BRISK},
                                      {"mixing_subsets", mixing_subsets, THOROUGH}};
   return RUN_AT_PLACES("product_modes", tests);
 }
