@@ -138,12 +138,13 @@ typedef struct {
 } clb_embedding;
 extern const clb_layer_kind clb_embedding_kind;
 
-/* ---- states: rows by the charge and the spin of an atom's structure; not trained ---- */
+/* ---- states: rows by the charge and the spin of an atom's structure ---- */
 
 typedef struct {
   int first[2];               /* the lowest charge, and spin */
   int64_t count[2], table[2]; /* [count][columns] of each; count 0: it does not matter */
   clb_op *op;
+  clb_op *sums;     /* of training */
   clb_buffer *rows; /* of structures */
 } clb_states;
 extern const clb_layer_kind clb_states_kind;

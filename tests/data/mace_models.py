@@ -110,13 +110,43 @@ def reference(model, atoms, head, charge, spin):
     return r
 
 
+def states_of(k):
+    return k - 1, 2 - k % 2  # charge and spin
+
+
+def gradient(model):
+    """Of mean (E / atoms)^2 + mean F^2 over all structures at once, by rows of charges and spins before silu."""
+    z_table, all = utils.AtomicNumberTable(ELEMENTS), list(structures().values())
+    graphs = [data.AtomicData.from_config(
+        data.Configuration(atomic_numbers=a.numbers, positions=a.positions, properties=dict(zip(("total_charge", "total_spin"), states_of(k))),
+                           property_weights={}, cell=np.array(a.cell), pbc=tuple(a.pbc), head=model.heads[-1]), z_table=z_table,
+        cutoff=float(model.r_max), heads=model.heads) for k, a in enumerate(all)]
+    batch = next(iter(torch_geometric.dataloader.DataLoader(graphs, batch_size=len(graphs))))
+    kept = []
+    hook = model.joint_embedding.project[0].register_forward_hook(lambda module, x, y: kept.append(y))
+    y = model(batch.to_dict(), training=True, compute_stress=False)
+    hook.remove()
+    loss = ((y["energy"] / torch.tensor([len(a) for a in all])) ** 2).mean() + (y["forces"] ** 2).mean()
+    rows = torch.autograd.grad(loss, kept[0])[0]
+    found = {"loss": float(loss)}
+    for i, (name, spec) in enumerate((("charge", "total_charge"), ("spin", "total_spin"))):
+        spec = MODELS["charged"]["embedding_specs"][spec]
+        table = torch.zeros(spec["num_classes"], rows.shape[1])
+        for row, g in zip(rows, batch.batch if len(rows) > len(all) else range(len(all))):
+            table[states_of(int(g))[i] + spec.get("offset", 0)] += row
+        found[f"embedding_{name}"] = table.tolist()
+    return found
+
+
 def main():
     path = HERE / "mace_kinds_reference.json"
     all = json.loads(path.read_text())
     for name in sys.argv[1:] or MODELS:
         model = build(MODELS[name])
         write(HERE / "mace" / f"{name}.model", record(model))
-        all[name] = {k: reference(model, a, model.heads[-1], i - 1, 2 - i % 2) for i, (k, a) in enumerate(structures().items())}
+        all[name] = {k: reference(model, a, model.heads[-1], *states_of(i)) for i, (k, a) in enumerate(structures().items())}
+        if name == "charged":
+            all["charged_gradient"] = gradient(model)
         print(name, {k: (round(r["E"], 3), float(np.abs(r["F"]).max())) for k, r in all[name].items()})
     path.write_text(json.dumps(all, separators=(",", ":")))
 

@@ -48,7 +48,8 @@ static void set_sample(sample *s) {
                                     s->positions[g],
                                     periodic ? cell : NULL,
                                     {periodic, periodic, periodic},
-                                    .charge = 0};
+                                    .charge = g - 1,
+                                    .spin = 2 - g % 2};
     s->labels[g] = (clb_labels){&s->energy[g], g == 2 ? NULL : s->forces[g],
                                 periodic ? s->stress[g] : NULL, &s->weight[g]};
   }
@@ -107,12 +108,11 @@ static double slope_of(opened *o, const sample *s, const clb_loss *loss, const d
   return sum / (12 * h);
 }
 
-/* Not trained: radii, cutoffs and neighbours of species, zbl_*, rows of charges and spins. */
+/* Not trained: radii, cutoffs and neighbours of species, zbl_*. */
 static bool is_trained(const char *name) {
-  static const char *const fixed[] = {"agnesi_radii", "pair_cutoffs", "avg_num_neighbors",
-                                      "embedding_charge", "embedding_spin"};
+  static const char *const fixed[] = {"agnesi_radii", "pair_cutoffs", "avg_num_neighbors"};
   bool trained = strncmp(name, "zbl_", 4) != 0;
-  for (int i = 0; i < 5; i++) trained &= strcmp(name, fixed[i]) != 0;
+  for (int i = 0; i < 3; i++) trained &= strcmp(name, fixed[i]) != 0;
   return trained;
 }
 

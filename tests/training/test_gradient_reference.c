@@ -23,7 +23,9 @@ static void read_structure(const clb_model *m, const json_t *from, sample *s, in
   clb_model_atoms *a = &s->atoms[g];
   *a = (clb_model_atoms){.n = (int64_t)json_array_size(json_object_get(from, "Z")),
                          .species = s->species[g],
-                         .positions = s->positions[g]};
+                         .positions = s->positions[g],
+                         .charge = (int)json_integer_value(json_object_get(from, "charge")),
+                         .spin = (int)json_integer_value(json_object_get(from, "spin"))};
   assert_true(numbers(json_object_get(from, "Z"), ATOMS, z));
   for (int64_t i = 0; i < a->n; i++)
     assert_true((s->species[g][i] = clb_model_species(m, (int)z[i])) >= 0);
@@ -190,9 +192,52 @@ static void mace_tiny(void **state) {
     expect_model("cpu", original_mace[i].name, original_mace[i].path, CLB_F64, 1e-9);
 }
 
+/* Rows of charges and spins, also of those that do not occur, by double backward of MACE. */
+static void mace_charges(void **state) {
+  (void)state;
+  static const char *const names[STRUCTURES] = {"H2O", "five", "apart"};
+  outcome converted = run_convert(
+      "--head", NULL, format("%s/mace/charged.model", getenv("CLB_TEST_DATA")), convert_out);
+  if (converted.status) fail_msg("%s", converted.err);
+  forget(&converted);
+  opened o = open_file("cpu", convert_out,
+                       &(clb_model_options){.dtype = CLB_F64, .knots = CLB_NO_KNOTS, .trains = 1});
+  json_t *all = read_json(format("%s/mace_kinds_reference.json", getenv("CLB_TEST_DATA")));
+  const json_t *must = json_object_get(all, "charged_gradient"),
+               *models = json_object_get(all, "charged");
+  clb_model_info info;
+  clb_model_describe(o.model, &info);
+  double *gradient = malloc((size_t)info.parameters * sizeof *gradient), found, wanted[ELEMENTS];
+  sample s = {.weight = {1, 1, 1}};
+  assert_non_null(gradient);
+  for (int g = 0; g < STRUCTURES; g++) {
+    read_structure(o.model, json_object_get(models, names[g]), &s, g);
+    s.labels[g] = (clb_labels){&s.energy[g], s.forces[g], NULL, &s.weight[g]};
+  }
+  const clb_loss loss = {.function = CLB_LOSS_MSE, .energy = 1, .forces = 1};
+  if (clb_model_gradient(o.model, STRUCTURES, s.atoms, s.labels, &loss,
+                         &(clb_gradient_results){.loss = &found, .gradient = gradient}))
+    fail_msg("%s", clb_error(o.ctx));
+  near_to("loss", found, number_of(must, "loss"), 1e-9 * found);
+  clb_tensor_info t;
+  int tensors = 0;
+  for (int64_t k = 0; !clb_model_tensor(o.model, k, &t); k++) {
+    if (!json_object_get(must, t.name)) continue;
+    assert_true(numbers(json_object_get(must, t.name), ELEMENTS, wanted));
+    const double off = error_of(t.name, gradient + t.first, t.count, wanted, t.count);
+    if (!(off <= 1e-9)) fail_msg("%s: off by %.2g of its norm", t.name, off);
+    tensors++;
+  }
+  assert_int_equal(tensors, 2);
+  free(gradient);
+  json_decref(all);
+  close_model(&o);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(mace_tiny),
+      cmocka_unit_test(mace_charges),
       {"sevennet_0", SANITIZED ? NULL : sevennet_0, NULL, NULL, NULL},
       {"sevennet_0_f32", SANITIZED ? NULL : sevennet_0_f32, NULL, NULL, NULL},
       {"sevennet_l3i5", SANITIZED || !getenv("CLB_TEST_LONG") ? NULL : sevennet_l3i5, NULL, NULL,
