@@ -25,8 +25,7 @@ static void lattice(void **state) {
   json_t *o = json_of("rdf --trajectory lattice.xyz --pairs O-O --r-max 4.4 --bins 44 --json");
   const json_t *g = json_object_get(pair_of(o, 0, 0), "g");
   double found[2] = {0};
-  for (int b = 0; b < BINS; b++)
-    found[b > 36] += at(g, (size_t)b) * shell(4.4, BINS, b) * (N - 1) / 729;
+  for (int b = 0; b < BINS; b++) found[b > 36] += at(g, (size_t)b) * shell(4.4, BINS, b) * N / 729;
   near_to("those next to an atom", found[0], 6, 1e-9);
   near_to("those beyond", found[1], 12, 1e-9);
   json_decref(o);
@@ -93,7 +92,7 @@ static double volume(int k) {
 
 static void sums(void **state) {
   static const int of[2][2] = {{0, 1}, {1, 1}};
-  static const double all[2] = {3 * 6, 6 * 5};
+  static const double all[2] = {3 * 6, 6 * 6};
   (void)state;
   make_frames();
   json_t *o = json_of(

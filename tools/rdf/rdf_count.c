@@ -30,12 +30,6 @@ static double atoms_of(const structure *s, int number) {
   return n;
 }
 
-/* How many ordered pairs there are: an atom is no pair with itself. */
-static double all_pairs(const structure *s, const rdf_pair *p) {
-  const double n = atoms_of(s, p->of[0]);
-  return n * (p->of[0] == p->of[1] ? n - 1 : atoms_of(s, p->of[1]));
-}
-
 static void add_edges(rdf_count *c, const structure *s, const clb_neighbours *list,
                       const double factor[RDF_PAIRS]) {
   for (int64_t e = 0; e < list->n_edges; e++) {
@@ -57,7 +51,7 @@ static bool add_frame(rdf_count *c, const structure *s, const char *path) {
     return false;
   }
   for (int p = 0; p < c->n_pairs; p++) {
-    const double n = all_pairs(s, &c->pair[p]);
+    const double n = atoms_of(s, c->pair[p].of[0]) * atoms_of(s, c->pair[p].of[1]);
     if (!(n > 0)) {
       warn("%s, frame %lld: it has no pair %s-%s", path, (long long)s->frame,
            clb_element_symbols[c->pair[p].of[0]], clb_element_symbols[c->pair[p].of[1]]);
