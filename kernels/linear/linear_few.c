@@ -4,8 +4,8 @@
 #include "kernels/linear/linear_few.h"
 #include "kernels/linear/linear_tiles.h"
 
-/* Of a group; threads that a multiprocessor has registers for, with blocks of most rows. */
-enum { SUBGROUPS = 8, THREADS = 512 };
+/* Sums that a multiprocessor has registers for, beside what they need; threads at least. */
+enum { SUMS = 16384, THREADS = 384 };
 
 /* The terms of a pass's result that is like x, or like z; NULL: there is none. */
 static const clb_irreps *irreps_of(const clb_linear_problem *lp, int pass, bool like_x) {
@@ -67,26 +67,36 @@ static clb_status check(const clb_problem *p, const clb_limits *limits, clb_erro
                         "linear maps of few rows share their weights, or have those of a species");
 }
 
-static void plan(const clb_problem *p, const clb_limits *limits, int block, int subgroups,
+static void plan(const clb_problem *p, const clb_limits *limits, clb_linear_size size,
                  clb_schedule *s) {
+  static const clb_linear_settings blocks[] = {[CLB_LINEAR_SMALL] = {4, 4, 0},
+                                               [CLB_LINEAR_MEDIUM] = {8, 4, 0},
+                                               [CLB_LINEAR_LARGE] = {8, 8, 0}};
+  static const int subgroups[] = {8, 4, 4};
   const int bytes = ir_type_bytes(clb_ir_type((clb_dtype)p->arithmetic));
   clb_linear_schedule(p, limits, s);
-  s->linear.rows_per_lane = block;
+  s->linear = blocks[size];
   s->linear.elements_per_access = clb_linear_width(p);
-  s->subgroups = subgroups < limits->max_subgroups ? subgroups : limits->max_subgroups;
+  s->subgroups = subgroups[size] < limits->max_subgroups ? subgroups[size] : limits->max_subgroups;
   while (s->subgroups > 1 && s->subgroups * most_elements(p, s) * bytes > limits->local_bytes)
     s->subgroups /= 2;
 }
 
 static void schedule(const clb_problem *p, const clb_limits *limits, clb_schedule *s) {
-  plan(p, limits, CLB_LINEAR_BLOCK, SUBGROUPS, s);
+  plan(p, limits, CLB_LINEAR_MEDIUM, s);
 }
 
-void clb_linear_few_smaller(const clb_problem *p, const clb_limits *limits, clb_schedule *s) {
+clb_linear_size clb_linear_few_size(const clb_problem *p, const clb_limits *limits, int64_t n,
+                                    clb_schedule *s) {
   clb_schedule own;
-  plan(p, limits, CLB_LINEAR_BLOCK / 2, 2 * SUBGROUPS, &own);
-  s->subgroups = own.subgroups;
-  s->linear.rows_per_lane = own.linear.rows_per_lane;
+  plan(p, limits, CLB_LINEAR_MEDIUM, &own);
+  const int64_t groups = clb_linear_few_groups(p, &own, n);
+  const clb_linear_size size = 2 * groups < limits->units ? CLB_LINEAR_SMALL : CLB_LINEAR_MEDIUM;
+  plan(p, limits, size, &own);
+  own.scalar_access = s->scalar_access;
+  own.accumulate_in_memory = s->accumulate_in_memory;
+  *s = own;
+  return size;
 }
 
 /* ---- the kernel ---- */
@@ -255,8 +265,8 @@ static int list_terms(const clb_problem *p, const clb_linear_result results[2],
 
 /* Groups that a multiprocessor should have registers for. */
 static int groups_at_once(const clb_schedule *s) {
-  const int groups =
-      THREADS * CLB_LINEAR_BLOCK / s->linear.rows_per_lane / (s->lanes * s->subgroups);
+  const int most = SUMS / (s->linear.rows_per_lane * s->linear.columns_per_lane),
+            groups = (most > THREADS ? most : THREADS) / (s->lanes * s->subgroups);
   return groups < 32 ? groups : 32;
 }
 

@@ -8,9 +8,16 @@ enum { CLB_LINEAR_MOST_FEW = 1 << 24 }; /* rows: it counts components of rows, a
 
 /* Groups for n rows of a pass. */
 int64_t clb_linear_few_groups(const clb_problem *p, const clb_schedule *s, int64_t n);
-/* Changes a schedule to that for so few rows that its groups would leave units of the device idle:
-   smaller blocks, and more sub-groups that share sums. */
-void clb_linear_few_smaller(const clb_problem *p, const clb_limits *limits, clb_schedule *s);
+/* Blocks of sums: small ones where larger ones would leave units of the device idle. */
+typedef enum {
+  CLB_LINEAR_SMALL,
+  CLB_LINEAR_MEDIUM,
+  CLB_LINEAR_LARGE,
+  CLB_LINEAR_SIZES
+} clb_linear_size;
+/* The one for n rows, to whose schedule it changes that of the op. */
+clb_linear_size clb_linear_few_size(const clb_problem *p, const clb_limits *limits, int64_t n,
+                                    clb_schedule *s);
 /* Whether it accesses several elements of an operand (CLB_OPERAND_X, ...) at once. */
 bool clb_linear_few_is_wide(const clb_problem *p, int of);
 

@@ -66,7 +66,7 @@ struct clb_op {
   clb_problem problem;               /* the passes differ in `pass` only */
   clb_kernel *kernel[CLB_PASSES];    /* NULL: this pass was not requested */
   clb_kernel *unaligned[CLB_PASSES]; /* for rows that start anywhere; NULL: not asked for so far */
-  clb_kernel *team[CLB_PASSES][2];   /* for graphs of few edges, or few rows; [1]: unaligned */
+  clb_kernel *team[CLB_PASSES][2];   /* for graphs of few edges; [1]: unaligned */
   clb_choice choice[CLB_PASSES];
   clb_text source;           /* of the last clb_op_source */
   clb_text tuning[2];        /* of the last clb_op_tuning */

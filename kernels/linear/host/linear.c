@@ -11,7 +11,9 @@
 
 /* op->parts of a linear map. */
 typedef struct {
-  clb_op *few;                   /* for rows that would not fill the device; NULL: there is none */
+  clb_op *few; /* for rows that would not fill the device; NULL: there is none */
+  clb_kernel *tiles[CLB_PASSES][CLB_LINEAR_SIZES][2]; /* its kernels; [1]: of aligned rows; NULL:
+                                                         not asked for so far */
   clb_linear_products *products; /* of many rows, and all gradients by weights, by a BLAS; NULL:
                                     there is none, or it cannot */
   clb_op *sums;        /* gradients by weights; NULL: none are asked for, or products make them */
@@ -249,17 +251,14 @@ static bool are_aligned(const clb_op *few, const clb_operand *operands, int coun
   return true;
 }
 
-static clb_status launch_few(clb_op *few, clb_pass pass, int64_t n, const clb_operand *operands,
-                             int count) {
-  const clb_limits *limits = &few->ctx->device->limits;
+static clb_status launch_few(linear_parts *own, clb_pass pass, int64_t n,
+                             const clb_operand *operands, int count) {
+  clb_op *few = own->few;
   clb_schedule s = few->choice[pass].schedule;
   const bool aligned = are_aligned(few, operands, count, s.linear.elements_per_access);
-  few->problem.pass = pass;
-  const bool small = clb_linear_few_groups(&few->problem, &s, n) < limits->units;
-  clb_kernel **kernel = small     ? &few->team[pass][!aligned]
-                        : aligned ? &few->kernel[pass]
-                                  : &few->unaligned[pass];
-  if (small) clb_linear_few_smaller(&few->problem, limits, &s);
+  few->problem.pass = (int32_t)pass;
+  const clb_linear_size size = clb_linear_few_size(&few->problem, &few->ctx->device->limits, n, &s);
+  clb_kernel **kernel = &own->tiles[pass][size][aligned];
   if (!aligned) s.linear.elements_per_access = 1;
   const clb_status status = *kernel ? CLB_OK : clb_op_make_kernel(few, pass, &s, kernel);
   if (status) return status;
@@ -274,7 +273,7 @@ static clb_status launch_few(clb_op *few, clb_pass pass, int64_t n, const clb_op
 static clb_status run_rows(clb_op *op, clb_pass pass, int64_t n, const clb_operand *operands,
                            int count) {
   const linear_parts *own = op->parts;
-  if (are_few(op, pass, n)) return launch_few(own->few, pass, n, operands, count);
+  if (are_few(op, pass, n)) return launch_few(op->parts, pass, n, operands, count);
   return own->products ? clb_linear_products_rows(own->products, &op->problem, pass, n, operands)
                        : clb_op_run_rows(op, CLB_LINEAR, pass, n, operands, count);
 }

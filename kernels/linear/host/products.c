@@ -15,7 +15,7 @@ struct clb_linear_products {
 
 /* Multiply-adds of a unit of the device in the time that a product takes however small it is: an
    estimate. */
-enum { WORK_OF_A_PRODUCT = 1 << 19 };
+enum { WORK_OF_A_PRODUCT = 1 << 21 };
 enum { MOST_PARTS = 64, MOST_OF_A_CPU = 16, ROOM = 8 << 20, ROWS_OF_A_PART = 256 };
 
 /* ---- creation ---- */
