@@ -1,4 +1,4 @@
-/* kernels/tensor_product/product.h - the three ways to lower a tensor product, from which
+/* kernels/tensor_product/product.h - the four ways to lower a tensor product, from which
    kernels/tensor_product/schedule.c chooses. */
 #ifndef CLB_KERNELS_TENSOR_PRODUCT_PRODUCT_H
 #define CLB_KERNELS_TENSOR_PRODUCT_PRODUCT_H
@@ -6,7 +6,7 @@
 #include "kernels/tensor_product/form.h"
 
 /* What the schedule's `variant` says. */
-enum { CLB_VARIANT_CHANNEL_WISE, CLB_VARIANT_UNROLLED, CLB_VARIANT_TABLE };
+enum { CLB_VARIANT_CHANNEL_WISE, CLB_VARIANT_UNROLLED, CLB_VARIANT_TABLE, CLB_VARIANT_PAIRS };
 
 enum { CLB_MAX_CHANNEL_WISE_Y = 1024 }; /* maximum elements of y, which are kept in registers */
 
@@ -17,9 +17,14 @@ bool clb_is_channel_wise(const clb_tensor_product_problem *tp);
    the parity of its terms. */
 bool clb_has_parity_pairs(const clb_tensor_product_problem *tp);
 
+/* Whether every path mixes channels by weights, and what a sub-group of so many lanes keeps in
+   registers, and the code, with so many products for each non-zero, are not too much. */
+bool clb_goes_by_pairs(const clb_tensor_product_problem *tp, int lanes, int repeats);
+
 /* Between ir_begin and ir_finish. */
 void clb_lower_channel_wise(const clb_problem *p, const clb_schedule *s, ir_kernel *k);
 void clb_lower_general(const clb_problem *p, const clb_schedule *s, ir_kernel *k);
+void clb_lower_pairs(const clb_problem *p, const clb_schedule *s, ir_kernel *k);
 
 /* ---- CLB_VARIANT_TABLE: the paths as tables in memory, read by code whose size does not depend on
    them ---- */

@@ -116,11 +116,17 @@ static bool by_results(const clb_problem *p, const clb_limits *limits, int lanes
 
 /* Unrolled products c v v per non-zero in a pass. */
 static int repeats(int variant, int pass) {
-  return (const int[2][4]){{1, 2, 5, 13}, {1, 3, 8, 24}}[variant == CLB_VARIANT_UNROLLED][pass];
+  return (const int[2][4]){{1, 2, 5, 13}, {1, 3, 8, 24}}[variant != CLB_VARIANT_CHANNEL_WISE][pass];
 }
 
 static int units_of_row(const clb_schedule *s) {
   return s->product.subgroups_per_row ? s->product.subgroups_per_row : 1;
+}
+
+/* Whether all results of a pass can be computed pair by pair. */
+static bool has_pairs(const clb_problem *p, const clb_limits *limits) {
+  return limits->subgroups && clb_goes_by_pairs(&p->tensor_product, limits->lanes[p->arithmetic],
+                                                repeats(CLB_VARIANT_PAIRS, p->pass));
 }
 
 /* Settings that follow from the variant. */
@@ -129,6 +135,7 @@ static void settle(const clb_problem *p, const clb_limits *limits, clb_schedule 
   if (t->variant == CLB_VARIANT_TABLE) t->rows_per_lane = p->pass == CLB_FORWARD ? 4 : 2;
   if (t->variant == CLB_VARIANT_UNROLLED)
     t->weights_per_access = limits->simd && p->pass != CLB_FORWARD ? IR_MAX_WIDTH : 1;
+  if (t->variant == CLB_VARIANT_PAIRS) t->lanes_per_row = s->lanes;
   if (t->variant == CLB_VARIANT_CHANNEL_WISE) schedule_channel_wise(p, limits, s);
   else if (!limits->simd && limits->subgroups)
     s->subgroups = 128 / s->lanes > limits->max_subgroups ? limits->max_subgroups : 128 / s->lanes;
@@ -142,6 +149,7 @@ static int64_t spelt(const clb_problem *p, const clb_schedule *s) {
 /* Whether the code-size budget allows that variant for the pass. */
 static bool affords(const clb_problem *p, const clb_limits *limits, const clb_schedule *s) {
   budget most = budget_of(p, limits);
+  if (s->product.variant == CLB_VARIANT_PAIRS) return has_pairs(p, limits);
   return s->product.variant == CLB_VARIANT_TABLE ||
          (clb_form_size(&p->tensor_product) <= most.nonzeros &&
           spelt(p, s) <=
@@ -163,6 +171,9 @@ static void schedule(const clb_problem *p, const clb_limits *limits, clb_schedul
   t->parity_pairs = t->variant == CLB_VARIANT_CHANNEL_WISE && spelt(p, s) > (tight ? 2000 : 2500) &&
                     clb_has_parity_pairs(tp);
   if (!affords(p, limits, s)) t->variant = CLB_VARIANT_TABLE;
+  bool derives = p->pass == CLB_BACKWARD || p->pass == CLB_DOUBLE_BACKWARD;
+  if ((derives || limits->simd) && 4 * most > s->lanes && has_pairs(p, limits))
+    t->variant = CLB_VARIANT_PAIRS; /* reads weights once, and in order */
   while (t->lanes_per_row < most && t->lanes_per_row < s->lanes) t->lanes_per_row *= 2;
   settle(p, limits, s);
 }
@@ -230,11 +241,13 @@ static int candidates(const clb_problem *p, const clb_limits *limits, clb_schedu
     add_variant(p, limits, &first, CLB_VARIANT_CHANNEL_WISE, list, &n);
   for (int r = 1; r <= CLB_TABLE_ROWS && t->variant == CLB_VARIANT_TABLE; r *= 2)
     clb_candidate_with(list, &n, &first, CLB_FIELD(product.rows_per_lane), r);
-  if (t->lanes_per_row > 1 && t->variant != CLB_VARIANT_CHANNEL_WISE)
+  if (t->lanes_per_row > 1 && t->variant != CLB_VARIANT_CHANNEL_WISE &&
+      t->variant != CLB_VARIANT_PAIRS)
     clb_candidate_with(list, &n, &first, CLB_FIELD(product.lanes_per_row), t->lanes_per_row / 2);
   if (t->variant != CLB_VARIANT_UNROLLED)
     add_variant(p, limits, &first, CLB_VARIANT_UNROLLED, list, &n);
   if (t->variant != CLB_VARIANT_TABLE) add_variant(p, limits, &first, CLB_VARIANT_TABLE, list, &n);
+  if (t->variant != CLB_VARIANT_PAIRS) add_variant(p, limits, &first, CLB_VARIANT_PAIRS, list, &n);
   return n;
 }
 
@@ -248,7 +261,9 @@ static void lower(const clb_problem *p, const clb_schedule *s, ir_kernel *k) {
       channel_wise ? s->subgroups / units_of_row(s) : s->subgroups * (s->lanes / t->lanes_per_row);
   if (t->variant == CLB_VARIANT_TABLE) rows *= t->rows_per_lane;
   ir_begin(k, names[p->pass], s->lanes, s->subgroups, rows);
-  (channel_wise ? clb_lower_channel_wise : clb_lower_general)(p, s, k);
+  (channel_wise                      ? clb_lower_channel_wise
+   : t->variant == CLB_VARIANT_PAIRS ? clb_lower_pairs
+                                     : clb_lower_general)(p, s, k);
   ir_finish(k);
 }
 

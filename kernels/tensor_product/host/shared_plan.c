@@ -10,9 +10,10 @@
 enum {
   WORTH_A_PRODUCT = 64, /* weights of all paths to a term: with fewer, products cost more than they
                            save */
-  MOST_SINGLES = 64,    /* channels of y that are terms of their own */
-  SINGLES_NONZEROS = 800,
-  SMALL_PACK = 1 << 16, /* weights that are always copied */
+  MOST_SINGLES = 64,    /* channels of y that are terms of their own, */
+  SINGLES_PATHS = 256,  /* and paths, */
+  SINGLES_NONZEROS = 800, /* and their non-zeros, at most */
+  SMALL_PACK = 1 << 16,   /* weights that are always copied */
   FEW_PAIRS = 32,
   LARGE_PACK = 1 << 20, /* that are copied where products of one path have as few pairs as that */
   TILE = 64,
@@ -85,7 +86,7 @@ static bool has_singles(const clb_problem *p, const bool chosen[CLB_MAX_PATHS]) 
         v * clb_wigner_nonzeros(tp->x.term[q->in1].l, tp->y.term[q->in2].l, tp->z.term[q->out].l);
   }
   return !several ||
-         (channels <= MOST_SINGLES && paths <= MOST_SINGLES && nonzeros <= SINGLES_NONZEROS);
+         (channels <= MOST_SINGLES && paths <= SINGLES_PATHS && nonzeros <= SINGLES_NONZEROS);
 }
 
 static void add_block(plan *a, block b) {

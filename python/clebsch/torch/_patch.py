@@ -58,8 +58,6 @@ def _agree(old, new, operands, others=None):
 
 
 def _replace_product(old, model):
-    if old.internal_weights and old.weight_numel > MOST_SHARED:
-        return None
     return _product(TensorProduct, old)
 
 
@@ -200,9 +198,6 @@ def _replace_nequip(old, model):
     return new
 
 
-MOST_SHARED = 32768
-"""Weights of a product, shared by all rows, with more of which it is one of large matrices, which
-PyTorch leaves to the BLAS."""
 PRODUCT = ("e3nn", "TensorProduct")
 FUSED = {("mace", "InteractionBlock"): _fuse_mace, ("sevenn", "IrrepsConvolution"): _fuse_sevennet}
 ONE_HOT = {("mace", "InteractionBlock"): "skip_tp",

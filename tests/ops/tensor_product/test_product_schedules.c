@@ -48,10 +48,31 @@ static void modes(void **state) {
   }
 }
 
+/* Weights of each row that mix channels: lanes are channels of z, in several blocks and with some
+   left over; with sets of gradients, and with rows by number. */
+static void pairs(void **state) {
+  for (int i = 0; i < 3 && is_gpu(*state); i++) {
+    tensor_problem p = {.kind = FULLY_CONNECTED,
+                        .x = i ? "4x0e+6x1o+2x2e+1x3o" : "3x1e+8x0e+1x1o",
+                        .y = i ? "1x1o+2x0e" : "0e+1o",
+                        .z = i ? "9x0e+3x1o+1x0o" : "37x0e+70x1o+2x5e",
+                        .desc = {LAYOUTS_OF(IR_MUL, IR_MUL, IR_MUL)}};
+    if (i == 1) set_layouts(&p, 0);
+    if (i == 2) {
+      p.desc.gradients = CLB_OPERAND_Y | CLB_OPERAND_W;
+      p.desc.incoming = CLB_OPERAND_X;
+      p.desc.indexed = CLB_OPERAND_X | CLB_OPERAND_W;
+    }
+    product_agrees(*state, &p, F64, i == 1, B | D, 5);
+  }
+}
+
 int main(void) {
   static const int gpus[] = {LIMITS_NVIDIA, LIMITS_AMD, LIMITS_INTEL, LIMITS_NO_SUBGROUPS};
-  static const place_test tests[] = {
-      {"channels", channels, SLOW}, {"others", others, SLOW}, {"modes", modes, SLOW}};
+  static const place_test tests[] = {{"channels", channels, SLOW},
+                                     {"others", others, SLOW},
+                                     {"modes", modes, SLOW},
+                                     {"pairs", pairs, SLOW}};
   setenv("CLB_DEVICE", "cpu:interpreter", 1);
   return RUN_AS_GPUS("product_schedules", tests, gpus);
 }
