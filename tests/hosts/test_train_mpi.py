@@ -58,6 +58,9 @@ def main():
     for n, device, library in ((2, "cpu", 0), (3, "cpu,cpu:interpreter,cpu", 1), (2, "cpu,cpu,cpu", 0)):
         same(one, run(n, "--device", device, "--batch", "4", "--epochs", "3", "--out", f"out{n}{device}",
                       library=LIBRARIES[library]))
+    # Equal runs give equal bits.
+    run(2, "--device", "cpu", "--batch", "4", "--epochs", "3", "--out", "again")
+    assert pathlib.Path("again").read_bytes() == pathlib.Path("out2cpu").read_bytes()
     # Fewer structures than processes, and a run that goes on with another number of them.
     pair = ("--device", "cpu", "--batch", "2", "--ema", "0.9")
     one = run(None, *pair, "--epochs", "3", "--out", "few")
