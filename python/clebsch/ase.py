@@ -180,15 +180,18 @@ class VelocityVerlet(MolecularDynamics):
     def __init__(self, atoms: Atoms, timestep: float, **keywords: Any) -> None:
         if not isinstance(atoms.calc, Calculator):
             raise TypeError(f"atoms.calc is {atoms.calc!r}; it must be a clebsch.ase.Calculator")
-        if atoms.constraints:
-            raise ValueError("atoms.constraints: on the device all atoms move freely; the "
-                             "dynamics of ase.md can hold some")
+        self._check_free(atoms)
         _checks.number("timestep", timestep)
         super().__init__(atoms, timestep, **keywords)
         self._moving: Optional[_Moving] = None
         self._known: tuple = ()
         self._steps = 0  # of which random numbers are functions
-        self._kick = _move(kick=timestep / 2)
+
+    @staticmethod
+    def _check_free(atoms):
+        if atoms.constraints:
+            raise ValueError("atoms.constraints: on the device all atoms move freely; the "
+                             "dynamics of ase.md can hold some")
 
     def _state(self):
         a = self.atoms
@@ -197,6 +200,7 @@ class VelocityVerlet(MolecularDynamics):
 
     def _start(self):
         """Puts the atoms on the device, unless they are there, as they were when they were read."""
+        self._check_free(self.atoms)
         state = self._state()
         same = self._known and state[-1] is self._known[-1] and all(
             map(np.array_equal, state[:-1], self._known[:-1]))
@@ -227,7 +231,7 @@ class VelocityVerlet(MolecularDynamics):
     def _advance(self):
         self._first_half()
         self._moving.compute()
-        self._moving.move(self._kick)
+        self._moving.move(_move(kick=self.dt / 2))
         self._steps += 1
 
     def step(self, forces: Any = None) -> np.ndarray:

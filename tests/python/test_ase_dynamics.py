@@ -112,6 +112,7 @@ class Dynamics(unittest.TestCase):
             dynamics.run(6)
             atoms.positions[0] += 0.02
             atoms.set_cell(atoms.cell.array * 1.01)
+            dynamics.dt = 0.3 * FS
             dynamics.run(6)
             frames.append(atoms)
         np.testing.assert_allclose(frames[1].positions, frames[0].positions, atol=1e-9)
@@ -164,6 +165,11 @@ class Dynamics(unittest.TestCase):
             spoil(atoms)
             with self.assertRaisesRegex(error, words):
                 VelocityVerlet(atoms, FS)
+        atoms.set_constraint()
+        dynamics = VelocityVerlet(atoms, FS)
+        atoms.set_constraint(FixAtoms([0]))
+        with self.assertRaisesRegex(ValueError, "all atoms move freely"):
+            dynamics.run(1)
         with self.assertRaisesRegex(ValueError, "friction: -1"):
             Langevin(self.atoms, FS, 300, -1)
         with self.assertRaisesRegex(ValueError, "taut: 0; it must be above 0"):
