@@ -40,8 +40,10 @@ struct clb_dynamics {
   bool unseen;              /* moved, and how far has not been read */
   motion_bound bound;
   double least_mass;
-  bool shown;  /* the record has the results of the last computation */
-  bool heated; /* and heat that has not been seen */
+  bool shown;             /* the record has the results of the last computation */
+  bool heated;            /* and heat that has not been seen */
+  clb_dynamics_move last; /* what atoms did then, unless edges of the computation did not fit */
+  bool has_found;         /* the record begins with their number */
 };
 
 /* ---- create, destroy ---- */
@@ -204,14 +206,17 @@ clb_status clb_dynamics_create_sized(clb_model *m, const clb_model_atoms *atoms,
   return s;
 }
 
-/* How far atoms are from the places of the list, unless that is known. */
+/* There is no skin, or the list is as the places say. */
+static bool has_skin(const clb_dynamics *d) { return d->model->edges.between.skin > 0; }
+
+/* What is in the record, and how far atoms are from the places of the list. */
 static clb_status read_record(clb_dynamics *d) {
   const int64_t n = clb_motion_record(d->motion, d->n);
   double seen[CLB_SEEN];
   const clb_status s = clb_staged_read(d->record, 0, d->host, (uint64_t)n * sizeof *d->host);
   if (s) return told(d, s);
   clb_motion_seen(d->motion, d->n, d->host, seen);
-  if (d->unseen) d->moved = d->moved || too_far(d, seen[CLB_SEEN_WAY]);
+  if (d->unseen) d->moved |= !has_skin(d) || too_far(d, seen[CLB_SEEN_WAY]);
   d->unseen = false;
   d->bound = (motion_bound){true, sqrt(seen[CLB_SEEN_WAY]), sqrt(seen[CLB_SEEN_SPEED]),
                             sqrt(seen[CLB_SEEN_FORCE])};
@@ -234,9 +239,6 @@ static void bound_move(clb_dynamics *d, const clb_dynamics_move *move) {
 static bool surely_near(const clb_dynamics *d) {
   return d->bound.known && d->listed && !too_far(d, d->bound.way * d->bound.way);
 }
-
-/* There is no skin, or the list is as the places say. */
-static bool has_skin(const clb_dynamics *d) { return d->model->edges.between.skin > 0; }
 
 static clb_status compute_on_device(clb_dynamics *d) {
   clb_model *m = d->model;
@@ -269,22 +271,54 @@ static clb_status compute_from_cpu(clb_dynamics *d) {
   return told(d, s);
 }
 
+static clb_status run(clb_dynamics *d, const clb_dynamics_move *move);
+
+static clb_status compute(clb_dynamics *d) {
+  const clb_status s = d->cpu ? compute_from_cpu(d) : compute_on_device(d);
+  d->computed = !s;
+  d->shown = d->unseen = d->bound.known = false;
+  return s;
+}
+
+/* Where edges of the last computation may not have had room: looks, and if so computes again, and
+   moves atoms, which have waited, as they should. *there: the record is on the host. */
+static clb_status confirm(clb_dynamics *d, bool *there) {
+  clb_edge_list *l = &d->model->edges;
+  const clb_dynamics_move last = d->last;
+  const bool shown = d->shown;
+  double found = 0;
+  clb_status s = CLB_OK;
+  *there = false;
+  if (!l->room.unseen || d->cpu || !d->computed) return s;
+  if (shown) s = read_record(d), found = d->host[0];
+  else {
+    const int64_t at = clb_model_result_offsets(d->model).found;
+    s = clb_staged_read(d->model->results, (uint64_t)at * sizeof found, &found, sizeof found);
+  }
+  if (s) return s;
+  *there = clb_edges_see(l, found) && shown;
+  if (!l->room.outgrown) return s;
+  d->moved = true;
+  s = compute(d);
+  return s || !shown ? s : run(d, &last);
+}
+
 clb_status clb_dynamics_compute(clb_dynamics *d, const double *cell, int stress) {
   if (!d) return clb_null(__func__, "dynamics");
+  bool there;
+  clb_status s = confirm(d, &there);
+  if (s) return s;
   if (cell) memcpy(d->cell, cell, sizeof d->cell), d->has_cell = true;
   d->stress = stress;
   const bool watched = has_skin(d) && !d->cpu;
   const clb_model_atoms a = atoms_of(d, d->host);
   double wanted[9];
-  clb_status s =
-      clb_model_check_atoms(d->model, &a, &(clb_model_results){.stress = stress ? wanted : NULL});
+  s = clb_model_check_atoms(d->model, &a, &(clb_model_results){.stress = stress ? wanted : NULL});
   if (d->unseen && watched && surely_near(d)) d->unseen = false;
   if (!s && d->unseen && watched) s = read_record(d);
   if (d->unseen) d->moved = true;
-  if (!s) s = d->cpu ? compute_from_cpu(d) : compute_on_device(d);
-  d->computed = !s;
-  d->shown = d->unseen = d->bound.known = false;
-  return s;
+  if (s) d->computed = d->shown = d->unseen = d->bound.known = false;
+  return s ? s : compute(d);
 }
 
 /* ---- moves ---- */
@@ -299,8 +333,10 @@ static clb_motion_atoms motion_of(const clb_dynamics *d) {
       .n = d->n, .x = d->x, .v = d->v, .places = d->places, .mass = d->mass, .record = d->record};
   a.force = d->cpu ? (clb_rows){d->force, 0, CLB_DENSE, NULL} : results_at(d, at.forces);
   if (d->cpu || !d->computed) return a;
-  a.copied = results_at(d, at.energy);
-  a.n_copied = d->stress ? 10 : 1;
+  a.checked = d->model->net.n_null;
+  a.most = (double)d->model->edges.room.n_edges;
+  a.copied = results_at(d, a.checked ? at.found : at.energy);
+  a.n_copied = a.checked + (d->stress ? 10 : 1);
   return a;
 }
 
@@ -310,6 +346,9 @@ static clb_status run(clb_dynamics *d, const clb_dynamics_move *move) {
   if (!d->computed)
     return FAIL(d, CLB_ERROR_ARGUMENT,
                 "clb_dynamics_run: there are no forces; clb_dynamics_compute comes first");
+  bool there;
+  const clb_status good = d->shown ? confirm(d, &there) : CLB_OK;
+  if (good) return good;
   const clb_motion_atoms a = motion_of(d);
   const clb_motion_step step = {.kick = move->kick,
                                 .grow = {move->grow, move->grow_again},
@@ -328,6 +367,8 @@ static clb_status run(clb_dynamics *d, const clb_dynamics_move *move) {
   d->unseen |= drifts;
   bound_move(d, move);
   d->shown = d->heated = true;
+  d->last = *move;
+  d->has_found = a.checked;
   return CLB_OK;
 }
 
@@ -364,11 +405,14 @@ static clb_status see(clb_dynamics *d, clb_dynamics_view *view) {
   static const clb_dynamics_move still = {.grow = 1, .keep = 1, .grow_again = 1};
   double seen[CLB_SEEN];
   clb_status s = d->shown ? CLB_OK : run(d, &still);
-  if (!s) s = read_record(d);
+  bool there = false;
+  if (!s) s = confirm(d, &there);
+  if (!s && !there) s = read_record(d);
   if (s) return s;
   clb_motion_seen(d->motion, d->n, d->host, seen);
+  const double *results = d->host + d->has_found;
   d->heated = false;
-  *view = (clb_dynamics_view){.energy = d->cpu ? d->energy : d->host[0],
+  *view = (clb_dynamics_view){.energy = d->cpu ? d->energy : results[0],
                               .kinetic = seen[CLB_SEEN_MOTION] / 2,
                               .heat = seen[CLB_SEEN_HEAT] / 2,
                               .speed = sqrt(seen[CLB_SEEN_SPEED]),
@@ -376,7 +420,7 @@ static clb_status see(clb_dynamics *d, clb_dynamics_view *view) {
                               .fastest = (int64_t)seen[CLB_SEEN_FASTEST],
                               .strongest = (int64_t)seen[CLB_SEEN_STRONGEST]};
   if (d->stress && d->cpu) memcpy(view->stress, d->virial, sizeof d->virial);
-  else if (d->stress) take_stress(d, d->host + 1, view->stress);
+  else if (d->stress) take_stress(d, results + 1, view->stress);
   return check_finite(d, view);
 }
 
@@ -404,7 +448,8 @@ clb_status clb_dynamics_read(clb_dynamics *d, double *positions, double *velocit
   if (forces && !d->computed)
     return FAIL(d, CLB_ERROR_ARGUMENT,
                 "clb_dynamics_read: there are no forces; clb_dynamics_compute comes first");
-  clb_status s = CLB_OK;
+  bool there;
+  clb_status s = confirm(d, &there);
   for (size_t i = 0; i < sizeof rows / sizeof *rows && !s && bytes; i++)
     if (rows[i].to) s = told(d, clb_staged_read(rows[i].from, 0, rows[i].to, bytes));
   return s;

@@ -13,12 +13,18 @@
 
 /* ---- open ---- */
 
+/* Of a search that the host waits for; on CPUs it costs less than room for more edges. */
+static bool waits_cost(const clb_model *m) {
+  return !m->ctx->device->limits.simd && !m->options.trains && !m->options.block_atoms;
+}
+
 clb_status clb_model_load(clb_model *m, const char *path, int knots) {
   clb_context *ctx = m->ctx;
   clb_status s = clb_model_read(&ctx->error, path, knots, m->options.trains != 0, &m->net);
   m->edges.between.cutoff = m->net.r_max;
   m->edges.auto_skin = m->options.skin == CLB_AUTO_SKIN;
   m->edges.between.skin = fmax(m->options.skin, 0);
+  m->edges.room.most_atoms = waits_cost(m) ? CLB_RECORDED_ATOMS : 0;
   m->batch_atoms = 1 << 15;
   if (!s && (s = clb_model_build(m)))
     clb_fail(&ctx->error, s, "%s: %s", path, ctx->error.text.s ? ctx->error.text.s : "no memory");
@@ -89,9 +95,11 @@ clb_status clb_model_finish(clb_model *m, const clb_model_edges *e,
                             const clb_model_edge_results *r) {
   clb_network *n = &m->net;
   const clb_rows g_v = clb_all_gradients(n, CLB_VECTORS);
+  const int64_t local = n->n_local - n->n_null;
   clb_status s = clb_model_read_results(m, r->energy, r->virial, r->forces, r->e_atom);
-  if (!s && r->v_atom) s = clb_numbers_read(m->v_atom, m->sum_type, 9 * n->n_local, r->v_atom);
-  if (!s && r->v_atom) s = clb_model_finite(m, "v_atom", n->n_local, 9, r->v_atom);
+  if (s || clb_model_outgrown(m)) return s;
+  if (r->v_atom) s = clb_numbers_read(m->v_atom, m->sum_type, 9 * local, r->v_atom);
+  if (!s && r->v_atom) s = clb_model_finite(m, "v_atom", local, 9, r->v_atom);
   if (!s && r->d_vectors) s = clb_numbers_read(g_v.buffer, m->type, 3 * e->n_edges, r->d_vectors);
   return s || !r->d_vectors ? s : clb_model_finite(m, "d_vectors", e->n_edges, 3, r->d_vectors);
 }
@@ -147,15 +155,16 @@ clb_status clb_model_compute_atoms(clb_model *m, const clb_model_atoms *a,
                                    const clb_model_results *r) {
   clb_model_edges e;
   double virial[9];
+  const clb_model_edge_results wanted = {.energy = r->energy,
+                                         .e_atom = r->e_atom,
+                                         .forces = r->forces,
+                                         .virial = r->stress ? virial : NULL,
+                                         .v_atom = r->v_atom};
   clb_status s = clb_model_check_atoms(m, a, r);
-  if (!s) s = clb_model_set_edges(m, a, &e);
-  if (!s)
-    s = clb_model_evaluate(m, &e,
-                           &(clb_model_edge_results){.energy = r->energy,
-                                                     .e_atom = r->e_atom,
-                                                     .forces = r->forces,
-                                                     .virial = r->stress ? virial : NULL,
-                                                     .v_atom = r->v_atom});
+  if (!s) do {
+      s = clb_model_set_edges(m, a, &e);
+      if (!s) s = clb_model_evaluate(m, &e, &wanted);
+    } while (!s && clb_model_outgrown(m));
   for (int i = 0; i < 9 && r->stress && !s; i++)
     r->stress[i] = virial[i] / clb_cell_volume(a->cell);
   if (!s && r->v_atom) clb_model_symmetrise(a->n, r->v_atom);

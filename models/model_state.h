@@ -9,6 +9,11 @@
 #include "models/layers/network.h"
 #include "models/training/loss.h"
 
+/* Systems with more atoms are not recorded: they keep the device busy for longer than launches
+ * take.
+ */
+enum { CLB_RECORDED_ATOMS = 20000 };
+
 /* Steps with equal keys launch the same. */
 typedef struct {
   int64_t graph; /* 0: like no other step */
@@ -69,11 +74,12 @@ struct clb_model {
   bool timed;                                   /* the seconds of this call are wanted */
 };
 
-/* Offsets of results, in elements of sum_type: forces [n_total][3], e_atom [n_local], the energy's
-   rows, the virial's rows of 9. e_atom and energy, which every step writes, are in the middle, so
-   that any requested results can be read with one copy that contains only written data. */
+/* Offsets of results, in elements of sum_type: forces [n_total][3], e_atom [n_local], where there
+   are null atoms the number of edges that were found, the energy's rows, the virial's rows of 9.
+   e_atom and energy, which every step writes, are in the middle, so that any requested results can
+   be read with one copy that contains only written data. */
 typedef struct {
-  int64_t forces, e_atom, energy, virial, end;
+  int64_t forces, e_atom, found, energy, virial, end;
 } clb_result_offsets;
 clb_result_offsets clb_model_result_offsets(const clb_model *m);
 static inline clb_rows clb_model_result(const clb_model *m, int64_t place) {
@@ -119,12 +125,15 @@ clb_status clb_model_compute_atoms(clb_model *m, const clb_model_atoms *a,
                                    const clb_model_results *r);
 /* Submits what gives the results of vectors, which are there, or on the host. */
 clb_status clb_model_start(clb_model *m, const clb_model_edges *e, const clb_model_edge_results *r);
-/* Waits for what was submitted, and checks that it is finite. */
+/* Waits for what was submitted, and checks that it is finite. Where more edges were found than
+   there was room for, results are not there, and edges are forgotten: the step must be made again.
+ */
 clb_status clb_model_finish(clb_model *m, const clb_model_edges *e,
                             const clb_model_edge_results *r);
 /* Both: computes the results of vectors, once the graph is set. */
 clb_status clb_model_evaluate(clb_model *m, const clb_model_edges *e,
                               const clb_model_edge_results *r);
+static inline bool clb_model_outgrown(const clb_model *m) { return m->edges.room.outgrown; }
 /* Submits the network and what follows from its gradients, in one unit if it did so before. */
 clb_status clb_model_submit(clb_model *m, const clb_model_edges *e,
                             const clb_model_edge_results *r);

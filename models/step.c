@@ -7,9 +7,6 @@
 
 #include <string.h>
 
-/* Larger systems keep the device busy for longer than their launches take. */
-enum { MAX_RECORDED_ATOMS = 20000 };
-
 /* What the edges of a block, or of the whole, give to atoms. */
 static clb_status derive_atoms(clb_model *m, const clb_model_edge_results *r) {
   clb_network *n = &m->net;
@@ -55,7 +52,7 @@ static clb_step_key key_of(const clb_model *m, const clb_model_edges *e,
                            const clb_model_edge_results *r) {
   const bool fixed = !e->exchange && !e->vectors_buffer && !r->forces_buffer &&
                      !r->d_vectors_buffer && !m->net.blocked &&
-                     m->net.n_local <= MAX_RECORDED_ATOMS;
+                     m->net.n_local <= CLB_RECORDED_ATOMS;
   const int wanted =
       (r->forces ? 1 : 0) + (r->d_vectors ? 2 : 0) + (r->virial ? 4 : 0) + (r->v_atom ? 8 : 0);
   return (clb_step_key){.graph = fixed ? m->graph_number : 0, .wanted = wanted};

@@ -23,7 +23,8 @@ static void widen(clb_dtype type, int64_t n, const void *from, double *to) {
 
 clb_result_offsets clb_model_result_offsets(const clb_model *m) {
   clb_result_offsets p = {.forces = 0, .e_atom = 3 * m->net.n_total};
-  p.energy = p.e_atom + m->net.n_local;
+  p.found = p.e_atom + m->net.n_local;
+  p.energy = p.found + (m->net.n_null ? 1 : 0);
   p.virial = p.energy + clb_totals_rows(m->net.energy);
   p.end = p.virial + 9 * clb_totals_rows(m->virial);
   return p;
@@ -38,10 +39,18 @@ void clb_model_symmetrise(int64_t n, double *a) {
 clb_status clb_model_read_results(clb_model *m, double *energy, double *virial, double *forces,
                                   double *e_atom) {
   const clb_result_offsets p = clb_model_result_offsets(m);
-  const int64_t begin = forces ? p.forces : e_atom ? p.e_atom : energy ? p.energy : p.virial;
+  const clb_network *n = &m->net;
+  const int64_t local = n->n_local - n->n_null, total = n->n_total - n->n_null;
+  const bool looks = m->edges.room.unseen;
+  const int64_t begin = forces   ? p.forces
+                        : e_atom ? p.e_atom
+                        : looks  ? p.found
+                        : energy ? p.energy
+                                 : p.virial;
   const int64_t end = virial   ? p.end
                       : energy ? p.virial
-                      : e_atom ? p.energy
+                      : looks  ? p.energy
+                      : e_atom ? p.found
                       : forces ? p.e_atom
                                : begin;
   const int64_t bytes = clb_dtype_bytes((int32_t)m->sum_type);
@@ -54,15 +63,16 @@ clb_status clb_model_read_results(clb_model *m, double *energy, double *virial, 
            : no_memory(m);
   m->net.copying += clb_seconds_now() - start;
   if (s) return s;
+  if (looks && !clb_edges_see(&m->edges, ((double *)(void *)host)[p.found - begin])) return s;
   if (energy) clb_totals_add(m->net.energy, host + (p.energy - begin) * bytes, energy);
   if (virial)
     clb_totals_add(m->virial, host + (p.virial - begin) * bytes, virial),
         clb_model_symmetrise(1, virial);
-  if (forces) widen(m->sum_type, 3 * m->net.n_total, host + (p.forces - begin) * bytes, forces);
-  if (e_atom) widen(m->sum_type, m->net.n_local, host + (p.e_atom - begin) * bytes, e_atom);
+  if (forces) widen(m->sum_type, 3 * total, host + (p.forces - begin) * bytes, forces);
+  if (e_atom) widen(m->sum_type, local, host + (p.e_atom - begin) * bytes, e_atom);
   s = clb_model_finite(m, "energy", energy ? 1 : 0, 1, energy);
-  if (!s) s = clb_model_finite(m, "e_atom", e_atom ? m->net.n_local : 0, 1, e_atom);
-  if (!s) s = clb_model_finite(m, "forces", forces ? m->net.n_total : 0, 3, forces);
+  if (!s) s = clb_model_finite(m, "e_atom", e_atom ? local : 0, 1, e_atom);
+  if (!s) s = clb_model_finite(m, "forces", forces ? total : 0, 3, forces);
   return s ? s : clb_model_finite(m, "virial", virial ? 3 : 0, 3, virial);
 }
 
@@ -182,7 +192,7 @@ static clb_status set_blocks(clb_model *m, const clb_model_edges *e) {
 }
 
 /* Atoms that are not there have features of some species, which nobody reads, and a species of
-   energies, like those that do not count, whose energy is 0. */
+   energies, like those that do not count, whose energy is 0; null atoms are like the first one. */
 static clb_status species_of(clb_model *m, const clb_model_edges *e, int32_t *features,
                              int32_t *energies) {
   const int32_t none = m->net.n_species;
@@ -197,6 +207,8 @@ static clb_status species_of(clb_model *m, const clb_model_edges *e, int32_t *fe
     features[i] = x < 0 ? 0 : x;
     energies[i] = counts ? x : none;
   }
+  for (int64_t i = e->n_total; i < e->n_total + m->edges.room.nulls; i++)
+    features[i] = features[0], energies[i] = none;
   return CLB_OK;
 }
 
@@ -211,7 +223,7 @@ static clb_status put_species(clb_model *m, int64_t n) {
 
 /* Species equal to the current ones are not uploaded again. */
 static clb_status set_species(clb_model *m, const clb_model_edges *e) {
-  const int64_t n = e->n_total;
+  const int64_t n = e->n_total + m->edges.room.nulls;
   const size_t bytes = 2 * (size_t)n * sizeof *e->species;
   if (!n) return CLB_OK;
   if (!e->species)
@@ -250,12 +262,23 @@ static clb_status prepare_species(clb_model *m) {
 
 /* Room for the graph's rows; work of an earlier call may still use memory that is replaced. */
 static clb_status grow(clb_model *m, const clb_model_edges *e) {
+  const int64_t n = e->n_total + m->edges.room.nulls;
   clb_status s = clb_wait(m->ctx);
   m->graph_number++;
-  if (!s && (e->n_total > m->atom_capacity || !m->atom_capacity)) s = grow_atoms(m, e->n_total);
+  if (!s && (n > m->atom_capacity || !m->atom_capacity)) s = grow_atoms(m, n);
   if (s || (e->n_edges <= m->edge_capacity && m->edge_capacity)) return s;
   clb_buffer_destroy(&m->net.workspace); /* leaves its memory to the arrays, and is made anew */
   return grow_edges(m, e->n_edges);
+}
+
+/* What the graph will have, and where its search shows what it found. */
+static void set_counts(clb_model *m, const clb_model_edges *e) {
+  clb_network *n = &m->net;
+  n->n_null = m->edges.room.nulls;
+  n->n_local = e->n_local + n->n_null;
+  n->n_total = e->n_total + n->n_null;
+  n->n_edges = e->n_edges;
+  m->edges.room.shown = clb_model_result(m, clb_model_result_offsets(m).found);
 }
 
 static clb_status set_graph(clb_model *m, const clb_model_edges *e, bool blocked) {
@@ -264,23 +287,31 @@ static clb_status set_graph(clb_model *m, const clb_model_edges *e, bool blocked
   if (!s && !same) s = grow(m, e);
   if (!s && !e->same_graph) s = set_species(m, e);
   if (!s && e->same_graph && !m->n_species) s = put_species(m, e->n_total);
+  if (!s && !same) set_counts(m, e);
   if (!s && !same) s = clb_edges_write(&m->edges, e, m->net.whole);
   if (!s && !e->same_graph)
     s = clb_ghosts_set(&m->net.ghosts, m->ctx, e->n_local, e->n_total, e->exchange,
                        m->info.exchange_columns * clb_dtype_bytes((int32_t)m->type));
   m->block_now = -1; /* its species may be others */
   if (s || same) return s;
-  m->net.n_local = e->n_local;
-  m->net.n_total = e->n_total;
-  m->net.n_edges = e->n_edges;
   return blocked ? set_blocks(m, e) : grow_workspace(m);
 }
 
-clb_status clb_model_set_graph(clb_model *m, const clb_model_edges *e) {
+/* Blocks are for systems that fill the device, which wait for a search. */
+static void leave_room(clb_model *m, clb_model_edges *e) {
+  if (!m->edges.room.nulls) return;
+  e->n_edges = m->edges.n_given = m->edges.between.n_edges;
+  clb_edges_leave_room(&m->edges);
+}
+
+clb_status clb_model_set_graph(clb_model *m, const clb_model_edges *found) {
+  clb_model_edges all = *found, *e = &all;
   const bool large = m->too_many_edges && e->n_edges >= m->too_many_edges,
              blocked = m->options.block_atoms || large || m->net.trains;
+  if (blocked && !m->edges.same) leave_room(m, e);
   clb_status s = set_graph(m, e, m->edges.same ? m->net.blocked : blocked);
-  if (s == CLB_ERROR_MEMORY && !blocked && e->n_edges) {
+  if (s == CLB_ERROR_MEMORY && !blocked && e->n_edges && !m->edges.room.due) {
+    leave_room(m, e);
     m->too_many_edges = e->n_edges;
     m->edges.same = false;
     s = set_graph(m, e, true);

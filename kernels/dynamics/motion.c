@@ -31,7 +31,8 @@ typedef struct {
   bool noisy;
   ir_val seed[2], step[2]; /* i32, the lower half first */
   clb_row_array force;
-  ir_val kick, keep, width, what, adds, record, copied, from, count;
+  ir_val kick, keep, width, what, adds, record, copied, from, count, checked, most;
+  ir_val moves;
   drift drift[2];
   ir_val seen[CLB_SEEN]; /* variables */
 } motion;
@@ -66,6 +67,8 @@ static void declare(motion *w, ir_kernel *k, const clb_problem *p, const clb_sch
   w->copied = ir_buffer(k, IR_F64, false);
   w->from = ir_scalar(k, IR_I64);
   w->count = ir_scalar(k, IR_I32);
+  w->checked = ir_scalar(k, IR_I32);
+  w->most = ir_scalar(k, IR_F64);
 }
 
 /* ---- an atom in each lane ---- */
@@ -137,6 +140,16 @@ static void see_largest(motion *w, int what, ir_val value, ir_val atom) {
     ir_set(k, w->seen[what + 1], ir_select(k, more, atom, ir_get(k, w->seen[what + 1])));
 }
 
+/* Whether atoms move. */
+static ir_val find_moves(const motion *w) {
+  ir_kernel *k = w->k;
+  const ir_val free = ir_2(k, IR_EQ, w->checked, clb_i32(k, 0)),
+               number = ir_load(k, w->copied, w->from, ir_1(k, IR_NOT, free)),
+               good = ir_2(k, IR_AND, ir_2(k, IR_LE, ir_real(k, IR_F64, 0), number),
+                           ir_2(k, IR_LE, number, w->most));
+  return ir_2(k, IR_OR, free, good);
+}
+
 static void move_atoms(motion *w) {
   ir_kernel *k = w->k;
   const ir_val lanes = clb_i64(k, w->b.s->lanes), zero = ir_real(k, IR_F64, 0),
@@ -157,11 +170,12 @@ static void move_atoms(motion *w) {
   const ir_val heat = thermalise(w, row, mass, v);
   move_along(k, w->drift[1], x, v);
   const ir_val way = way_from_place(w, row, mask, before, x);
-  store_three(w, w->x, row, mask, x);
-  store_three(w, w->v, row, mask, v);
+  const ir_val moves = ir_2(k, IR_AND, mask, w->moves);
+  store_three(w, w->x, row, moves, x);
+  store_three(w, w->v, row, moves, v);
   const ir_val speed = ir_select(k, mask, square(k, v), zero), atom = ir_cast(k, IR_F64, row);
   see_sum(w, CLB_SEEN_MOTION, ir_mul(k, mass, speed));
-  see_sum(w, CLB_SEEN_HEAT, ir_select(k, mask, heat, zero));
+  see_sum(w, CLB_SEEN_HEAT, ir_select(k, moves, heat, zero));
   see_largest(w, CLB_SEEN_SPEED, speed, atom);
   see_largest(w, CLB_SEEN_FORCE, square(k, f), atom);
   see_largest(w, CLB_SEEN_WAY, ir_select(k, mask, way, zero), IR_NONE);
@@ -218,6 +232,7 @@ static void lower(const clb_problem *p, const clb_schedule *s, ir_kernel *k) {
   motion w;
   declare(&w, k, p, s);
   clb_layer_start(&w.b);
+  w.moves = find_moves(&w);
   for (int i = 0; i < CLB_SEEN; i++) w.seen[i] = ir_var(k, ir_real(k, IR_F64, 0), false);
   move_atoms(&w);
   store_seen(&w);

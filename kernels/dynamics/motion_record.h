@@ -6,9 +6,10 @@
    (i64), number of atoms and of those of a unit (i64), x and v ([n][3]), forces (buffer, offset,
    stride), masses, the places for which neighbours were found ([n][3]), with noise the seed and the
    step (two i32 each, the lower one first), kick, grow, reach, keep, width, grow, reach (f64), what
-   to do with those places (i32), whether heat is added to the record's (i32), out the record, and
-   numbers that are copied to its beginning: buffer, offset (i64), how many (i32). All numbers are
-   f64. */
+   to do with those places (i32), whether heat is added to the record's (i32), out the record,
+   numbers that are copied to its beginning: buffer, offset (i64), how many (i32), whether the first
+   of them must be 0 or more for atoms to move (i32), and what it is at most. All numbers are f64.
+ */
 #ifndef CLB_KERNELS_DYNAMICS_MOTION_RECORD_H
 #define CLB_KERNELS_DYNAMICS_MOTION_RECORD_H
 
@@ -24,7 +25,7 @@ enum { CLB_PLACES_IDLE, CLB_PLACES_COMPARED, CLB_PLACES_SET };
    friction and noise have taken; the largest v^2 and its atom, the same of f^2; the square of the
    longest way from the places. */
 enum {
-  CLB_RECORD_COPIED = 10,
+  CLB_RECORD_COPIED = 11,
   CLB_SEEN_MOTION = 0,
   CLB_SEEN_HEAT,
   CLB_SEEN_SPEED,

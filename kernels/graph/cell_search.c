@@ -60,14 +60,14 @@ static void lower_sorted(ir_kernel *k, const clb_problem *p, const clb_schedule 
 
 typedef struct {
   finder w;
-  bool fills, ghosts, pairs;                       /* ghosts: senders have rows */
-  ir_val atoms, x, wrap, starts;                   /* in both steps */
-  ir_val counts;                                   /* COUNT */
-  ir_val before, base, senders, receivers, shifts; /* FILL */
-  ir_val rows, n_local, senders_as_atoms;          /* with ghosts */
-  ir_val own, receiver, squared, lane;             /* own: the receiver's place */
-  clb_cell_place at;                               /* of the receiver */
-  ir_val found, refused, looked, next;             /* variables; found, refused: by lane */
+  bool fills, ghosts, pairs;                                    /* ghosts: senders have rows */
+  ir_val atoms, x, wrap, starts;                                /* in both steps */
+  ir_val counts;                                                /* COUNT */
+  ir_val before, base, senders, receivers, shifts, total, room; /* FILL */
+  ir_val rows, n_local, senders_as_atoms;                       /* with ghosts */
+  ir_val own, receiver, squared, lane;                          /* own: the receiver's place */
+  clb_cell_place at;                                            /* of the receiver */
+  ir_val found, refused, looked, next; /* variables; found, refused: by lane */
 } search;
 
 /* A listed pair's distance, squared. */
@@ -177,7 +177,6 @@ static void look_at(void *user, ir_val first, ir_val end, const ir_val *image) {
 /* Goes through the pairs that are listed for the receiver. */
 static void look_at_pairs(search *f) {
   ir_kernel *k = f->w.k;
-  const int32_t home = CLB_EDGE_SHIFTS / 2 * (1 + CLB_EDGE_SHIFTS * (1 + CLB_EDGE_SHIFTS));
   const ir_val first = ir_load(k, f->starts, f->w.b.unit, IR_NONE),
                next = ir_load(k, f->starts, ir_add(k, f->w.b.unit, clb_i64(k, 1)), IR_NONE),
                end = f->fills ? next : end_of(f, first, next),
@@ -185,7 +184,7 @@ static void look_at_pairs(search *f) {
                place = ir_add(k, lot, f->lane), inside = less(k, place, end), at = wide(k, place);
   const ir_val square = distance_of_pair(f, at, inside),
                near = both(k, inside, less(k, square, f->squared));
-  if (f->fills) write_edges(f, at, near, clb_i32(k, home), row_of(f, at, near));
+  if (f->fills) write_edges(f, at, near, clb_i32(k, CLB_CELL_HOME), row_of(f, at, near));
   else {
     const ir_val far = less(k, square, real(k, 1e300)),
                  good = both(k, far, ir_2(k, IR_LE, real(k, NEAREST_SQUARED), square));
@@ -233,6 +232,10 @@ static void take_buffers(search *f) {
   if (f->ghosts && (f->fills || !f->pairs)) f->rows = ir_buffer(k, IR_I32, false);
   if (f->ghosts && !f->pairs) f->n_local = ir_scalar(k, IR_I64);
   if (f->ghosts && f->fills) f->senders_as_atoms = ir_buffer(k, IR_I32, true);
+  if (f->fills) {
+    f->total = ir_buffer(k, IR_I32, false);
+    f->room = ir_scalar(k, IR_I64);
+  }
 }
 
 /* The receiver, and where it is. Counts beyond the last atom's are those of no pairs of it. */
@@ -263,6 +266,9 @@ static void lower_search(ir_kernel *k, const clb_problem *p, const clb_schedule 
   clb_layer_start(&f.w.b);
   f.lane = s->lanes > 1 ? ir_lane(k) : clb_i32(k, 0);
   f.own = ir_cast(k, IR_I32, f.w.b.unit);
+  ir_val fits = IR_NONE;
+  if (fills) clb_cell_total(k, f.total, f.room, &fits);
+  if (fills) ir_if(k, fits);
   find_receiver(&f);
   if (fills) {
     const ir_val row = ir_2(k, IR_DIV, f.receiver, clb_i32(k, CLB_CELL_ROW));
@@ -282,7 +288,8 @@ static void lower_search(ir_kernel *k, const clb_problem *p, const clb_schedule 
     clb_cell_walk(&f.w, &f.at, reach, IR_NONE, f.starts, look_at, &f);
     if (ghosts) ir_end(k);
   }
-  if (!fills) store_count(&f);
+  if (fills) ir_end(k);
+  else store_count(&f);
   clb_layer_finish(&f.w.b);
 }
 
@@ -299,21 +306,24 @@ static clb_status check(const clb_problem *p, const clb_limits *limits, clb_erro
 }
 
 static void schedule(const clb_problem *p, const clb_limits *limits, clb_schedule *s) {
-  clb_layer_schedule(limits, CLB_F64, p->cell_list.step >= CLB_CELL_COUNT, s);
+  const int step = p->cell_list.step;
+  clb_layer_schedule(limits, CLB_F64, step >= CLB_CELL_COUNT && step != CLB_CELL_NULLS, s);
   /* Where an edge goes depends on those before it: a CPU is faster without sums over lanes. */
-  if (limits->simd && p->cell_list.step == CLB_CELL_FILL) s->lanes = 1;
+  if (limits->simd && step == CLB_CELL_FILL) s->lanes = 1;
 }
 
 static void lower(const clb_problem *p, const clb_schedule *s, ir_kernel *k) {
   switch ((clb_cell_list_step)p->cell_list.step) {
     case CLB_CELL_SLOTS: lower_slots(k, p, s); break;
     case CLB_CELL_SORTED: lower_sorted(k, p, s); break;
+    case CLB_CELL_TOTAL: clb_cell_lower_total(k, p, s); break;
+    case CLB_CELL_NULLS: clb_cell_lower_nulls(k, p, s); break;
     default: lower_search(k, p, s);
   }
 }
 
 static void print(const clb_problem *p, clb_text *out) {
-  static const char *const names[] = {"slots", "sorted", "count", "fill"};
+  static const char *const names[] = {"slots", "sorted", "count", "total", "fill", "nulls"};
   static const char *const of[] = {"", " of many", " with ghosts", " of pairs"};
   clb_text_add(out, "%s%s", names[p->cell_list.step], of[p->cell_list.atoms]);
 }

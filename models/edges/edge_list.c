@@ -17,6 +17,7 @@ clb_status clb_edges_create(clb_edge_list *l, clb_context *ctx, clb_dtype type) 
 void clb_edges_free(clb_edge_list *l) {
   clb_op_destroy(&l->make_vectors);
   clb_op_destroy(&l->make_vectors_many);
+  clb_edges_leave_room(l);
   clb_cell_list_destroy(&l->search);
   clb_cell_list_destroy(&l->search_many);
   clb_buffer_destroy(&l->positions);
@@ -29,14 +30,15 @@ void clb_edges_free(clb_edge_list *l) {
 
 void clb_edges_forget(clb_edge_list *l) {
   l->source = CLB_EDGES_NONE;
+  clb_edges_leave_room(l);
   clb_neighbours_forget(&l->between);
 }
 
 clb_status clb_edges_check_same(clb_edge_list *l, const clb_model_edges *e) {
   const bool same =
-      l->source != CLB_EDGES_NONE && l->exchanged == !!e->exchange && l->searched == !!e->search &&
-      clb_edges_are_pairs(e) == (l->source >= CLB_EDGES_PAIRS) && l->n_given == e->n_edges &&
-      l->n_local == e->n_local && l->n_total == e->n_total;
+      l->source != CLB_EDGES_NONE && !l->room.nulls && l->exchanged == !!e->exchange &&
+      l->searched == !!e->search && clb_edges_are_pairs(e) == (l->source >= CLB_EDGES_PAIRS) &&
+      l->n_given == e->n_edges && l->n_local == e->n_local && l->n_total == e->n_total;
   return same ? CLB_OK
               : FAIL(l, CLB_ERROR_ARGUMENT,
                      "clb_model: same_graph is %d; the counts differ from those of the last call, "
@@ -51,6 +53,7 @@ static void given(clb_edge_list *l, const clb_model_edges *e) {
 
 clb_status clb_edges_of_caller(clb_edge_list *l, const clb_model_edges *e, clb_model_edges *found) {
   clb_neighbours_forget(&l->between);
+  clb_edges_leave_room(l);
   given(l, e);
   if (e->search) return clb_edges_of_locals(l, e, found);
   if (clb_edges_are_pairs(e)) return clb_edges_among_pairs(l, e, found);
@@ -82,6 +85,23 @@ static clb_status begin(clb_edge_list *l, const clb_model_atoms *a, const bool p
   return s ? s : clb_neighbours_begin(list, a->n, x, a->cell, periodic, rebuild, grid);
 }
 
+/* In the room that there is; else on the host or by its help, and then there may be room. */
+static clb_status search(clb_edge_list *l, const clb_model_atoms *a, const bool periodic[3],
+                         const clb_cell_grid *grid) {
+  clb_edge_room *r = &l->room;
+  const bool closed = periodic[0] && periodic[1] && periodic[2],
+             fills = r->found >= r->n_edges / 2 || r->n_edges < 1024;
+  bool fits = closed && r->nulls && r->n_atoms == a->n && fills && clb_cell_grid_slots(grid);
+  clb_status s = fits ? clb_edges_place(l, a, grid, &fits) : CLB_OK;
+  if (s || fits) return r->due = fits, s;
+  clb_edges_leave_room(l);
+  s = clb_edges_search(l, a, periodic, grid);
+  if (!s && closed && l->source == CLB_EDGES_DEVICE && a->n <= r->most_atoms &&
+      l->between.skin == 0) /* with a skin searches are rare, and each step would have null edges */
+    clb_edges_make_room(l, a->n, l->between.n_edges);
+  return s;
+}
+
 clb_status clb_edges_of_atoms(clb_edge_list *l, const clb_model_atoms *a, clb_model_edges *found) {
   const bool periodic[3] = {a->periodic[0] != 0, a->periodic[1] != 0, a->periodic[2] != 0};
   clb_neighbours *list = &l->between;
@@ -90,16 +110,17 @@ clb_status clb_edges_of_atoms(clb_edge_list *l, const clb_model_atoms *a, clb_mo
   if (l->auto_skin) list->skin = best_skin(l, a->n);
   clb_status s = begin(l, a, periodic, &rebuild, &grid);
   if (s) return FAIL(l, s, "clb_model_compute: %s", list->error);
-  if (rebuild) s = clb_edges_search(l, a, periodic, &grid);
+  if (rebuild) s = search(l, a, periodic, &grid);
   if (s) return s;
+  const clb_edge_room *room = &l->room;
   *found = (clb_model_edges){.n_local = a->n,
                              .n_total = a->n,
-                             .n_edges = list->n_edges,
+                             .n_edges = room->nulls ? room->n_edges : list->n_edges,
                              .species = a->species,
                              .senders = {.host = list->senders},
                              .receivers = {.host = list->receivers}};
   given(l, found);
-  l->same = !rebuild;
+  l->same = !rebuild || room->due;
   l->rebuilds += rebuild;
   return CLB_OK;
 }
@@ -108,6 +129,7 @@ clb_status clb_edges_of_many(clb_edge_list *l, const clb_edges_systems *all,
                              clb_model_edges *found) {
   int64_t n_edges;
   clb_neighbours_forget(&l->between);
+  clb_edges_leave_room(l);
   const clb_status s = clb_edges_search_many(l, all, &n_edges);
   if (s || l->source == CLB_EDGES_NONE) return s;
   *found = (clb_model_edges){.n_local = all->n_atoms,
@@ -131,7 +153,7 @@ static clb_status write(clb_edge_list *l, const clb_model_edges *e, clb_graph *g
 clb_status clb_edges_write(clb_edge_list *l, const clb_model_edges *e, clb_graph *graph) {
   enum { MOST_ATOMS = 20000 }; /* fewer launches make up for the wait */
   const clb_status s = write(l, e, graph);
-  return s || e->n_total > MOST_ATOMS ? s : clb_graph_find_splits(graph);
+  return s || e->n_total > MOST_ATOMS ? s : clb_graph_find_splits(graph, l->room.nulls);
 }
 
 /* ---- vectors ---- */
@@ -148,18 +170,21 @@ static clb_status vectors_on_host(clb_edge_list *l, const double *positions,
   return CLB_OK;
 }
 
-static clb_status vectors_on_device(clb_edge_list *l, const clb_graph *graph,
-                                    const double *positions, clb_rows vectors) {
-  const bool many = l->source == CLB_EDGES_MANY, moves = l->motion.positions,
-             there =
-                 many || moves || (l->source == CLB_EDGES_DEVICE && !l->same); /* from the search */
+static clb_status vectors_on_device(clb_edge_list *l, clb_graph *graph, const double *positions,
+                                    clb_rows vectors) {
+  const bool placed = l->room.due || (l->source == CLB_EDGES_DEVICE && !l->same),
+             many = l->source == CLB_EDGES_MANY, moves = l->motion.positions,
+             there = many || moves || placed; /* from the search */
   clb_buffer *places = moves ? l->motion.positions : l->positions;
-  const clb_status s = there ? CLB_OK : clb_edges_put_positions(l, l->n_local, positions);
+  clb_status s = there ? CLB_OK : clb_edges_put_positions(l, l->n_local, positions);
+  if (!s && l->room.due) s = clb_edges_find(l, graph);
   const clb_edge_cells cells =
       many ? (clb_edge_cells){.table = clb_cell_list_grids(l->search_many),
                               .system = clb_cell_list_systems(l->search_many),
                               .row = CLB_CELL_NUMBERS}
-           : (clb_edge_cells){.cell = (const double(*)[3])l->between.cell};
+           : (clb_edge_cells){.cell = (const double(*)[3])l->between.cell,
+                              .nulls = l->room.nulls,
+                              .far = 1.25 * (l->between.cutoff + l->between.skin)};
   return s ? s
            : clb_edge_vectors_run(many ? l->make_vectors_many : l->make_vectors, graph,
                                   (clb_rows){places, 0, CLB_DENSE, NULL},
@@ -176,7 +201,7 @@ static clb_status vectors_of_locals(clb_edge_list *l, const clb_graph *graph, cl
                                (clb_rows){l->shifts, 0, CLB_DENSE, NULL}, &none, vectors);
 }
 
-clb_status clb_edges_vectors(clb_edge_list *l, const clb_graph *graph, const double *positions,
+clb_status clb_edges_vectors(clb_edge_list *l, clb_graph *graph, const double *positions,
                              clb_rows vectors, clb_model_edges *found) {
   if (l->source == CLB_EDGES_LOCAL) return vectors_of_locals(l, graph, vectors);
   return l->source == CLB_EDGES_HOST ? vectors_on_host(l, positions, found)

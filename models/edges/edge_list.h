@@ -58,6 +58,25 @@ typedef struct {
   bool moved;            /* one has moved by more than skin / 2 since the list was made */
 } clb_edge_motion;
 
+/* Searches with equal keys launch the same. */
+typedef struct {
+  const void *positions;
+  int64_t slots, shown;
+} clb_edge_search_key;
+
+/* Room for the edges of CLB_EDGES_DEVICE, of one system whose directions are all periodic. The
+   graph then has n_atoms + nulls atoms, and n_edges edges. */
+typedef struct {
+  int64_t most_atoms;              /* of systems that get room; 0: none does */
+  int64_t n_atoms, n_edges, nulls; /* nulls: 0: there is no room */
+  int64_t found;                   /* edges, as far as the host has seen */
+  bool due, unseen;                /* a search shall be submitted; has been, and may not have fit */
+  bool outgrown;                   /* it had not */
+  clb_rows shown;                  /* where the number of edges goes, as f64 */
+  clb_recording *search;           /* of `recorded`; NULL: there is none */
+  clb_edge_search_key last, recorded, unrecorded; /* unrecorded: could not be */
+} clb_edge_room;
+
 typedef struct {
   clb_context *ctx;
   clb_edge_source source;
@@ -72,6 +91,7 @@ typedef struct {
   clb_op *make_vectors, *make_vectors_many; /* NULL: the device has no f64; not needed yet */
   clb_buffer *positions;                    /* f64 [n][3] */
   clb_edge_motion motion;
+  clb_edge_room room;
   clb_buffer *shifts; /* clb_edge_shift of each edge */
   double *vectors;    /* on the host: [n_edges][3] */
   int64_t vectors_capacity;
@@ -99,6 +119,9 @@ typedef struct {
 } clb_edges_systems;
 clb_status clb_edges_of_many(clb_edge_list *l, const clb_edges_systems *all,
                              clb_model_edges *found);
+/* Takes the number of edges that a search in the room has shown; false: they did not fit, and are
+   forgotten. */
+bool clb_edges_see(clb_edge_list *l, double found);
 /* Whether the edges of the last call are still there, for one that says so. */
 clb_status clb_edges_check_same(clb_edge_list *l, const clb_model_edges *e);
 /* Positions on the host, read where they are on the device; valid until the next call. */
@@ -111,8 +134,9 @@ static inline bool clb_edges_are_pairs(const clb_model_edges *e) {
 }
 
 clb_status clb_edges_write(clb_edge_list *l, const clb_model_edges *found, clb_graph *graph);
-/* Into `vectors`, on the device; or on the host, and then found->vectors are those. */
-clb_status clb_edges_vectors(clb_edge_list *l, const clb_graph *graph, const double *positions,
+/* Into `vectors`, on the device, after a search that is due; or on the host, and then
+   found->vectors are those. */
+clb_status clb_edges_vectors(clb_edge_list *l, clb_graph *graph, const double *positions,
                              clb_rows vectors, clb_model_edges *found);
 
 /* Refuses atoms at the same position: they have no direction and no force between them. */
@@ -127,6 +151,14 @@ clb_status clb_edges_search(clb_edge_list *l, const clb_model_atoms *a, const bo
 /* CLB_EDGES_MANY or CLB_EDGES_NONE, and the number of edges. */
 clb_status clb_edges_search_many(clb_edge_list *l, const clb_edges_systems *all, int64_t *n_edges);
 clb_status clb_edges_write_counted(clb_edge_list *l, clb_graph *graph);
+/* Room for so many edges and some more; none. */
+void clb_edges_make_room(clb_edge_list *l, int64_t n_atoms, int64_t n_edges);
+void clb_edges_leave_room(clb_edge_list *l);
+/* Writes what a search in the room reads; *fits: the device can search this grid. */
+clb_status clb_edges_place(clb_edge_list *l, const clb_model_atoms *a, const clb_cell_grid *grid,
+                           bool *fits);
+/* Submits the search, in one unit if it did so before. */
+clb_status clb_edges_find(clb_edge_list *l, clb_graph *graph);
 /* CLB_EDGES_SHIFTS, if they fit. */
 clb_status clb_edges_write_shifts(clb_edge_list *l);
 clb_status clb_edges_put_positions(clb_edge_list *l, int64_t n, const double *positions);

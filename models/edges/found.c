@@ -42,7 +42,7 @@ clb_status clb_edges_write_local(clb_edge_list *l, const clb_model_edges *e, clb
   if (!s) s = clb_graph_reserve(g, e->n_total, e->n_local, e->n_edges);
   if (!s && e->n_edges)
     s = clb_cell_list_fill(
-        l->searched ? a->search : a->filter, &g->buffer[CLB_GRAPH_SENDERS].memory,
+        l->searched ? a->search : a->filter, e->n_edges, &g->buffer[CLB_GRAPH_SENDERS].memory,
         &g->buffer[CLB_GRAPH_RECEIVERS].memory, &l->shifts->memory, &a->senders->memory);
   return s ? s : clb_graph_sort(g, e->n_total, e->n_local, e->n_edges);
 }

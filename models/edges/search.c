@@ -94,16 +94,27 @@ clb_status clb_edges_search_many(clb_edge_list *l, const clb_edges_systems *all,
   return s;
 }
 
+clb_status clb_edges_place(clb_edge_list *l, const clb_model_atoms *a, const clb_cell_grid *grid,
+                           bool *fits) {
+  const clb_buffer *places = l->motion.positions;
+  clb_status s = places ? CLB_OK : clb_edges_put_positions(l, a->n, a->positions);
+  if (!s)
+    s = clb_cell_list_take(l->search, grid, l->between.cutoff + l->between.skin, a->n,
+                           places ? places : l->positions, fits);
+  return s || !*fits ? s : clb_neighbours_set_count(&l->between, a->positions, l->room.found);
+}
+
 /* ---- what was found ---- */
 
 clb_status clb_edges_write_counted(clb_edge_list *l, clb_graph *g) {
   const int64_t n = l->n_local;
+  const int64_t nulls = l->room.nulls;
   clb_status s = clb_edges_reserve(l->ctx, &l->shifts, l->n_given, sizeof(int32_t));
-  if (!s) s = clb_graph_reserve(g, n, n, l->n_given);
-  if (!s)
-    s = clb_cell_list_fill(l->source == CLB_EDGES_MANY ? l->search_many : l->search,
-                           &g->buffer[CLB_GRAPH_SENDERS].memory,
-                           &g->buffer[CLB_GRAPH_RECEIVERS].memory, &l->shifts->memory, NULL);
+  if (!s) s = clb_graph_reserve(g, n + nulls, n + nulls, l->n_given);
+  if (s || nulls) return s ? s : clb_edges_find(l, g);
+  s = clb_cell_list_fill(l->source == CLB_EDGES_MANY ? l->search_many : l->search, l->n_given,
+                         &g->buffer[CLB_GRAPH_SENDERS].memory,
+                         &g->buffer[CLB_GRAPH_RECEIVERS].memory, &l->shifts->memory, NULL);
   return s ? s : clb_graph_sort(g, n, n, l->n_given);
 }
 

@@ -237,6 +237,7 @@ struct clb_network {
   clb_graph *whole, *block; /* block: NULL unless the system is computed in blocks */
   clb_graph *graph;         /* the one of these that layers use now */
   int64_t n_local, n_total, n_edges;
+  int64_t n_null; /* of the local atoms, the last: their energies do not count, nor their edges */
   clb_atom_block at;               /* the block that is computed now, or the whole system */
   clb_rows species;                /* int32, of the atoms of the block */
   clb_rows graph_species;          /* of all atoms of the graph */

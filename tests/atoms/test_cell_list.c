@@ -69,7 +69,7 @@ static int64_t check(clb_context *ctx, clb_cell_list *list, const atoms *a, doub
   int32_t *shifts = malloc((size_t)(n + 1) * 4);
   for (int64_t e = 0; e < n; e++) shifts[e] = clb_edge_shift(l.shifts + 3 * e);
   for (int i = 0; i < 3; i++) memory[i] = guarded(ctx, n, &b[i]);
-  if (n) OK(ctx, clb_cell_list_fill(list, &memory[0], &memory[1], &memory[2], NULL));
+  if (n) OK(ctx, clb_cell_list_fill(list, n, &memory[0], &memory[1], &memory[2], NULL));
   expect_list(ctx, b[0], n, l.senders, "senders");
   expect_list(ctx, b[1], n, l.receivers, "receivers");
   expect_list(ctx, b[2], n, shifts, "shifts");
@@ -115,7 +115,7 @@ static void check_many(clb_context *ctx, clb_cell_list *list, const atoms *all, 
                                    &counted));
   assert_int_equal(counted, edges);
   for (int i = 0; i < 3; i++) memory[i] = guarded(ctx, edges, &b[i]);
-  OK(ctx, clb_cell_list_fill(list, &memory[0], &memory[1], &memory[2], NULL));
+  OK(ctx, clb_cell_list_fill(list, edges, &memory[0], &memory[1], &memory[2], NULL));
   static const char *const names[] = {"senders of many", "receivers of many", "shifts of many"};
   for (int i = 0; i < 3; i++) {
     expect_list(ctx, b[i], edges, must[i], names[i]);
@@ -343,7 +343,7 @@ static void check_pairs(clb_context *ctx, clb_cell_list *list, const pair_list *
     }
   assert_int_equal(count_pairs(ctx, list, p, cutoff, b), n);
   for (int i = 0; i < 4; i++) memory[i] = guarded(ctx, n, &out[i]);
-  OK(ctx, clb_cell_list_fill(list, &memory[0], &memory[1], &memory[2], &memory[3]));
+  OK(ctx, clb_cell_list_fill(list, n, &memory[0], &memory[1], &memory[2], &memory[3]));
   for (int i = 0; i < 4; i++) {
     expect_list(ctx, out[i], n, must[i], names[i]);
     clb_buffer_destroy(&out[i]);
@@ -435,7 +435,7 @@ static int measure(const char *device, int64_t n) {
     if (n_edges < 0) fail_msg("%s leaves the list to the host", device);
     if (!shifts) OK(ctx, clb_buffer_create(ctx, (uint64_t)n_edges * 4 + 4, &shifts));
     OK(ctx, clb_graph_reserve(g, n, n, n_edges));
-    OK(ctx, clb_cell_list_fill(list, &g->buffer[CLB_GRAPH_SENDERS].memory,
+    OK(ctx, clb_cell_list_fill(list, n_edges, &g->buffer[CLB_GRAPH_SENDERS].memory,
                                &g->buffer[CLB_GRAPH_RECEIVERS].memory, &shifts->memory, NULL));
     OK(ctx, clb_wait(ctx));
     const double listed = clb_seconds_now();

@@ -255,7 +255,7 @@ static void neighbours(void **state) {
   OK(ctx, clb_cell_list_count(list, &grid, 4, ATOMS, x, &n));
   assert_true(n > 2 * ATOMS && n < EDGES);
   for (int i = 0; i < 3; i++) OK(ctx, clb_buffer_create(ctx, 4 * EDGES, &b[i]));
-  OK(ctx, clb_cell_list_fill(list, &b[0]->memory, &b[1]->memory, &b[2]->memory, NULL));
+  OK(ctx, clb_cell_list_fill(list, n, &b[0]->memory, &b[1]->memory, &b[2]->memory, NULL));
   clb_cell_list_destroy(&list);
   mutation.lowers = false;
   for (int i = 0; i < 3; i++) clb_buffer_destroy(&b[i]);

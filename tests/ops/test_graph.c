@@ -330,7 +330,7 @@ static void finds_splits(void **state) {
     for (int64_t k = 0; k < P + i / 2; k++) (i % 2 ? e.senders : e.receivers)[k] = 5;
     OK(ctx, update(ctx, g, &e, &plain));
     assert_int_equal(clb_graph_splits(g), 599 / P);
-    OK(ctx, clb_graph_find_splits(g));
+    OK(ctx, clb_graph_find_splits(g, false));
     assert_int_equal(clb_graph_splits(g), i / 2 ? 599 / P : 0);
     OK(ctx, update(ctx, g, &e, &plain));
     assert_int_equal(clb_graph_splits(g), 599 / P);

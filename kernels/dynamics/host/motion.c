@@ -59,6 +59,8 @@ clb_status clb_motion_run(clb_op *op, const clb_motion_atoms *a, const clb_motio
   clb_call_memory(&c, a->copied.buffer ? &a->copied.buffer->memory : NULL);
   clb_call_i64(&c, a->copied.offset);
   clb_call_i32(&c, a->n_copied);
+  clb_call_i32(&c, a->checked);
+  clb_call_real(&c, CLB_F64, a->most);
   return clb_call_run(&c, noisy ? CLB_MOTION_NOISY : CLB_MOTION_QUIET);
 }
 

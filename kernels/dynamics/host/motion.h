@@ -17,6 +17,8 @@ typedef struct {
   clb_buffer *record;         /* [clb_motion_record(op, n)] */
   clb_rows copied;            /* n_copied numbers, at most CLB_RECORD_COPIED; none: no buffer */
   int n_copied;
+  bool checked; /* atoms move only if the first of them is 0 ... most */
+  double most;
 } clb_motion_atoms;
 
 typedef struct {

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { GRIDS, PLACES, WRAPS, COUNTS, SUMS, SYSTEMS, BUFFERS };
+enum { GRIDS, TOTAL, PLACES, WRAPS, COUNTS, SUMS, SYSTEMS, BUFFERS };
 
 static bool of_many(clb_cell_atoms kind) { return kind == CLB_CELL_MANY || kind == CLB_CELL_SORT; }
 
@@ -15,9 +15,9 @@ struct clb_cell_list {
   clb_graph *atoms; /* its edges are the atoms, its receivers the slots */
   clb_memory memory[BUFFERS];
   int64_t capacity, grid_capacity; /* atoms; systems */
-  int32_t *sums;   /* [capacity / CLB_CELL_ROW]: edges of a row of atoms, then before it */
-  int64_t n;       /* atoms counted last */
-  int64_t n_slots; /* of the last sort's grids; -1: beyond int32 */
+  int64_t n;                       /* atoms counted last */
+  int64_t n_slots;                 /* of the grids; -1: beyond int32 */
+  double *numbers;             /* of the grid of one system, as on the device; NULL: not known */
   const clb_buffer *positions; /* of them */
   const clb_buffer *rows;      /* with ghosts, and n_local */
   int64_t n_local;
@@ -39,6 +39,7 @@ static clb_status compile(clb_cell_list *l) {
   for (int step = first; step < end && !s; step++) {
     clb_schedule schedule;
     ir_kernel k;
+    if (step == CLB_CELL_NULLS && l->kind != CLB_CELL_ONE) continue;
     p->kind = CLB_CELL_LIST;
     p->cell_list.step = step;
     p->cell_list.atoms = l->kind == CLB_CELL_SORT ? CLB_CELL_MANY : l->kind;
@@ -74,7 +75,7 @@ void clb_cell_list_destroy(clb_cell_list **list) {
   clb_context *ctx = l->ctx;
   clb_graph_destroy(&l->atoms);
   for (int i = 0; i < BUFFERS; i++) release(l, i);
-  free(l->sums);
+  free(l->numbers);
   free(l);
   *list = NULL;
   clb_context_release(ctx);
@@ -110,17 +111,15 @@ static clb_status grow(clb_cell_list *l, int64_t n) {
                                    [WRAPS] = (uint64_t)places * 12,
                                    [COUNTS] = (uint64_t)rows * CLB_CELL_ROW * 4,
                                    [SUMS] = (uint64_t)rows * 4,
+                                   [TOTAL] = 4,
                                    [SYSTEMS] = of_many(l->kind) ? (uint64_t)all * 4 : 0};
   clb_device *d = l->ctx->device;
   clb_status s = d->backend->wait(d); /* submitted work may still use the memory */
   l->capacity = 0;
-  for (int i = PLACES; i < BUFFERS && !s; i++) {
+  for (int i = TOTAL; i < BUFFERS && !s; i++) {
     release(l, i);
     if (bytes[i]) s = clb_device_alloc(d, bytes[i], &l->memory[i]);
   }
-  free(l->sums);
-  l->sums = s ? NULL : malloc((size_t)rows * sizeof *l->sums);
-  if (!s && !l->sums) s = no_memory(l->ctx);
   if (!s) l->capacity = all;
   return s;
 }
@@ -154,9 +153,8 @@ static bool describe(const clb_cell_grid *g, double *to) {
 
 /* ---- launches ---- */
 
-/* Launches a step on so many units: its first arguments, then the memory; NULL: the number. */
-static clb_status launch(clb_cell_list *l, int step, int64_t units, const clb_memory *const *memory,
-                         int n_memory, int64_t number) {
+/* Launches a step on so many units: its first arguments, then its own. */
+static clb_status launch(clb_cell_list *l, int step, int64_t units, const clb_arg *own, int n_own) {
   const clb_kernel *kernel = l->kernel[step];
   clb_call c = clb_call_start(l->ctx);
   clb_call_i64(&c, units);
@@ -164,18 +162,13 @@ static clb_status launch(clb_cell_list *l, int step, int64_t units, const clb_me
   clb_call_buffer(&c, l->positions);
   clb_call_memory(&c, &l->memory[GRIDS]);
   if (of_many(l->kind)) clb_call_memory(&c, &l->memory[SYSTEMS]);
-  for (int i = 0; i < n_memory; i++)
-    clb_call_argument(&c, memory[i] ? clb_memory_arg(memory[i]) : clb_i64_arg(number));
+  clb_call_arguments(&c, own, n_own);
   return clb_call_launch(&c, kernel, clb_divide_up(units, kernel->ir.rows));
 }
 
 static int64_t chunks(const clb_cell_list *l, int step, int64_t n) {
   const int64_t lanes = l->kernel[step]->ir.lanes;
   return (n + lanes - 1) / lanes;
-}
-
-static const clb_memory *rows_memory(const clb_cell_list *l) {
-  return l->kind == CLB_CELL_GHOSTS ? &l->rows->memory : NULL;
 }
 
 void clb_cell_list_set_rows(clb_cell_list *l, const clb_buffer *rows, int64_t n_local) {
@@ -189,59 +182,65 @@ void clb_cell_list_set_pairs(clb_cell_list *l, const clb_buffer *rows, const clb
   l->rows = rows, l->starts = starts, l->senders = senders;
 }
 
+#define OF(memory) clb_memory_arg(memory)
+#define LAUNCH(l, step, units, ...)                                                                \
+  launch(l, step, units, (const clb_arg[]){__VA_ARGS__},                                           \
+         (int)(sizeof(const clb_arg[]){__VA_ARGS__} / sizeof(clb_arg)))
+
 static clb_status count_pairs(clb_cell_list *l) {
   clb_memory_discard(&l->memory[COUNTS]);
   clb_memory_discard(&l->memory[SUMS]);
-  return launch(l, CLB_CELL_COUNT, rows_of(l->n) * CLB_CELL_ROW,
-                (const clb_memory *[]){&l->senders->memory, &l->starts->memory, &l->memory[COUNTS]},
-                3, 0);
+  return LAUNCH(l, CLB_CELL_COUNT, rows_of(l->n) * CLB_CELL_ROW, OF(&l->senders->memory),
+                OF(&l->starts->memory), OF(&l->memory[COUNTS]));
 }
 
 /* The atoms in the order of their slots, and zeros behind their counts. */
-static clb_status sort(clb_cell_list *l, int64_t n_slots) {
+static clb_status sort(clb_cell_list *l) {
   const clb_buffer *b = l->atoms->buffer;
   const int64_t counts = rows_of(l->n) * CLB_CELL_ROW;
-  const clb_memory *slots[] = {&b[CLB_GRAPH_RECEIVERS].memory};
-  clb_status s = clb_graph_reserve(l->atoms, 0, n_slots, l->n);
+  clb_status s = clb_graph_reserve(l->atoms, 0, l->n_slots, l->n);
   for (int i = PLACES; i < SYSTEMS; i++) clb_memory_discard(&l->memory[i]);
-  if (!s) s = launch(l, CLB_CELL_SLOTS, chunks(l, CLB_CELL_SLOTS, l->n), slots, 1, 0);
-  if (!s) s = clb_graph_sort(l->atoms, 0, n_slots, l->n);
+  if (!s)
+    s = LAUNCH(l, CLB_CELL_SLOTS, chunks(l, CLB_CELL_SLOTS, l->n),
+               OF(&b[CLB_GRAPH_RECEIVERS].memory));
+  if (!s) s = clb_graph_sort(l->atoms, 0, l->n_slots, l->n);
   return s ? s
-           : launch(l, CLB_CELL_SORTED, chunks(l, CLB_CELL_SORTED, counts),
-                    (const clb_memory *[]){&b[CLB_GRAPH_EDGE].memory, &l->memory[PLACES],
-                                           &l->memory[WRAPS], NULL, &l->memory[COUNTS]},
-                    5, counts);
+           : LAUNCH(l, CLB_CELL_SORTED, chunks(l, CLB_CELL_SORTED, counts),
+                    OF(&b[CLB_GRAPH_EDGE].memory), OF(&l->memory[PLACES]), OF(&l->memory[WRAPS]),
+                    clb_i64_arg(counts), OF(&l->memory[COUNTS]));
 }
 
 /* How many neighbours each has. */
-static clb_status count_around(clb_cell_list *l, int64_t n_slots) {
+static clb_status count_around(clb_cell_list *l) {
   const clb_cell_sorted sorted = clb_cell_list_sorted(l);
-  const clb_status s = sort(l, n_slots);
-  return s ? s
-           : launch(l, CLB_CELL_COUNT, l->n,
-                    (const clb_memory *[]){sorted.atoms, sorted.x, &l->memory[WRAPS], sorted.starts,
-                                           &l->memory[COUNTS], rows_memory(l), NULL},
-                    l->kind == CLB_CELL_GHOSTS ? 7 : 5, l->n_local);
+  const bool ghosts = l->kind == CLB_CELL_GHOSTS;
+  const clb_arg own[] = {OF(sorted.atoms),       OF(sorted.x),
+                         OF(&l->memory[WRAPS]),  OF(sorted.starts),
+                         OF(&l->memory[COUNTS]), OF(ghosts ? &l->rows->memory : NULL),
+                         clb_i64_arg(l->n_local)};
+  const clb_status s = sort(l);
+  return s ? s : launch(l, CLB_CELL_COUNT, l->n, own, ghosts ? 7 : 5);
 }
 
-/* How many neighbours each atom has, and then how many edges are before its own. */
-static clb_status count(clb_cell_list *l, int64_t n_slots) {
-  const clb_status s = l->kind == CLB_CELL_PAIRS ? count_pairs(l) : count_around(l, n_slots);
+/* How many neighbours each atom has, and then how many edges are before its own; and their total.
+ */
+static clb_status count(clb_cell_list *l, clb_rows show) {
+  clb_status s = l->kind == CLB_CELL_PAIRS ? count_pairs(l) : count_around(l);
   clb_call c = clb_call_start(l->ctx);
   clb_call_memory(&c, &l->memory[COUNTS]);
   clb_call_i64(&c, CLB_CELL_ROW);
   clb_call_memory(&c, &l->memory[SUMS]);
-  return s ? s : clb_call_launch(&c, l->atoms->kernel[CLB_GRAPH_SCAN], rows_of(l->n));
+  if (!s) s = clb_call_launch(&c, l->atoms->kernel[CLB_GRAPH_SCAN], rows_of(l->n));
+  return s ? s
+           : LAUNCH(l, CLB_CELL_TOTAL, 1, OF(&l->memory[SUMS]), OF(&l->memory[TOTAL]),
+                    OF(show.buffer ? &show.buffer->memory : NULL), clb_i64_arg(show.offset),
+                    clb_i32_arg(show.buffer != NULL));
 }
 
-/* Writes the grids, and which of them is each atom's; *n_slots: of all, -1 if beyond int32. */
-static clb_status write_grids(clb_cell_list *l, int64_t n_systems, const clb_cell_grid *grids,
-                              const int32_t *system, double radius, int64_t *n_slots) {
-  clb_device *d = l->ctx->device;
-  const uint64_t row = CLB_CELL_NUMBERS * sizeof(double);
-  double *numbers = malloc((size_t)n_systems * row);
+/* The kernels' form of all grids, and how many slots they have: -1 if beyond int32. */
+static int64_t describe_all(int64_t n_systems, const clb_cell_grid *grids, double radius,
+                            double *numbers) {
   int64_t slots = 0;
-  if (!numbers) return no_memory(l->ctx);
   for (int64_t i = 0; i < n_systems && slots >= 0; i++) {
     double *to = numbers + i * CLB_CELL_NUMBERS;
     for (int k = 0; k < CLB_CELL_NUMBERS; k++) to[k] = 1; /* of a system without atoms */
@@ -251,46 +250,53 @@ static clb_status write_grids(clb_cell_list *l, int64_t n_systems, const clb_cel
     slots = describe(&grids[i], to) ? slots + clb_cell_grid_slots(&grids[i]) : -1;
     if (slots >= INT32_MAX) slots = -1;
   }
-  *n_slots = slots;
-  clb_status s = slots < 0 ? CLB_OK : grow_grids(l, n_systems);
-  if (!s && slots >= 0)
-    s = d->backend->write(d, &l->memory[GRIDS], 0, numbers, (uint64_t)n_systems * row);
-  if (!s && slots >= 0 && of_many(l->kind))
+  return slots;
+}
+
+/* Writes the grids, but for the one that is there, and which of them is each atom's. */
+static clb_status write_grids(clb_cell_list *l, int64_t n_systems, const clb_cell_grid *grids,
+                              const int32_t *system, double radius) {
+  clb_device *d = l->ctx->device;
+  const uint64_t bytes = (uint64_t)n_systems * CLB_CELL_NUMBERS * sizeof(double);
+  double *numbers = malloc(bytes);
+  if (!numbers) return no_memory(l->ctx);
+  l->n_slots = describe_all(n_systems, grids, radius, numbers);
+  const bool there = n_systems == 1 && l->numbers && !memcmp(l->numbers, numbers, bytes),
+             writes = l->n_slots >= 0 && !there;
+  clb_status s = writes ? grow_grids(l, n_systems) : CLB_OK;
+  if (!s && writes) s = d->backend->write(d, &l->memory[GRIDS], 0, numbers, bytes);
+  if (!s && l->n_slots >= 0 && of_many(l->kind))
     s = d->backend->write(d, &l->memory[SYSTEMS], 0, system, (uint64_t)l->n * sizeof *system);
-  free(numbers);
+  if (writes) {
+    free(l->numbers);
+    l->numbers = !s && n_systems == 1 ? numbers : NULL;
+  }
+  if (l->numbers != numbers) free(numbers);
   return s;
 }
 
-/* Adds up the edges of rows; -1: an atom was refused, or they are too many. */
-static int64_t sum_rows(clb_cell_list *l) {
-  int64_t all = 0;
-  for (int64_t i = 0; i < rows_of(l->n); i++) {
-    const int32_t here = l->sums[i];
-    if (here < 0 || here > CLB_CELL_ROW * CLB_CELL_MAX_NEIGHBOURS || all >= INT32_MAX - here)
-      return -1;
-    l->sums[i] = (int32_t)all;
-    all += here;
-  }
-  return all;
+/* Takes atoms and their grids; *fits: the grids are within int32. */
+static clb_status take(clb_cell_list *l, int64_t n_systems, const clb_cell_grid *grids,
+                       const int32_t *system, double radius, int64_t n, const clb_buffer *positions,
+                       bool *fits) {
+  clb_status s = grow(l, n);
+  l->n = n;
+  l->positions = positions;
+  if (!s && (grids || !of_many(l->kind))) s = write_grids(l, n_systems, grids, system, radius);
+  *fits = !s && l->n_slots >= 0;
+  return s;
 }
 
 clb_status clb_cell_list_count_many(clb_cell_list *l, int64_t n_systems, const clb_cell_grid *grids,
                                     const int32_t *system, double radius, int64_t n,
                                     const clb_buffer *positions, int64_t *n_edges) {
   clb_device *d = l->ctx->device;
-  const uint64_t bytes = (uint64_t)rows_of(n) * 4;
-  int64_t n_slots = -1;
-  *n_edges = -1;
-  clb_status s = grow(l, n);
-  l->n = n;
-  l->positions = positions;
-  if (!s) s = write_grids(l, n_systems, grids, system, radius, &n_slots);
-  if (s || n_slots < 0) return s;
-  s = count(l, n_slots);
-  if (!s) s = d->backend->read(d, &l->memory[SUMS], 0, l->sums, bytes);
-  const int64_t all = s ? -1 : sum_rows(l);
-  if (!s && all >= 0) s = d->backend->write(d, &l->memory[SUMS], 0, l->sums, bytes);
-  if (!s) *n_edges = all;
+  int32_t total = -1;
+  bool fits;
+  clb_status s = take(l, n_systems, grids, system, radius, n, positions, &fits);
+  if (fits) s = count(l, (clb_rows){0});
+  if (fits && !s) s = d->backend->read(d, &l->memory[TOTAL], 0, &total, sizeof total);
+  *n_edges = s ? -1 : total;
   return s;
 }
 
@@ -299,15 +305,20 @@ clb_status clb_cell_list_count(clb_cell_list *l, const clb_cell_grid *grid, doub
   return clb_cell_list_count_many(l, 1, grid, NULL, radius, n, positions, n_edges);
 }
 
+clb_status clb_cell_list_take(clb_cell_list *l, const clb_cell_grid *grid, double radius, int64_t n,
+                              const clb_buffer *positions, bool *fits) {
+  return take(l, 1, grid, NULL, radius, n, positions, fits);
+}
+
+int64_t clb_cell_list_slots(const clb_cell_list *l) { return l->n_slots; }
+
+clb_status clb_cell_list_submit_count(clb_cell_list *l, clb_rows show) { return count(l, show); }
+
 clb_status clb_cell_list_sort(clb_cell_list *l, int64_t n_systems, const clb_cell_grid *grids,
                               const int32_t *system, int64_t n, const clb_buffer *positions,
                               bool *fits) {
-  clb_status s = grow(l, n);
-  l->n = n;
-  l->positions = positions;
-  if (!s && grids) s = write_grids(l, n_systems, grids, system, 0, &l->n_slots);
-  *fits = !s && l->n_slots >= 0;
-  return *fits ? sort(l, l->n_slots) : s;
+  const clb_status s = take(l, n_systems, grids, system, 0, n, positions, fits);
+  return *fits ? sort(l) : s;
 }
 
 clb_cell_sorted clb_cell_list_sorted(const clb_cell_list *l) {
@@ -322,20 +333,35 @@ clb_cell_sorted clb_cell_list_sorted(const clb_cell_list *l) {
 const clb_memory *clb_cell_list_grids(const clb_cell_list *l) { return &l->memory[GRIDS]; }
 const clb_memory *clb_cell_list_systems(const clb_cell_list *l) { return &l->memory[SYSTEMS]; }
 
-clb_status clb_cell_list_fill(clb_cell_list *l, const clb_memory *senders,
+clb_status clb_cell_list_fill(clb_cell_list *l, int64_t room, const clb_memory *senders,
                               const clb_memory *receivers, const clb_memory *shifts,
                               const clb_memory *atoms) {
   const clb_buffer *b = l->atoms->buffer;
-  if (l->kind == CLB_CELL_PAIRS)
-    return launch(l, CLB_CELL_FILL, l->n,
-                  (const clb_memory *[]){&l->senders->memory, &l->starts->memory,
-                                         &l->memory[COUNTS], &l->memory[SUMS], senders, receivers,
-                                         shifts, &l->rows->memory, atoms},
-                  9, 0);
-  return launch(l, CLB_CELL_FILL, l->n,
-                (const clb_memory *[]){&b[CLB_GRAPH_EDGE].memory, &l->memory[PLACES],
-                                       &l->memory[WRAPS], &b[CLB_GRAPH_ROW_START].memory,
-                                       &l->memory[COUNTS], &l->memory[SUMS], senders, receivers,
-                                       shifts, rows_memory(l), NULL, atoms},
-                l->kind == CLB_CELL_GHOSTS ? 12 : 9, l->n_local);
+  const bool pairs = l->kind == CLB_CELL_PAIRS, ghosts = l->kind == CLB_CELL_GHOSTS;
+  clb_arg own[14];
+  int n = 0;
+  own[n++] = OF(pairs ? &l->senders->memory : &b[CLB_GRAPH_EDGE].memory);
+  if (!pairs) own[n++] = OF(&l->memory[PLACES]), own[n++] = OF(&l->memory[WRAPS]);
+  own[n++] = OF(pairs ? &l->starts->memory : &b[CLB_GRAPH_ROW_START].memory);
+  own[n++] = OF(&l->memory[COUNTS]);
+  own[n++] = OF(&l->memory[SUMS]);
+  own[n++] = OF(senders);
+  own[n++] = OF(receivers);
+  own[n++] = OF(shifts);
+  if (pairs || ghosts) own[n++] = OF(&l->rows->memory);
+  if (ghosts) own[n++] = clb_i64_arg(l->n_local);
+  if (pairs || ghosts) own[n++] = OF(atoms);
+  own[n++] = OF(&l->memory[TOTAL]);
+  own[n++] = clb_i64_arg(room);
+  return launch(l, CLB_CELL_FILL, l->n, own, n);
+}
+
+clb_status clb_cell_list_fill_room(clb_cell_list *l, int64_t room, int64_t nulls,
+                                   const clb_memory *senders, const clb_memory *receivers,
+                                   const clb_memory *shifts) {
+  const clb_status s = clb_cell_list_fill(l, room, senders, receivers, shifts, NULL);
+  return s || !nulls ? s
+                     : LAUNCH(l, CLB_CELL_NULLS, chunks(l, CLB_CELL_NULLS, room),
+                              OF(&l->memory[TOTAL]), clb_i64_arg(room), clb_i64_arg(nulls),
+                              OF(senders), OF(receivers), OF(shifts));
 }

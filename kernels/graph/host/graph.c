@@ -283,6 +283,7 @@ static clb_status check_request(clb_graph *g, const request *r) {
 static clb_status grow(clb_graph *g, const request *r) {
   int64_t nodes = r->n_rows[0] > r->n_rows[1] ? r->n_rows[0] : r->n_rows[1], max = MAX_COUNT,
           nodes_before = g->nodes, edges_before = g->edges;
+  g->whole = (g->ctx->disabled & CLB_SPLIT_ROWS) != 0;
   if (nodes > g->nodes) g->nodes = nodes + nodes / 4 < max ? nodes + nodes / 4 : max;
   if (r->n > g->edges) g->edges = r->n + r->n / 4 < max ? r->n + r->n / 4 : max;
   clb_status s = reserve(g);
@@ -394,7 +395,7 @@ clb_status clb_graph_sort(clb_graph *g, int64_t n_senders, int64_t n_receivers, 
   return s;
 }
 
-clb_status clb_graph_find_splits(clb_graph *g) {
+clb_status clb_graph_find_splits(clb_graph *g, bool lasts) {
   clb_device *d = g->ctx->device;
   int32_t *start = NULL, longest = 0;
   clb_status s = CLB_OK;
@@ -413,6 +414,10 @@ clb_status clb_graph_find_splits(clb_graph *g) {
   }
   free(start);
   g->short_rows = !s && longest <= g->split;
+  if (!lasts || !g->short_rows) return s;
+  g->short_rows = false;
+  g->whole = !clb_graph_teams(g);
+  if (g->whole) g->split = INT32_MAX;
   return s;
 }
 

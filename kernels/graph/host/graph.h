@@ -57,8 +57,9 @@ clb_status clb_graph_block(const clb_graph *listed, int64_t first, int64_t n_rec
 uint64_t clb_graph_bytes(const clb_graph *g, int64_t nodes, int64_t edges);
 
 /* Reads how long rows are, which waits for the sort. Where none is split, ops launch nothing for
-   splits until the edges are others: not for graphs whose edges change under a recording. */
-clb_status clb_graph_find_splits(clb_graph *g);
+   splits until the edges are others; or, of a graph whose edges change under a recording, which
+   `lasts`, until memory is reserved again: rows are then not split, however long they become. */
+clb_status clb_graph_find_splits(clb_graph *g, bool lasts);
 
 /* Number of split indices, including unused ones; the most that a graph of so many edges has. */
 static inline int64_t clb_graph_splits(const clb_graph *g) {
