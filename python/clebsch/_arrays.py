@@ -112,6 +112,9 @@ class View:
                     f"{self.what}: strides of {array.strides} bytes are not whole elements")
 
     def _of_dlpack(self, array, context):
+        is_neg = getattr(array, "is_neg", None)  # PyTorch's: DLPack does not tell
+        if is_neg and is_neg():
+            raise Error(f"{self.what}: its numbers are still to be negated; give x.resolve_neg()")
         exchange = _exchange_of(type(array))
         tensor = exchange and self._exchanged(array, context, *exchange)
         if not tensor:
