@@ -171,8 +171,9 @@ static void schedule(const clb_problem *p, const clb_limits *limits, clb_schedul
   t->parity_pairs = t->variant == CLB_VARIANT_CHANNEL_WISE && spelt(p, s) > (tight ? 2000 : 2500) &&
                     clb_has_parity_pairs(tp);
   if (!affords(p, limits, s)) t->variant = CLB_VARIANT_TABLE;
-  bool derives = p->pass == CLB_BACKWARD || p->pass == CLB_DOUBLE_BACKWARD;
-  if ((derives || limits->simd) && 4 * most > s->lanes && has_pairs(p, limits))
+  bool each = limits->simd || p->pass == CLB_BACKWARD || p->pass == CLB_DOUBLE_BACKWARD ||
+              (p->pass == CLB_FORWARD && !tp->shared_weights);
+  if (each && 4 * most > s->lanes && has_pairs(p, limits))
     t->variant = CLB_VARIANT_PAIRS; /* reads weights once, and in order */
   while (t->lanes_per_row < most && t->lanes_per_row < s->lanes) t->lanes_per_row *= 2;
   settle(p, limits, s);

@@ -10,6 +10,7 @@
 enum {
   WORTH_A_PRODUCT = 64, /* weights of all paths to a term: with fewer, products cost more than they
                            save */
+  MIN_SIDE = 16,        /* of matrices on a GPU */
   MOST_SINGLES = 64,    /* channels of y that are terms of their own, */
   SINGLES_PATHS = 256,  /* and paths, */
   SINGLES_NONZEROS = 800, /* and their non-zeros, at most */
@@ -29,7 +30,22 @@ static bool mixes(const clb_problem *p, const clb_path *path) {
          clb_path_weights(tp, path) > 0;
 }
 
-bool clb_shared_products_choose(const clb_problem *p, bool chosen[CLB_MAX_PATHS]) {
+/* On a GPU products of few pairs or channels take longer than all rows one by one. */
+static unsigned passes_that_pay(const clb_limits *limits, const clb_tensor_product_problem *tp,
+                                const int64_t weights[CLB_MAX_TERMS]) {
+  int64_t all = 0, forward = 0, back = 0;
+  for (int t = 0; t < tp->z.n; t++) {
+    const int64_t w = tp->z.term[t].mul, pairs = w ? weights[t] / w : 0;
+    all += weights[t];
+    if (limits->simd || pairs >= MIN_SIDE) forward += weights[t];
+    if (limits->simd || (pairs >= MIN_SIDE && w >= MIN_SIDE)) back += weights[t];
+  }
+  return (2 * forward >= all ? CLB_PASS_BIT(CLB_FORWARD) : 0) |
+         (2 * back >= all ? CLB_PASS_BIT(CLB_BACKWARD) | CLB_PASS_BIT(CLB_DOUBLE_BACKWARD) : 0);
+}
+
+unsigned clb_shared_products_choose(const clb_limits *limits, const clb_problem *p,
+                                    bool chosen[CLB_MAX_PATHS]) {
   const clb_tensor_product_problem *tp = &p->tensor_product;
   int64_t weights[CLB_MAX_TERMS] = {0}, pairs = 0;
   bool some = false;
@@ -42,7 +58,7 @@ bool clb_shared_products_choose(const clb_problem *p, bool chosen[CLB_MAX_PATHS]
     some |= chosen[i];
     if (chosen[i]) pairs += clb_path_weights(tp, q) / z->mul * (2 * z->l + 1);
   }
-  return some && pairs <= INT32_MAX;
+  return some && pairs <= INT32_MAX ? passes_that_pay(limits, tp, weights) : 0;
 }
 
 /* ---- plan ---- */

@@ -10,9 +10,10 @@
 
 typedef struct clb_shared_products clb_shared_products;
 
-/* Which paths are worth it; returns whether there are any, and not too many pairs. */
-bool clb_shared_products_choose(const clb_problem *p, bool chosen[CLB_MAX_PATHS]);
-/* Of the chosen paths and passes but the triple backward one. rest: other paths write results
+/* Which paths are worth it; returns the bits of passes that are, 0: none. */
+unsigned clb_shared_products_choose(const clb_limits *limits, const clb_problem *p,
+                                    bool chosen[CLB_MAX_PATHS]);
+/* Of the chosen paths and some of these passes. rest: other paths write results
    first, to which these are added. *products: NULL on failure. */
 clb_status clb_shared_products_create(clb_context *ctx, const clb_problem *p,
                                       const bool chosen[CLB_MAX_PATHS], bool rest, unsigned passes,

@@ -14,15 +14,16 @@ typedef struct {
   clb_op *sum;      /* sums gradients of weights over rows; for paths that do not mix channels */
   clb_buffer *rows; /* rows of the gradients: [outputs][chunk][W] */
   int64_t chunk;
-  clb_op *rest;                  /* the paths that are not matrix products; NULL: none */
-  clb_op *third;                 /* all paths, for the triple backward pass; NULL: not requested */
+  clb_op *rest;    /* the paths that are not matrix products; NULL: none */
+  clb_op *by_rows; /* all paths, for passes without matrix products; NULL: none is requested */
   clb_shared_products *products; /* NULL: none */
+  unsigned passes;               /* bits of those that they make */
 } clb_shared_weights;
 
 static void destroy_parts(clb_op *op) {
   clb_shared_weights *w = op->parts;
   if (!w) return;
-  clb_op **ops[] = {&w->sum, &w->rest, &w->third};
+  clb_op **ops[] = {&w->sum, &w->rest, &w->by_rows};
   for (size_t i = 0; i < sizeof ops / sizeof *ops; i++) clb_op_destroy(ops[i]);
   clb_shared_products_destroy(&w->products);
   clb_buffer_destroy(&w->rows);
@@ -119,13 +120,13 @@ static bool make_rest(const clb_problem *p, const bool chosen[CLB_MAX_PATHS], cl
 static clb_status create_parts(clb_context *ctx, const clb_problem *p,
                                const bool chosen[CLB_MAX_PATHS], unsigned passes,
                                const clb_tuner *tuner, clb_problem *part, clb_shared_weights *w) {
-  const unsigned third = passes & CLB_PASS_BIT(CLB_TRIPLE_BACKWARD), upto = passes & ~third;
+  const unsigned by_rows = passes & ~w->passes;
   clb_status s = CLB_OK;
-  if (upto && make_rest(p, chosen, part)) s = create_summed(ctx, part, upto, true, tuner, &w->rest);
-  if (!s && third) s = create_summed(ctx, p, third, false, tuner, &w->third);
-  return s || !upto ? s
-                    : clb_shared_products_create(ctx, p, chosen, w->rest != NULL, upto, tuner,
-                                                 &w->products);
+  if (make_rest(p, chosen, part)) s = create_summed(ctx, part, w->passes, true, tuner, &w->rest);
+  if (!s && by_rows) s = create_summed(ctx, p, by_rows, false, tuner, &w->by_rows);
+  return s ? s
+           : clb_shared_products_create(ctx, p, chosen, w->rest != NULL, w->passes, tuner,
+                                        &w->products);
 }
 
 /* What clb_op_source and the like show. */
@@ -134,9 +135,9 @@ static void show_kernels(clb_op *op, unsigned passes) {
   for (int pass = 0; pass < CLB_PASSES; pass++) {
     int of = pass;
     if (!(passes & CLB_PASS_BIT(pass))) continue;
-    const clb_op *shown = pass == CLB_TRIPLE_BACKWARD
-                              ? w->third
-                              : clb_shared_products_shown(w->products, (clb_pass)pass, &of);
+    const clb_op *shown = w->passes & CLB_PASS_BIT(pass)
+                              ? clb_shared_products_shown(w->products, (clb_pass)pass, &of)
+                              : w->by_rows;
     op->kernel[pass] = shown->kernel[of];
     op->choice[pass] = shown->choice[of];
   }
@@ -145,16 +146,17 @@ static void show_kernels(clb_op *op, unsigned passes) {
 clb_status clb_shared_weights_create(clb_context *ctx, const clb_problem *problem, unsigned passes,
                                      const clb_tuner *tuner, clb_op **op) {
   bool chosen[CLB_MAX_PATHS];
-  if (!clb_shared_products_choose(problem, chosen))
-    return create_summed(ctx, problem, passes, false, tuner, op);
+  const unsigned by_products =
+      clb_shared_products_choose(&ctx->device->limits, problem, chosen) & passes;
+  if (!by_products) return create_summed(ctx, problem, passes, false, tuner, op);
   clb_problem *part = malloc(sizeof *part);
   clb_shared_weights *w = calloc(1, sizeof *w);
   clb_status s =
       part && w ? CLB_OK : clb_fail(&ctx->error, CLB_ERROR_MEMORY, "tensor_product: no memory");
-  if (!s && !passes) s = clb_op_check(ctx, problem, passes); /* sets the error */
   if (!s) s = clb_op_new(ctx, problem, op);
   if (!s) {
     give_parts(*op, w);
+    w->passes = by_products;
     s = create_parts(ctx, problem, chosen, passes, tuner, part, w);
     w = NULL;
     if (s) clb_op_destroy(op);
@@ -168,8 +170,8 @@ clb_status clb_shared_weights_create(clb_context *ctx, const clb_problem *proble
 clb_status clb_shared_weights_run(clb_op *op, clb_pass pass, int64_t n, const clb_operand *operands,
                                   int n_operands) {
   const clb_shared_weights *w = op->parts;
-  if (!w || !w->products || pass == CLB_TRIPLE_BACKWARD)
-    return run_summed(w && w->third ? w->third : op, pass, n, operands, n_operands);
+  if (!w || !(w->passes & CLB_PASS_BIT(pass)))
+    return run_summed(w && w->by_rows ? w->by_rows : op, pass, n, operands, n_operands);
   clb_status s = clb_op_check_rows(op, CLB_TENSOR_PRODUCT, pass, n, operands, n_operands);
   if (!s && w->rest) s = run_summed(w->rest, pass, n, operands, n_operands);
   return s ? s : clb_shared_products_run(op, w->products, pass, n, operands, n_operands);

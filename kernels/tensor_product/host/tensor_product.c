@@ -4,6 +4,7 @@
 
 #include "src/base/signature.h"
 #include "kernels/tensor_product/host/shared_weights.h"
+#include "kernels/tensor_product/host/split.h"
 
 int clb_tensor_product_operands(const clb_problem *problem, clb_pass pass, const clb_rows *rows,
                                 clb_operand *operands) {
@@ -40,7 +41,9 @@ clb_status clb_tensor_product_run(clb_op *op, clb_pass pass, int64_t n, const cl
   clb_operand operands[CLB_TENSOR_PRODUCT_OPERANDS];
   if (!op) return clb_op_null(CLB_TENSOR_PRODUCT, pass);
   int count = clb_tensor_product_operands(&op->problem, pass, rows, operands);
-  if (op->problem.tensor_product.shared_weights && op->problem.kind == CLB_TENSOR_PRODUCT)
-    return clb_shared_weights_run(op, pass, n, operands, count);
-  return clb_op_run_rows(op, CLB_TENSOR_PRODUCT, pass, n, operands, count);
+  if (op->problem.kind != CLB_TENSOR_PRODUCT) /* which is refused */
+    return clb_op_run_rows(op, CLB_TENSOR_PRODUCT, pass, n, operands, count);
+  return (op->problem.tensor_product.shared_weights
+              ? clb_shared_weights_run
+              : clb_split_product_run)(op, pass, n, operands, count);
 }

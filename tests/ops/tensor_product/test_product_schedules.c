@@ -49,21 +49,34 @@ static void modes(void **state) {
 }
 
 /* Weights of each row that mix channels: lanes are channels of z, in several blocks and with some
-   left over; with sets of gradients, and with rows by number. */
+   left over; with sets of gradients, and with rows by number; shared weights, as matrix products.
+ */
 static void pairs(void **state) {
-  for (int i = 0; i < 3 && is_gpu(*state); i++) {
+  for (int i = 0; i < 4 && is_gpu(*state); i++) {
     tensor_problem p = {.kind = FULLY_CONNECTED,
                         .x = i ? "4x0e+6x1o+2x2e+1x3o" : "3x1e+8x0e+1x1o",
                         .y = i ? "1x1o+2x0e" : "0e+1o",
                         .z = i ? "9x0e+3x1o+1x0o" : "37x0e+70x1o+2x5e",
                         .desc = {LAYOUTS_OF(IR_MUL, IR_MUL, IR_MUL)}};
     if (i == 1) set_layouts(&p, 0);
+    if (i == 3) p.x = "17x0e+3x1o", p.z = "37x0e+20x1o", p.desc.shared_weights = 1;
     if (i == 2) {
       p.desc.gradients = CLB_OPERAND_Y | CLB_OPERAND_W;
       p.desc.incoming = CLB_OPERAND_X;
       p.desc.indexed = CLB_OPERAND_X | CLB_OPERAND_W;
     }
-    product_agrees(*state, &p, F64, i == 1, B | D, 5);
+    product_agrees(*state, &p, F64, i == 1, F | B | D, 5);
+  }
+}
+
+/* More paths than one kernel can have: several. */
+static void split(void **state) {
+  for (int add = 0; add < 2 && is_gpu(*state); add++) {
+    tensor_problem p = product(MANY_CHANNEL_WISE);
+    p.desc.irreps_x = NULL;
+    p.x = BOTH4("5") "+2x7e";
+    set_layouts(&p, add ? 0 : 7);
+    product_agrees(*state, &p, F64, add, add ? B : F | B | D, 3);
   }
 }
 
@@ -72,7 +85,8 @@ int main(void) {
   static const place_test tests[] = {{"channels", channels, SLOW},
                                      {"others", others, SLOW},
                                      {"modes", modes, SLOW},
-                                     {"pairs", pairs, SLOW}};
+                                     {"pairs", pairs, SLOW},
+                                     {"split", split, SLOW}};
   setenv("CLB_DEVICE", "cpu:interpreter", 1);
   return RUN_AS_GPUS("product_schedules", tests, gpus);
 }
