@@ -45,11 +45,7 @@ typedef struct {
       current; /* where this sub-group's stages start; variable: index of the current stage */
   ir_val sender[CLB_MAX_STAGES], edge[CLB_MAX_STAGES]; /* variables: ends of the edges from the
                             current one to the next to be fetched */
-  /* Variables, where spline coefficients are staged: ends of the edge after those; length of the
-     next edge to be fetched. */
-  ir_val next_sender, next_edge, next_r;
-  clb_form_array in[SLOTS][ORDERS], knots; /* operands, table of splines; base: rows of the
- edge that is being fetched */
+  clb_form_array in[SLOTS][ORDERS]; /* operands; base: rows of the edge that is being fetched */
   clb_staged_operand x[ORDERS], w[ORDERS];
   int y[ORDERS], r; /* offsets of y and of the edge's length in a stage */
   ir_val first;     /* i64: the unit's first channel */
@@ -94,6 +90,15 @@ typedef struct {
   double generator[2][MAX_M * MAX_M];
 } clb_frame;
 
+/* On a GPU without stages each lane finds the ends, and the place in the table, of one of the next
+   edges of its slice, for as many as a slice has lanes; then one after the other is passed to all
+   lanes by shuffles (edge.c).  Variables. */
+typedef struct {
+  ir_val turn; /* i32, uniform: which of them is the current edge */
+  ir_val sender, edge;
+  clb_spline_place place;
+} clb_ahead;
+
 /* Gradients of the current edge, and the array in which those of y of several edges are summed
    (edge_results.c). */
 typedef struct {
@@ -136,6 +141,7 @@ struct clb_convolution {
   /* the current edge */
   ir_val edge, sender; /* i64 */
   clb_stage stage;
+  clb_ahead ahead;
   clb_team_sums team;
   clb_frame frame;
   clb_batch batch;
@@ -169,10 +175,15 @@ bool clb_part_open(clb_convolution *c, int part, int *next_role);
 void clb_select_channel(clb_convolution *c, int j);
 /* The loop over edge slots first ... last - 1, in steps of the number of slices; returns the slot
    of the first slice. */
-ir_val clb_edge_loop_open(const clb_convolution *c, ir_val first, ir_val last);
+ir_val clb_edge_loop_open(clb_convolution *c, ir_val first, ir_val last);
 void clb_edge_loop_close(clb_convolution *c);
 /* Starts an edge slot: finds its operands and loads the elements of y. */
 void clb_edge_begin(clb_convolution *c, ir_val edge_slot, ir_val last);
+/* i64: the number of the current edge among those in range. */
+ir_val clb_edge_in_block(const clb_convolution *c);
+/* Whether the weights of slices without an edge are set to 0, so that nothing is added to sums;
+   else other operands are. */
+bool clb_weights_clear(const clb_convolution *c);
 /* Loads the elements of a term of y, and of its incoming gradient, of the current edge. */
 void clb_load_y(clb_convolution *c, int term);
 /* Whether paths come in the order of the terms of y, so that the elements and gradients of only one
@@ -227,14 +238,6 @@ void clb_stage_y(const clb_stage *g, const clb_convolution *c, int order, ir_val
 void clb_stage_numbers(const clb_stage *g, const clb_convolution *c, int order, int at, ir_val *v);
 void clb_stage_load(const clb_stage *g, const clb_convolution *c, int slot, int order,
                     const clb_path *p, ir_val v[][MAX_M]);
-/* Whether spline coefficients, which are of arithmetic precision, are staged: forward; in the other
-   passes each is loaded when used, as copies would be much of the work. */
-static inline bool clb_stages_knots(const clb_problem *p) {
-  return p->convolution.spline && p->pass == CLB_FORWARD && p->storage == p->arithmetic;
-}
-/* The spline coefficients of a path, of all channels of a lane. */
-void clb_stage_knots(const clb_stage *g, const clb_convolution *c, const clb_path *p,
-                     ir_val v[][CLB_SPLINE_ORDER]);
 /* Advances to the next stage, at the end of an edge. */
 void clb_stage_next(clb_stage *g, const clb_convolution *c);
 /* Numbers of z that a lane sums at most at once: those of a term. */

@@ -28,7 +28,34 @@ bool clb_part_open(clb_convolution *c, int part, int *next_role) {
   return opened;
 }
 
-ir_val clb_edge_loop_open(const clb_convolution *c, ir_val first, ir_val last) {
+bool clb_weights_clear(const clb_convolution *c) {
+  bool all = c->f.p->convolution.spline && c->f.p->pass == CLB_FORWARD;
+  for (int q = 0; q < c->f.tp->n_paths; q++) all &= c->f.tp->path[q].has_weight;
+  return all;
+}
+
+/* Whether a pass needs the second derivative of the table by r. */
+static bool bends(const clb_convolution *c) {
+  return clb_orders(c->f.p) > 1 && clb_reads(c->f.tp, W, 1);
+}
+
+static bool looks_ahead(const clb_convolution *c) { return c->s->roles && !c->stage.stages; }
+
+ir_val clb_edge_loop_open(clb_convolution *c, ir_val first, ir_val last) {
+  ir_kernel *k = of(c);
+  if (looks_ahead(c)) {
+    clb_ahead *a = &c->ahead;
+    ir_val none = i32(c, 0), zero = ir_real(k, c->f.t, 0);
+    a->turn = ir_var(k, none, true);
+    a->sender = ir_var(k, none, false);
+    a->edge = ir_var(k, none, false);
+    if (c->f.p->convolution.spline) {
+      a->place.row = ir_var(k, none, false);
+      a->place.u = ir_var(k, zero, false);
+      if (c->f.p->pass != CLB_FORWARD) a->place.rate = ir_var(k, zero, false);
+      if (bends(c)) a->place.inverse = ir_var(k, zero, false);
+    }
+  }
   return ir_loop(of(c), first, last, i32(c, clb_slices(&c->unit, &c->f)));
 }
 
@@ -36,6 +63,11 @@ void clb_edge_loop_close(clb_convolution *c) {
   ir_end(of(c));
   c->unit.has_edge = IR_NONE;
   if (c->unit.slice != IR_NONE) clb_select_channel(c, 0); /* all of its lanes have an edge */
+}
+
+ir_val clb_edge_in_block(const clb_convolution *c) {
+  ir_kernel *k = of(c);
+  return ir_cast(k, IR_I64, ir_sub(k, ir_cast(k, IR_I32, c->edge), c->walk.e0));
 }
 
 /* ---- operands ---- */
@@ -49,12 +81,57 @@ static void spline(clb_convolution *c, int order, const clb_path *p, ir_val v[][
     for (int j = 0; j < n; j++) v[j][0] = ir_mul(of(c), c->spline.along, c->spline.by_r[j]);
     return;
   }
-  if (c->stage.stages && clb_stages_knots(c->f.p)) clb_stage_knots(&c->stage, c, p, knots);
-  else {
-    clb_select_channel(c, 0);
-    clb_spline_load(&c->spline, &c->f, p, &c->unit, knots);
-  }
+  clb_select_channel(c, 0);
+  clb_spline_load(&c->spline, &c->f, p, &c->unit, knots);
   for (int j = 0; j < n; j++) v[j][0] = clb_spline_weight(&c->spline, &c->f, j, knots[j]);
+}
+
+/* The index of the first current channel of a term's component, or of a path's weight.  `wide`
+   stays true if these channels are aligned to 16 bytes in rows that are. */
+static ir_val first_of(clb_convolution *c, const clb_form_array *a, int term, const clb_path *p,
+                       int component, int width, bool *wide) {
+  clb_select_channel(c, 0);
+  if (term < 0) {
+    *wide &= p->weight_at % width == 0;
+    return ir_add(of(c), clb_form_weight(&c->f, a, p), c->unit.channel);
+  }
+  const clb_term *t = &a->irreps->term[term];
+  *wide &= a->layout == CLB_IR_MUL && (t->at + component * clb_component_stride(t)) % width == 0;
+  return clb_form_component(&c->f, a, t, component, c->unit.channel);
+}
+
+/* The width of accesses to the n channels of a lane, of this element; `wide`: whether they may be
+   aligned to it. */
+static int access_width(const clb_convolution *c, const clb_form_array *a, bool *wide) {
+  const int n = c->unit.per_lane, bytes = ir_type_bytes(a->rows.element),
+            most = bytes < 4 ? 1 : 16 / bytes, width = n < most ? n : most;
+  *wide =
+      width > 1 && c->unit.channel_stride == 1 && !c->f.s->scalar_access && !c->s->unaligned_rows;
+  return width;
+}
+
+/* Loads component i of a term of x, or (term -1) a path's weight, of all channels of a lane, in
+   wide accesses.  Returns false if rows or channels do not allow that. */
+static bool get_component(clb_convolution *c, const clb_form_array *a, int term, const clb_path *p,
+                          int i, ir_val v[][MAX_M]) {
+  ir_kernel *k = of(c);
+  bool wide;
+  const int width = access_width(c, a, &wide);
+  ir_val all[CLB_MAX_PER_LANE], index = first_of(c, a, term, p, i, width, &wide);
+  if (!wide || !c->s->roles) return false;
+  for (int j = 0; j < c->unit.per_lane; j += width)
+    ir_load_aligned(k, a->rows.buffer, ir_add(k, index, i64(c, j)), c->unit.mask, width, all + j);
+  for (int j = 0; j < c->unit.per_lane; j++) v[j][i] = ir_cast(k, c->f.t, all[j]);
+  return true;
+}
+
+/* The same of all components, as far as they can be read that way. */
+static bool get_channels(clb_convolution *c, const clb_form_array *a, int term, const clb_path *p,
+                         ir_val v[][MAX_M]) {
+  const int n = term < 0 ? 1 : clb_width(&a->irreps->term[term]);
+  for (int i = 0; i < n; i++)
+    if (!get_component(c, a, term, p, i, v)) return false;
+  return true;
 }
 
 const ir_val (*clb_edge_vectors(clb_convolution *c, int slot, int order,
@@ -67,7 +144,7 @@ const ir_val (*clb_edge_vectors(clb_convolution *c, int slot, int order,
   for (int j = 0; j < c->unit.per_lane; j++) clb_no_values(cached->v[j], MAX_M);
   if (slot == W && c->f.p->convolution.spline) spline(c, order, p, cached->v);
   else if (c->stage.stages) clb_stage_load(&c->stage, c, slot, order, p, cached->v);
-  else
+  else if (!get_channels(c, a, slot == X ? p->in1 : -1, p, cached->v))
     for (int j = 0; j < c->unit.per_lane; j++) {
       clb_select_channel(c, j);
       if (slot == X) clb_form_load(&c->f, a, p->in1, c->unit.channel, c->unit.mask, cached->v[j]);
@@ -127,22 +204,79 @@ static void staged(clb_convolution *c, ir_val edge_slot, ir_val last) {
       if (clb_reads(c->f.tp, W, order))
         own[order] = ir_cast(
             k, c->f.t, ir_load(k, g->array, ir_add(k, g->base, i32(c, g->r + order)), IR_NONE));
-    if (!clb_stages_knots(c->f.p)) clb_spline_find(&c->spline, &c->f, own[0]);
+    clb_spline_find(&c->spline, &c->f, own[0]);
     clb_spline_edge(&c->spline, &c->f, own);
   }
   for (int order = 0; order < clb_orders(c->f.p) && !c->frame.l; order++)
     if (clb_reads(c->f.tp, Y, order)) clb_stage_y(g, c, order, c->builder[0].y[order]);
 }
 
+/* Finds the ends and places of the next edges, each lane one. */
+static void find_edges(clb_convolution *c, ir_val edge_slot, ir_val last) {
+  ir_kernel *k = of(c);
+  clb_ahead *a = &c->ahead;
+  const int slices = clb_slices(&c->unit, &c->f);
+  ir_val own = ir_add(k, edge_slot, ir_mul(k, c->unit.lane, i32(c, slices)));
+  if (c->unit.slice != IR_NONE) own = ir_add(k, own, c->unit.slice);
+  ir_val at = ir_cast(k, IR_I64, ir_2(k, IR_MIN, own, ir_sub(k, last, i32(c, 1)))),
+         edge = ir_load(k, c->walk.edge, at, IR_NONE);
+  ir_set(k, a->sender, ir_load(k, c->other, at, IR_NONE));
+  ir_set(k, a->edge, edge);
+  if (!c->f.p->convolution.spline) return;
+  clb_form_array r = c->f.in[W][0];
+  clb_form_row(&c->f, &r, ir_cast(k, IR_I64, edge));
+  const clb_spline_place p = clb_spline_place_of(
+      &c->spline, &c->f, ir_cast(k, c->f.t, ir_load(k, r.rows.buffer, r.base, IR_NONE)));
+  ir_set(k, a->place.row, p.row);
+  ir_set(k, a->place.u, p.u);
+  if (c->f.p->pass != CLB_FORWARD) ir_set(k, a->place.rate, p.rate);
+  if (bends(c)) ir_set(k, a->place.inverse, p.inverse);
+}
+
+/* What a variable of clb_ahead has for the current edge. */
+static ir_val passed(clb_convolution *c, ir_val var, ir_val lane) {
+  return ir_shuffle(of(c), ir_get(of(c), var), lane);
+}
+
+static void pass_edge(clb_convolution *c, ir_val edge_slot, ir_val last) {
+  ir_kernel *k = of(c);
+  clb_ahead *a = &c->ahead;
+  const bool spline = c->f.p->convolution.spline;
+  ir_val turn = ir_get(k, a->turn), lane = turn;
+  ir_if(k, ir_2(k, IR_EQ, turn, i32(c, 0)));
+  find_edges(c, edge_slot, last);
+  ir_end(k);
+  if (c->unit.slice != IR_NONE)
+    lane = ir_add(k, ir_mul(k, c->unit.slice, i32(c, c->unit.width)), turn);
+  c->sender = ir_cast(k, IR_I64, passed(c, a->sender, lane));
+  c->edge = ir_cast(k, IR_I64, passed(c, a->edge, lane));
+  ir_val next = ir_add(k, turn, i32(c, 1));
+  ir_set(k, a->turn, ir_select(k, ir_2(k, IR_EQ, next, i32(c, c->unit.width)), i32(c, 0), next));
+  if (!spline) return;
+  ir_val zero = ir_real(k, c->f.t, 0), along = IR_NONE;
+  clb_spline_place p = {.rate = zero, .inverse = zero};
+  p.row = passed(c, a->place.row, lane);
+  p.u = passed(c, a->place.u, lane);
+  if (c->f.p->pass != CLB_FORWARD) p.rate = passed(c, a->place.rate, lane);
+  if (bends(c)) p.inverse = passed(c, a->place.inverse, lane);
+  if (bends(c)) {
+    clb_form_row(&c->f, &c->f.in[W][1], c->edge);
+    along = ir_cast(k, c->f.t, ir_load(k, c->f.in[W][1].rows.buffer, c->f.in[W][1].base, IR_NONE));
+  }
+  clb_spline_find_row(&c->spline, &c->f, p.row);
+  clb_spline_at(&c->spline, &c->f, &p, along);
+}
+
 void clb_edge_begin(clb_convolution *c, ir_val edge_slot, ir_val last) {
   ir_kernel *k = of(c);
   if (c->stage.stages) staged(c, edge_slot, last);
+  else if (looks_ahead(c)) pass_edge(c, edge_slot, last);
   ir_val at = ir_cast(k, IR_I64, clb_slice_edge_slot(&c->unit, &c->f, edge_slot, last));
   c->unit.has_edge =
       c->unit.slice == IR_NONE ? IR_NONE : less(c, ir_add(k, edge_slot, c->unit.slice), last);
   if (c->unit.slice != IR_NONE) clb_select_channel(c, 0); /* sets the lanes that write */
   int orders = clb_orders(c->f.p);
-  if (!c->stage.stages) {
+  if (!c->stage.stages && !looks_ahead(c)) {
     c->sender = ir_cast(k, IR_I64, ir_load(k, c->other, at, IR_NONE));
     c->edge = ir_cast(k, IR_I64, ir_load(k, c->walk.edge, at, IR_NONE));
   }
@@ -155,21 +289,13 @@ void clb_edge_begin(clb_convolution *c, ir_val edge_slot, ir_val last) {
         (slot == X && !c->f.p->convolution.atomics) || (slot == W && c->f.tp->shared_weights);
     if (slot != Z)
       clb_form_row(&c->f, &c->f.out[o],
-                   shares      ? ir_sub(k, c->edge, ir_cast(k, IR_I64, c->walk.e0))
+                   shares      ? clb_edge_in_block(c)
                    : slot == X ? c->sender
                                : c->edge);
   }
   for (int t = 0; t < c->f.tp->y.n && !c->stage.stages && !c->frame.l && !clb_by_terms_of_y(c); t++)
     clb_load_y(c, t);
-  for (int i = 0; c->unit.has_edge != IR_NONE && clb_wanted_output(&c->f, Z) >= 0 && !c->frame.l &&
-                  i < orders * c->f.tp->y.dim;
-       i++) {
-    int order = i / c->f.tp->y.dim, j = i % c->f.tp->y.dim;
-    if (clb_reads(c->f.tp, Y, order))
-      c->builder[0].y[order][j] =
-          ir_select(k, c->unit.has_edge, c->builder[0].y[order][j], ir_real(k, c->f.t, 0));
-  }
-  if (c->f.p->convolution.spline && !c->stage.stages) {
+  if (c->f.p->convolution.spline && !c->stage.stages && !looks_ahead(c)) {
     ir_val r[ORDERS] = {IR_NONE, IR_NONE};
     for (int order = 0; order < orders; order++)
       if (clb_reads(c->f.tp, W, order))
@@ -178,26 +304,22 @@ void clb_edge_begin(clb_convolution *c, ir_val edge_slot, ir_val last) {
     clb_spline_find(&c->spline, &c->f, r[0]);
     clb_spline_edge(&c->spline, &c->f, r);
   }
+  const bool adds = c->unit.has_edge != IR_NONE && clb_wanted_output(&c->f, Z) >= 0;
+  for (int i = 0; i < CLB_SPLINE_ORDER && adds && clb_weights_clear(c); i++)
+    c->spline.value[i] = ir_select(k, c->unit.has_edge, c->spline.value[i], ir_real(k, c->f.t, 0));
+  for (int i = 0; adds && !c->frame.l && !clb_weights_clear(c) && i < orders * c->f.tp->y.dim;
+       i++) {
+    int order = i / c->f.tp->y.dim, j = i % c->f.tp->y.dim;
+    if (clb_reads(c->f.tp, Y, order))
+      c->builder[0].y[order][j] =
+          ir_select(k, c->unit.has_edge, c->builder[0].y[order][j], ir_real(k, c->f.t, 0));
+  }
   for (int j = 1; j < c->unit.per_lane; j++)
     memcpy(c->builder[j].y, c->builder[0].y, sizeof c->builder[0].y);
   invalidate_operands(c);
 }
 
 /* ---- results ---- */
-
-/* The index of the first current channel of a term's component, or of a path's weight.  `wide`
-   stays true if these channels are aligned to 16 bytes in rows that are. */
-static ir_val first_of(clb_convolution *c, const clb_form_array *a, int term, const clb_path *p,
-                       int component, int width, bool *wide) {
-  clb_select_channel(c, 0);
-  if (term < 0) {
-    *wide &= p->weight_at % width == 0;
-    return ir_add(of(c), clb_form_weight(&c->f, a, p), c->unit.channel);
-  }
-  const clb_term *t = &a->irreps->term[term];
-  *wide &= a->layout == CLB_IR_MUL && (t->at + component * clb_component_stride(t)) % width == 0;
-  return clb_form_component(&c->f, a, t, component, c->unit.channel);
-}
 
 typedef enum { OVERWRITE, ADD, ADD_ATOMIC } store_mode;
 
@@ -228,11 +350,9 @@ static void put_component(clb_convolution *c, int o, int term, const clb_path *p
                           ir_val v[][MAX_M], ir_val mask, store_mode mode) {
   ir_kernel *k = of(c);
   const clb_form_array *a = &c->f.out[o];
-  const int n = c->unit.per_lane, bytes = ir_type_bytes(a->rows.element),
-            most = bytes < 4 ? 1 : 16 / bytes, width = n < most ? n : most;
-  bool wide = width > 1 && c->unit.channel_stride == 1 && !c->f.s->scalar_access &&
-              !c->s->unaligned_rows,
-       none = true;
+  const int n = c->unit.per_lane;
+  bool wide, none = true;
+  const int width = access_width(c, a, &wide);
   ir_val channels[CLB_MAX_PER_LANE], index = first_of(c, a, term, p, i, width, &wide);
   for (int j = 0; j < n; j++) {
     none &= v[j][i] == IR_NONE;

@@ -72,10 +72,10 @@ static void add_lane_sums(clb_convolution *c, ir_val edge) {
 static void store_role_sums(clb_convolution *c) {
   ir_kernel *k = of(c);
   const int columns = clb_y_columns(c->f.p, c->f.s), roles = c->s->roles;
-  ir_val edge = ir_sub(k, c->edge, ir_cast(k, IR_I64, c->walk.e0)),
-         row =
-             ir_add(k, ir_mul(k, edge, ir_int(k, IR_I64, roles)), ir_cast(k, IR_I64, c->unit.role)),
-         start = ir_add(k, c->results.role_sums_at, ir_mul(k, row, ir_int(k, IR_I64, columns)));
+  ir_val own = ir_mul(k, ir_cast(k, IR_I64, c->unit.role), ir_int(k, IR_I64, columns)),
+         start =
+             ir_add(k, ir_add(k, c->results.role_sums_at, own),
+                    ir_mul(k, clb_edge_in_block(c), ir_int(k, IR_I64, (int64_t)roles * columns)));
   reduce_lanes(c, c->results.role_sums, start, c->unit.has_edge, false);
 }
 

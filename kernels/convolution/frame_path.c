@@ -70,6 +70,11 @@ static bool needs_frame(const clb_convolution *c, const clb_path *p) {
   return degree(&c->f.tp->y, p->in2) > 0;
 }
 
+/* Whether a path needs only what m = 0 of the frame gives: of l = 0 it rotates nothing. */
+static bool along_axis(const clb_convolution *c, const clb_path *p) {
+  return needs_frame(c, p) && !degree(&c->f.tp->x, p->in1) && !twice(c);
+}
+
 /* Of a term of x, by order: x and a; x and a' in the frame. */
 typedef struct {
   clb_channels original[2], rotated[2];
@@ -94,7 +99,7 @@ static void load_x(clb_convolution *c, int term, vectors_of_x *v) {
     clb_channels_clear(v->rotated[order]);
     if (!some || order >= clb_orders(c->f.p) || !clb_reads(tp, X, order)) continue;
     memcpy(v->original[order], clb_edge_vectors(c, X, order, some), sizeof v->original[order]);
-    if (clb_wanted_output(&c->f, Z) >= 0)
+    if (clb_wanted_output(&c->f, Z) >= 0 && !clb_weights_clear(c))
       clear_slices_without_edge(c, 2 * l + 1, v->original[order]);
     if (rotates) clb_into_frame(c, l, n, v->original[order], l, v->rotated[order]);
   }
@@ -150,14 +155,19 @@ static void path_to_z(clb_convolution *c, const clb_path *p, vectors_of_x *x) {
   for (int j = 0; j < n; j++)
     for (int i = 0; i < width; i++) sum[j][i] = ir_get(k, c->z[j][p->out][i]);
   clb_channels_clear(z);
-  if (rotated) through_path(c, e, n_entries, w, x->rotated, true, z);
+  if (along_axis(c, p)) {
+    ir_val message[V];
+    through_path(c, e, n_entries, w, x->original, true, z);
+    for (int j = 0; j < n; j++) message[j] = z[j][l3];
+    clb_axis_out_of_frame(c, l3, n, message, sum);
+  } else if (rotated) through_path(c, e, n_entries, w, x->rotated, true, z);
   else through_path(c, e, n_entries, w, x->original, true, sum);
   if (rotated && c->frame.has_tangent) {
     clb_channels_clear(first);
     through_path(c, e, n_entries, w, x->rotated, false, first);
     clb_add_rotation(c, l3, n, 1, first, most, z);
   }
-  if (rotated) clb_out_of_frame(c, l3, n, z, most, sum);
+  if (rotated && !along_axis(c, p)) clb_out_of_frame(c, l3, n, z, most, sum);
   for (int j = 0; j < n; j++)
     for (int i = 0; i < width; i++) ir_set(k, c->z[j][p->out][i], sum[j][i]);
 }
@@ -297,6 +307,27 @@ static void add_weighted(const clb_convolution *c, path_weights w, int order, in
         sum[j][i] = clb_plus_weighted(of(c), sum[j][i], w[order][j], v[j][i]);
 }
 
+/* The same of a path that needs only m = 0. */
+static void axis_to_edge(clb_convolution *c, const clb_path *p, const clb_entry *e, path_weights w,
+                         vectors_of_x *x, clb_channels g, gradient *to) {
+  ir_kernel *k = of(c);
+  const int n = c->unit.per_lane, l3 = degree(&c->f.tp->z, p->out);
+  ir_val G[V], by[V], message[V];
+  clb_channels rotated, none;
+  clb_axis_into_frame(c, l3, n, g, G);
+  clb_channels_clear(rotated);
+  clb_channels_clear(none);
+  for (int j = 0; j < n; j++) {
+    rotated[j][l3] = G[j];
+    by[j] = times(c, w, 0, j, fabs(e->c));
+    if (e->c < 0) by[j] = clb_negative(c, by[j]);
+    message[j] = ir_mul(k, by[j], x->original[0][j][0]);
+    to->plain[j][0] = clb_add_product(k, to->plain[j][0], by[j], G[j]);
+  }
+  path_to_w(c, p, e, 1, x, rotated, none);
+  if (clb_wanted_output(&c->f, Y) >= 0) clb_axis_torque(c, l3, n, message, g, c->results.y_sum);
+}
+
 static void path_to_edge(clb_convolution *c, const clb_path *p, vectors_of_x *x, gradient *to) {
   const int n = c->unit.per_lane, l3 = degree(&c->f.tp->z, p->out), width = 2 * l3 + 1,
             l1 = degree(&c->f.tp->x, p->in1), order = twice(c),
@@ -308,6 +339,10 @@ static void path_to_edge(clb_convolution *c, const clb_path *p, vectors_of_x *x,
   load_weights(c, p, w);
   clb_channels_clear(rotated_G);
   for (int j = 0; j < n; j++) memcpy(g[j], c->z[j][p->out], sizeof g[j]);
+  if (along_axis(c, p)) {
+    axis_to_edge(c, p, e, w, x, g, to);
+    return;
+  }
   if (!needs_frame(c, p)) {
     path_to_w(c, p, e, n_entries, x, g, rotated_G);
     for (int j = 0; j < n; j++)

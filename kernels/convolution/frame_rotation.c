@@ -27,8 +27,10 @@ static void load_numbers(clb_convolution *c, int order, int at, ir_val *v) {
     clb_stage_numbers(&c->stage, c, order, at, v);
     return;
   }
-  ir_load_wide(k, a->rows.buffer, ir_add(k, a->base, ir_int(k, IR_I64, at)), IR_NONE,
-               CLB_FRAME_QUAD, v);
+  const bool aligned = c->s->roles && !c->s->unaligned_rows && !c->f.s->scalar_access &&
+                       CLB_FRAME_QUAD * ir_type_bytes(a->rows.element) == 16;
+  (aligned ? ir_load_aligned : ir_load_wide)(
+      k, a->rows.buffer, ir_add(k, a->base, ir_int(k, IR_I64, at)), IR_NONE, CLB_FRAME_QUAD, v);
 }
 
 /* Number `at` of the row, loaded together with its neighbours. */
@@ -92,6 +94,7 @@ void clb_out_of_frame(clb_convolution *c, int l, int n, clb_channels v, int most
   c->frame.cached_at = -1;
   for (int below = 0; below < 2; below++) {
     clb_channels_clear(part[below]);
+    for (int j = 0; j < n && !below; j++) part[below][j][0] = sum[j][l];
     for (int m = below, at = clb_frame_block(f->l, l, below); m <= most && l; m++)
       for (int i = below; i <= l; i++, at++) {
         if (v[0][below ? l - m : l + m] == IR_NONE) continue;
@@ -102,7 +105,7 @@ void clb_out_of_frame(clb_convolution *c, int l, int n, clb_channels v, int most
   }
   for (int j = 0; j < n; j++) {
     ir_val *up = part[0][j], *down = part[1][j];
-    sum[j][l] = clb_plus_weighted(k, sum[j][l], IR_NONE, l ? up[0] : v[j][0]);
+    sum[j][l] = l ? up[0] : clb_plus_weighted(k, sum[j][l], IR_NONE, v[j][0]);
     for (int i = 1; i <= l; i++) {
       sum[j][l + i] = clb_add_product(k, sum[j][l + i], f->cosine[i], up[i]);
       sum[j][l - i] = clb_add_product(k, sum[j][l - i], f->sine[i], up[i]);
@@ -110,6 +113,38 @@ void clb_out_of_frame(clb_convolution *c, int l, int n, clb_channels v, int most
       sum[j][l - i] = clb_add_product(k, sum[j][l - i], f->cosine[i], down[i]);
     }
   }
+}
+
+void clb_axis_into_frame(clb_convolution *c, int l, int n, clb_channels v, ir_val *out) {
+  for (int j = 0; j < n; j++) out[j] = IR_NONE;
+  for (int i = 0; i < 2 * l + 1; i++)
+    for (int j = 0; j < n; j++)
+      out[j] =
+          clb_add_product(of(c), out[j], number(c, clb_frame_axis(c->frame.l, l) + i), v[j][i]);
+}
+
+void clb_axis_out_of_frame(clb_convolution *c, int l, int n, const ir_val *v, clb_channels sum) {
+  for (int i = 0; i < 2 * l + 1; i++)
+    for (int j = 0; j < n; j++)
+      sum[j][i] =
+          clb_add_product(of(c), sum[j][i], number(c, clb_frame_axis(c->frame.l, l) + i), v[j]);
+}
+
+/* The sum over channels is rotated, not each. */
+void clb_axis_torque(clb_convolution *c, int l, int n, const ir_val *v, clb_channels g, ir_val *T) {
+  ir_kernel *k = of(c);
+  clb_channels all, rotated;
+  clb_channels_clear(all);
+  for (int i = 0; i < 2 * l + 1; i++)
+    for (int j = 0; j < n; j++) all[0][i] = clb_add_product(k, all[0][i], v[j], g[j][i]);
+  clb_into_frame(c, l, 1, all, 1, rotated);
+  const double(*J)[MAX_M * MAX_M] = clb_frame_generators(c, l);
+  for (int axis = 0; axis < 2; axis++)
+    for (int i = l - 1; i <= l + 1; i++) {
+      const double by = J[axis][i * (2 * l + 1) + l];
+      if (fabs(by) > 1e-12)
+        T[axis] = clb_add_product(k, T[axis], ir_real(k, c->f.t, by), rotated[0][i]);
+    }
 }
 
 /* ---- the tangent's rotation ---- */

@@ -123,6 +123,8 @@ static void make_row(ir_kernel *k, ir_type t, int L, const direction *d, ir_val 
   multiples(k, L, cosine, sine);
   for (int m = 1; m <= L; m++)
     row[clb_frame_cosine(m)] = cosine[m], row[clb_frame_sine(m)] = sine[m];
+  ir_val turned[CLB_MAX_FRAME_L + 1][2]; /* the same */
+  for (int m = 1; m <= L; m++) turned[m][0] = sine[m], turned[m][1] = cosine[m];
   cosine[0] = ir_select(k, d->there, ir_real(k, t, 1), zero);
   cosine[1] = d->u[1];
   sine[1] = d->across;
@@ -131,6 +133,11 @@ static void make_row(ir_kernel *k, ir_type t, int L, const direction *d, ir_val 
     double *C = series, *S = series ? series + (l + 1) * (2 * l + 1) * (2 * l + 1) : NULL;
     if (series && clb_rotation_series(l, C, S)) put_blocks(k, t, L, l, C, S, cosine, sine, row);
     else snprintf(k->error, sizeof k->error, "no memory");
+    const ir_val *first = row + clb_frame_block(L, l, false);
+    ir_val *axis = row + clb_frame_axis(L, l);
+    axis[l] = first[0];
+    for (int m = 1; m <= l; m++)
+      for (int up = 0; up < 2; up++) axis[up ? l + m : l - m] = ir_mul(k, first[m], turned[m][up]);
   }
   free(series);
 }

@@ -22,27 +22,26 @@ static int count_x(const clb_tensor_product_problem *tp, const clb_parts *parts,
   return n;
 }
 
-static int chunks_of_weight(const clb_problem *p) {
-  return !p->convolution.spline ? 1 : clb_stages_knots(p) ? CLB_SPLINE_ORDER : 0;
-}
-
 static int count_w(const clb_problem *p, const clb_parts *parts, int part) {
   const clb_tensor_product_problem *tp = &p->tensor_product;
   int n = 0;
   for (int q = 0; q < tp->n_paths; q++)
     n += parts->of_z[tp->path[q].out] == part && tp->path[q].has_weight;
-  return chunks_of_weight(p) * n;
+  return p->convolution.spline ? 0 : n;
 }
 
 enum {
-  LENGTH = 4
-}; /* elements for an edge's length and its tangent in a stage, so that all offsets stay aligned */
+  LENGTH = 4, /* elements for an edge's length and its tangent in a stage, so that all offsets stay
+                 aligned */
+  LINE = 128  /* bytes of a line of local memory: copies of lines to other places than the start of
+                 one take two turns each, half as much time again for a kernel on an H100 */
+};
 static int y_size(const clb_problem *p, const clb_schedule *s, int order) {
   return (clb_y_size(p, s, order) + 3) / 4 * 4;
 }
 
-/* Elements of an edge in a stage, padded so that slices read from different banks; INT32_MAX: too
-   many chunks. */
+/* Elements of an edge in a stage: whole lines, or, where a slice reads less than one at a time,
+   padded so that slices read from different banks; INT32_MAX: too many chunks. */
 static int size_of_edge(const clb_problem *p, const clb_parts *parts, const clb_schedule *s,
                         int part) {
   const clb_tensor_product_problem *tp = &p->tensor_product;
@@ -53,7 +52,10 @@ static int size_of_edge(const clb_problem *p, const clb_parts *parts, const clb_
   for (int order = 0; order < clb_orders(p); order++)
     size += clb_reads(tp, X, order) * n_x * width + clb_reads(tp, W, order) * n_w * width +
             clb_reads(tp, Y, order) * y_size(p, s, order);
-  if (width < s->lanes)
+  const int bytes = ir_type_bytes(clb_ir_type((clb_dtype)p->storage)), line = LINE / bytes;
+  if (width == s->lanes || width * parts->per_lane[part] * bytes >= LINE)
+    size = (size + line - 1) / line * line;
+  else
     size += (s->lanes + (width > 4 ? width : 4) - size % s->lanes) %
             s->lanes; /* offsets stay aligned */
   return n_x > CLB_MAX_CHUNKS || n_w > CLB_MAX_CHUNKS ? INT32_MAX : size;
@@ -85,10 +87,6 @@ void clb_stage_begin(clb_stage *g, const clb_convolution *c) {
     g->edge[i] = ir_var(of(c), i32(c, 0), uniform);
   }
   g->first_stage = ir_mul(of(c), ir_subgroup(of(c)), i32(c, (int64_t)g->stages * g->stage_size));
-  if (!clb_stages_knots(c->f.p)) return;
-  g->next_sender = ir_var(of(c), i32(c, 0), uniform);
-  g->next_edge = ir_var(of(c), i32(c, 0), uniform);
-  g->next_r = ir_var(of(c), ir_real(of(c), c->f.t, 0), uniform);
 }
 
 /* Elements of a chunk. */
@@ -110,31 +108,26 @@ static void chunks_of_x(const clb_convolution *c, int part, clb_staged_operand *
 
 static void chunks_of_w(const clb_convolution *c, int part, clb_staged_operand *o) {
   const clb_tensor_product_problem *tp = c->f.tp;
-  int n = chunks_of_weight(c->f.p);
-  for (int q = 0; q < tp->n_paths; q++) {
+  for (int q = 0; q < tp->n_paths && !c->f.p->convolution.spline; q++) {
     const clb_path *p = &tp->path[q];
     if (c->parts.of_z[p->out] != part || !p->has_weight) continue;
-    for (int chunk = 0; chunk < n; chunk++, o->n++) {
-      o->step[o->n] = 1;
-      o->source[o->n] = q;
-      o->in_run[o->n] = 0;
-      o->from[o->n] = p->weight_at + chunk * clb_spline_stride(c->f.p);
-    }
+    o->step[o->n] = 1;
+    o->source[o->n] = q;
+    o->in_run[o->n] = 0;
+    o->from[o->n++] = p->weight_at;
   }
 }
 
 static void lay_out(clb_stage *g, const clb_convolution *c, int part) {
   int at = 0;
   g->first = ir_cast(of(c), IR_I64, c->unit.first);
-  g->knots.rows = c->spline.table.rows;
   for (int order = 0; order < clb_orders(c->f.p); order++) {
     clb_staged_operand *operands[] = {&g->w[order], &g->x[order]};
     const int slots[] = {W, X};
     for (int i = 0; i < 2; i++) {
       operands[i]->n = 0;
       (slots[i] == W ? chunks_of_w : chunks_of_x)(c, part, operands[i]);
-      operands[i]->array =
-          slots[i] == W && c->f.p->convolution.spline ? &g->knots : &g->in[slots[i]][order];
+      operands[i]->array = &g->in[slots[i]][order];
       operands[i]->at = at;
       if (!clb_reads(c->f.tp, slots[i], order)) operands[i]->n = 0;
       at += operands[i]->n * chunk_size(c);
@@ -265,9 +258,9 @@ static ir_val edge_in_stage(const clb_convolution *c, ir_val number) {
 }
 
 /* Starts copies of an edge slot's operands into stage `number`, and commits them as one group,
-   empty beyond the last slot.  r: the edge's length, where spline coefficients are staged. */
+   empty beyond the last slot. */
 static void prefetch(clb_stage *g, const clb_convolution *c, ir_val edge_slot, ir_val last,
-                     ir_val sender, ir_val edge, ir_val r, ir_val number) {
+                     ir_val sender, ir_val edge, ir_val number) {
   ir_kernel *k = of(c);
   int width = 16 / (int)ir_type_bytes(ir_element_type(k, g->array));
   ir_if(k, ir_2(k, IR_LT, edge_slot, last));
@@ -282,7 +275,6 @@ static void prefetch(clb_stage *g, const clb_convolution *c, ir_val edge_slot, i
         ir_copy(k, g->array, ir_add(k, stage, i32(c, g->r + order)), a->rows.buffer, a->base,
                 ir_2(k, IR_LT, c->unit.lane, i32(c, 1)), 1);
     }
-    if (r != IR_NONE) g->knots.base = clb_spline_row(&c->spline, &c->f, r);
   }
   copy_operands(c, stage, is_aligned(c, width) ? width : 1);
   ir_end(k);
@@ -298,17 +290,6 @@ static void load_ends(const clb_convolution *c, ir_val edge_slot, ir_val last, i
   *edge = ir_load(k, c->walk.edge, at, there);
 }
 
-/* The length of an edge, where spline coefficients are staged; else IR_NONE. */
-static ir_val length(clb_stage *g, const clb_convolution *c, ir_val edge_slot, ir_val last,
-                     ir_val edge) {
-  ir_kernel *k = of(c);
-  if (!clb_stages_knots(c->f.p)) return IR_NONE;
-  clb_form_row(&c->f, &g->in[W][0], ir_cast(k, IR_I64, edge));
-  return ir_cast(
-      k, c->f.t,
-      ir_load(k, g->in[W][0].rows.buffer, g->in[W][0].base, ir_2(k, IR_LT, edge_slot, last)));
-}
-
 /* ---- the loop over edges ---- */
 
 void clb_stage_open(clb_stage *g, const clb_convolution *c, int part, ir_val first, ir_val last) {
@@ -321,38 +302,20 @@ void clb_stage_open(clb_stage *g, const clb_convolution *c, int part, ir_val fir
   ir_val stage = ir_loop(k, i32(c, 0), i32(c, g->stages - 1), i32(c, 1)),
          edge_slot = ir_add(k, first, ir_mul(k, stage, i32(c, clb_slices(&c->unit, &c->f))));
   load_ends(c, edge_slot, last, &sender, &edge);
-  prefetch(g, c, edge_slot, last, sender, edge, length(g, c, edge_slot, last, edge), stage);
+  prefetch(g, c, edge_slot, last, sender, edge, stage);
   ir_end(k);
   for (int i = 0; i < g->stages; i++) {
     load_ends(c, ir_add(k, first, i32(c, i * clb_slices(&c->unit, &c->f))), last, &sender, &edge);
     ir_set(k, g->sender[i], sender);
     ir_set(k, g->edge[i], edge);
   }
-  if (!clb_stages_knots(c->f.p)) return;
-  ir_set(k, g->next_r,
-         length(g, c, ir_add(k, first, i32(c, (g->stages - 1) * clb_slices(&c->unit, &c->f))), last,
-                edge));
-  load_ends(c, ir_add(k, first, i32(c, g->stages * clb_slices(&c->unit, &c->f))), last, &sender,
-            &edge);
-  ir_set(k, g->next_sender, sender);
-  ir_set(k, g->next_edge, edge);
 }
 
-/* Shifts the ends of edges by one and loads those of one more.  Where spline coefficients are
-   staged, ends are loaded one edge earlier, and this loads the edge's length. */
+/* Shifts the ends of edges by one and loads those of one more. */
 static void advance_ends(clb_stage *g, const clb_convolution *c, ir_val ahead, ir_val last) {
   ir_kernel *k = of(c);
   ir_val sender, edge, next = ir_add(k, ahead, i32(c, clb_slices(&c->unit, &c->f)));
-  if (clb_stages_knots(c->f.p)) {
-    ir_val later_sender, later_edge;
-    sender = ir_get(k, g->next_sender);
-    edge = ir_get(k, g->next_edge);
-    ir_set(k, g->next_r, length(g, c, next, last, edge));
-    load_ends(c, ir_add(k, next, i32(c, clb_slices(&c->unit, &c->f))), last, &later_sender,
-              &later_edge);
-    ir_set(k, g->next_sender, later_sender);
-    ir_set(k, g->next_edge, later_edge);
-  } else load_ends(c, next, last, &sender, &edge);
+  load_ends(c, next, last, &sender, &edge);
   for (int i = 0; i < g->stages; i++) {
     ir_set(k, g->sender[i], i + 1 < g->stages ? ir_get(k, g->sender[i + 1]) : sender);
     ir_set(k, g->edge[i], i + 1 < g->stages ? ir_get(k, g->edge[i + 1]) : edge);
@@ -365,12 +328,11 @@ void clb_stage_edge(clb_stage *g, const clb_convolution *c, ir_val edge_slot, ir
   ir_val current = ir_get(k, g->current),
          before = ir_select(k, ir_2(k, IR_EQ, current, i32(c, 0)), i32(c, g->stages - 1),
                             ir_sub(k, current, i32(c, 1)));
-  ir_val ahead = ir_add(k, edge_slot, i32(c, (g->stages - 1) * clb_slices(&c->unit, &c->f))),
-         r = clb_stages_knots(c->f.p) ? ir_get(k, g->next_r) : IR_NONE;
+  ir_val ahead = ir_add(k, edge_slot, i32(c, (g->stages - 1) * clb_slices(&c->unit, &c->f)));
   ir_copy_wait(k, g->stages - 2);
   ir_barrier(k, false);
   prefetch(g, c, ahead, last, ir_get(k, g->sender[g->stages - 1]),
-           ir_get(k, g->edge[g->stages - 1]), r, before);
+           ir_get(k, g->edge[g->stages - 1]), before);
   *sender = ir_cast(k, IR_I64, ir_get(k, g->sender[0]));
   *edge = ir_cast(k, IR_I64, ir_get(k, g->edge[0]));
   advance_ends(g, c, ahead, last);
@@ -427,17 +389,6 @@ static void elements(const clb_stage *g, const clb_convolution *c, const clb_sta
     bool wide = w > 1 && w * (int)ir_type_bytes(ir_element_type(k, g->array)) >= 8;
     if (!wide) w = 1;
     (wide ? ir_load_aligned : ir_load_wide)(k, g->array, index, c->unit.mask, w, v + i);
-  }
-}
-
-void clb_stage_knots(const clb_stage *g, const clb_convolution *c, const clb_path *p,
-                     ir_val v[][CLB_SPLINE_ORDER]) {
-  const clb_staged_operand *o = &g->w[0];
-  const int n = c->unit.per_lane, first = find_chunk(o, p - c->f.tp->path);
-  for (int i = 0; i < CLB_SPLINE_ORDER; i++) {
-    ir_val all[CLB_MAX_PER_LANE];
-    elements(g, c, o, first + i, 0, n, n, all);
-    for (int j = 0; j < n; j++) v[j][i] = all[j];
   }
 }
 

@@ -62,11 +62,12 @@ static bool is_small(const clb_problem *p, int lanes) {
          clb_frame_degree(&p->tensor_product) <= 2;
 }
 
-/* Whether operands are staged: not where forward without frames reads a table, or is small.  On an
-   H200 that took 1.6 to 2.3 and 1.02 to 1.09 times as long. */
+/* Whether operands are staged: not where forward reads a table, each lane finding one of the next
+   edges instead (clb_ahead), or is small without frames.  On an H100 and an H200 stages took 1.2
+   and 1.02 to 1.09 times as long. */
 static bool stages(const clb_problem *p, const clb_schedule *s) {
-  const bool direct = p->pass == CLB_FORWARD && !s->convolution.frame;
-  return !direct || !(p->convolution.spline || is_small(p, s->lanes));
+  return p->pass != CLB_FORWARD ||
+         !(p->convolution.spline || (!s->convolution.frame && is_small(p, s->lanes)));
 }
 
 /* Stages: as many as local memory has room for, on devices with asynchronous copies. */
@@ -208,9 +209,15 @@ static bool has_wide_terms(const clb_problem *p) {
   return p->pass == CLB_FORWARD && p->convolution.vectors &&
          clb_frame_degree(&p->tensor_product) > 3;
 }
+/* Backward, with a table, frames and degrees up to 2, where operands are staged: smaller parts, for
+   twice the threads. */
+static bool is_flat(const clb_problem *p, const clb_limits *limits) {
+  return limits->async_copies && p->pass == CLB_BACKWARD && p->arithmetic != CLB_F64 &&
+         p->convolution.spline && clb_frame_degree(&p->tensor_product) <= 2 && uses_frame(p);
+}
 static int components_of(const clb_problem *p, const clb_limits *limits) {
   const bool more = p->pass == CLB_FORWARD && limits->registers > INTEL_REGISTERS;
-  return p->arithmetic == CLB_F64                           ? 48
+  return p->arithmetic == CLB_F64 || is_flat(p, limits)     ? 48
          : more && has_wide_terms(p)                        ? 128
          : more && !uses_frame(p) && !p->convolution.spline ? 112
                                                             : 96;
@@ -221,12 +228,9 @@ static int channels_of(const clb_problem *p, const clb_limits *limits) {
                     p->tensor_product.gradients & CLB_OPERAND_X;
   return adds ? 1 : CLB_MAX_PER_LANE;
 }
-static int threads_of(const clb_problem *p) {
+static int threads_of(const clb_problem *p, const clb_limits *limits) {
+  if (is_flat(p, limits)) return 512;
   return p->arithmetic == CLB_F64 || p->pass != CLB_FORWARD || has_wide_terms(p) ? 256 : 384;
-}
-
-static bool reads_table_in_frame(const clb_problem *p) {
-  return p->pass == CLB_FORWARD && p->convolution.spline && uses_frame(p);
 }
 
 /* Edges side by side in a sub-group cost more than roles of fewer channels per lane where each edge
@@ -243,23 +247,20 @@ static int slices_of(const clb_problem *p, const clb_limits *limits) {
   return none ? 0 : MAX_SLICES;
 }
 
-/* Where a table is read in frames, smaller parts leave room for stages.  Where a sub-group has one
-   edge: forward without frames, roles are twice as large, so that rows of x are read half as often;
-   double backward in frames, two channels per lane need fewer registers than four, and where terms
-   are narrow smaller parts do. */
+/* Where a sub-group has one edge: forward without frames, roles are twice as large, so that rows of
+   x are read half as often; double backward in frames, two channels per lane need fewer registers
+   than four, and where terms are narrow smaller parts do. */
 static void schedule(const clb_problem *p, const clb_limits *limits, clb_schedule *s) {
   const int components = components_of(p, limits), channels = channels_of(p, limits);
-  *s = with_parts(p, limits, components, channels, threads_of(p), slices_of(p, limits));
+  *s = with_parts(p, limits, components, channels, threads_of(p, limits), slices_of(p, limits));
   const clb_convolution_settings *own = &s->convolution;
   if (!own->roles || p->arithmetic == CLB_F64) return;
-  if (limits->async_copies && reads_table_in_frame(p) && !own->pipeline_stages)
-    *s = with_parts(p, limits, components * 3 / 4, channels, threads_of(p), slices_of(p, limits));
   if (own->edges_per_subgroup) return;
   if (p->pass == CLB_FORWARD && !own->frame && stages(p, s) && limits->registers > INTEL_REGISTERS)
     *s = with_parts(p, limits, 2 * components, channels, 256, MAX_SLICES);
   else if (p->pass == CLB_DOUBLE_BACKWARD && own->frame && channels > 2)
-    *s = with_parts(p, limits, components / (is_narrow(p, s->lanes) ? 2 : 1), 2, threads_of(p),
-                    slices_of(p, limits));
+    *s = with_parts(p, limits, components / (is_narrow(p, s->lanes) ? 2 : 1), 2,
+                    threads_of(p, limits), slices_of(p, limits));
 }
 
 /* Candidates on a CPU: batches of other lengths, parts of other sizes, one vector of channels. */
@@ -284,7 +285,7 @@ static int add_parts(const clb_problem *p, const clb_limits *limits, clb_schedul
   static const int sizes[][2] = {{4, 0}, {4, 128},  {4, -128},
                                  {6, 0}, {6, -128}, {3, 0}}; /* quarters of a part; threads */
   const int part = components_of(p, limits), channels = channels_of(p, limits),
-            threads = threads_of(p);
+            threads = threads_of(p, limits);
   clb_schedule s;
   for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
     s = with_parts(p, limits, part * sizes[i][0] / 4, channels, threads + sizes[i][1], MAX_SLICES);

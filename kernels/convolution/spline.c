@@ -32,17 +32,29 @@ static ir_val interval(const clb_spline *s, const clb_form_builder *f, ir_val t)
               ir_sub(f->k, s->knots, ir_int(f->k, IR_I32, 2)));
 }
 
-ir_val clb_spline_row(const clb_spline *s, const clb_form_builder *f, ir_val r) {
+/* The number (i32) of the table's row of an interval's first coefficient. */
+static ir_val row_of(const clb_spline *s, const clb_form_builder *f, ir_val i) {
   ir_kernel *k = f->k;
-  ir_val inverse, i = interval(s, f, spline_parameter(s, f, r, &inverse)),
-                  more = ir_select(k, ir_2(k, IR_LT, i, s->split), ir_int(k, IR_I32, 0),
-                                   ir_int(k, IR_I32, CLB_SPLINE_ORDER - 1));
-  i = ir_cast(k, IR_I64, ir_add(k, i, more));
-  return ir_mul(f->k, i, ir_int(f->k, IR_I64, clb_spline_stride(f->p)));
+  return ir_add(k, i,
+                ir_select(k, ir_2(k, IR_LT, i, s->split), ir_int(k, IR_I32, 0),
+                          ir_int(k, IR_I32, CLB_SPLINE_ORDER - 1)));
+}
+
+static ir_val start_of(const clb_form_builder *f, ir_val row) {
+  return ir_mul(f->k, ir_cast(f->k, IR_I64, row), ir_int(f->k, IR_I64, clb_spline_stride(f->p)));
+}
+
+ir_val clb_spline_row(const clb_spline *s, const clb_form_builder *f, ir_val r) {
+  ir_val inverse, i = interval(s, f, spline_parameter(s, f, r, &inverse));
+  return start_of(f, row_of(s, f, i));
 }
 
 void clb_spline_find(clb_spline *s, const clb_form_builder *f, ir_val r) {
   s->table.base = clb_spline_row(s, f, r);
+}
+
+void clb_spline_find_row(clb_spline *s, const clb_form_builder *f, ir_val row) {
+  s->table.base = start_of(f, row);
 }
 
 /* (4 + u^2 (3 u - 6)) / 6 */
@@ -57,31 +69,45 @@ static ir_val outer(const clb_form_builder *f, ir_val u) {
   return ir_mul(k, ir_mul(k, u, u), ir_mul(k, real(f, 1. / 6), u));
 }
 
-void clb_spline_edge(clb_spline *s, const clb_form_builder *f, const ir_val *r) {
+clb_spline_place clb_spline_place_of(const clb_spline *s, const clb_form_builder *f, ir_val r) {
   ir_kernel *k = f->k;
-  ir_val inverse, t = spline_parameter(s, f, *r, &inverse), one = real(f, 1), half = real(f, 0.5);
-  ir_val u = ir_sub(k, t, ir_cast(k, f->t, interval(s, f, t))), left = ir_sub(k, one, u),
-         inside = ir_2(k, IR_AND, ir_2(k, IR_LE, s->first, *r), ir_2(k, IR_LE, *r, s->last));
+  clb_spline_place p;
+  ir_val t = spline_parameter(s, f, r, &p.inverse), i = interval(s, f, t),
+         inside = ir_2(k, IR_AND, ir_2(k, IR_LE, s->first, r), ir_2(k, IR_LE, r, s->last)),
+         stretched = ir_mul(k, ir_mul(k, s->rate, s->stretch), ir_mul(k, p.inverse, p.inverse));
+  p.row = row_of(s, f, i);
+  p.u = ir_sub(k, t, ir_cast(k, f->t, i));
+  p.rate = ir_select(k, inside, stretched, real(f, 0));
+  return p;
+}
+
+void clb_spline_at(clb_spline *s, const clb_form_builder *f, const clb_spline_place *p,
+                   ir_val along) {
+  ir_kernel *k = f->k;
+  ir_val u = p->u, one = real(f, 1), half = real(f, 0.5), left = ir_sub(k, one, u);
   s->value[0] = outer(f, left);
   s->value[1] = inner(f, u);
   s->value[2] = inner(f, left);
   s->value[3] = outer(f, u);
-  /* B'_k for k = 0, 2, 3, and t' */
+  /* B'_k for k = 0, 2, 3 */
   ir_val by_u[3] = {
       ir_mul(k, ir_mul(k, real(f, -0.5), left), left),
       ir_mul(k, left, ir_sub(k, real(f, 2), ir_mul(k, real(f, 1.5), left))),
       ir_mul(k, ir_mul(k, half, u), u),
   };
-  ir_val stretched = ir_mul(k, ir_mul(k, s->rate, s->stretch), ir_mul(k, inverse, inverse)),
-         rate = ir_select(k, inside, stretched, real(f, 0));
-  for (int j = 0; j < 3; j++) s->slope[j] = ir_mul(k, by_u[j], rate);
+  for (int j = 0; j < 3; j++) s->slope[j] = ir_mul(k, by_u[j], p->rate);
   for (int j = 0; j < 2; j++) clb_no_values(s->sum[j], 3);
-  s->along = r[1];
+  s->along = along;
   if (s->along == IR_NONE) return;
-  ir_val twice[3] = {left, ir_sub(k, ir_mul(k, real(f, 3), left), real(f, 2)), u}, /* B''_k */
-      by = ir_mul(k, s->along, rate), ratio = ir_mul(k, real(f, -2), inverse);     /* t'' / t' */
+  ir_val twice[3] = {left, ir_sub(k, ir_mul(k, real(f, 3), left), real(f, 2)), u},   /* B''_k */
+      by = ir_mul(k, s->along, p->rate), ratio = ir_mul(k, real(f, -2), p->inverse); /* t'' / t' */
   for (int j = 0; j < 3; j++)
-    s->bend[j] = ir_mul(k, by, ir_add(k, ir_mul(k, rate, twice[j]), ir_mul(k, ratio, by_u[j])));
+    s->bend[j] = ir_mul(k, by, ir_add(k, ir_mul(k, p->rate, twice[j]), ir_mul(k, ratio, by_u[j])));
+}
+
+void clb_spline_edge(clb_spline *s, const clb_form_builder *f, const ir_val *r) {
+  const clb_spline_place p = clb_spline_place_of(s, f, *r);
+  clb_spline_at(s, f, &p, r[1]);
 }
 
 /* ---- coefficients ---- */

@@ -39,6 +39,12 @@ typedef struct {
   ir_val sum[2][3]; /* of the differences over paths, times gradients of w and of c; IR_NONE: 0 */
 } clb_spline;
 
+/* Where a length lies: the number of the table's row of its first coefficient (i32), u, t', and
+   1 / (x + s) in units of r. */
+typedef struct {
+  ir_val row, u, rate, inverse;
+} clb_spline_place;
+
 void clb_spline_parameters(clb_spline *s, const clb_form_builder *f);
 /* i64: start of the table's row of a length r (arithmetic, uniform). */
 ir_val clb_spline_row(const clb_spline *s, const clb_form_builder *f, ir_val r);
@@ -46,6 +52,12 @@ ir_val clb_spline_row(const clb_spline *s, const clb_form_builder *f, ir_val r);
 void clb_spline_find(clb_spline *s, const clb_form_builder *f, ir_val r);
 /* Starts an edge of length r[0] and tangent r[1] (or IR_NONE); its gradient is 0 so far. */
 void clb_spline_edge(clb_spline *s, const clb_form_builder *f, const ir_val *r);
+/* The same in two steps: first where the length r lies, in whatever lane; then the edge there, with
+   tangent `along` (or IR_NONE), and its row of the table. */
+clb_spline_place clb_spline_place_of(const clb_spline *s, const clb_form_builder *f, ir_val r);
+void clb_spline_at(clb_spline *s, const clb_form_builder *f, const clb_spline_place *p,
+                   ir_val along);
+void clb_spline_find_row(clb_spline *s, const clb_form_builder *f, ir_val row);
 /* Loads the coefficients of a path for all channels of a lane; the first channel must be the
    current one. */
 void clb_spline_load(const clb_spline *s, const clb_form_builder *f, const clb_path *path,

@@ -416,6 +416,15 @@ static ir_val negated(const printer *p, const ir_ins *i) {
   return i->op == IR_MUL && ins[a].op == IR_REAL && ins[a].real == -1 ? b : IR_NONE;
 }
 
+/* A product of two numbers that were widened from 32 bits. */
+static bool widened(const printer *p, const ir_ins *i) {
+  const ir_ins *ins = p->k->ins;
+  bool all = i->op == IR_MUL && i->type == IR_I64 && nvidia(p);
+  for (int a = 0; a < 2 && all; a++)
+    all = ins[i->arg[a]].op == IR_CAST && ins[ins[i->arg[a]].arg[0]].type == IR_I32;
+  return all;
+}
+
 static void put_value(printer *p, ir_val v, const ir_ins *i) {
   if (i->op == IR_GET && i->imm && ir_is_float(i->type) &&
       nvidia(p)) { /* the compiler must assume that it changes */
@@ -431,6 +440,12 @@ static void put_value(printer *p, ir_val v, const ir_ins *i) {
   if (inner != IR_NONE) {
     ADD("negated(");
     put(p, inner);
+    ADD(")");
+  } else if (widened(p, i)) {
+    ADD("mul_wide(");
+    put(p, p->k->ins[i->arg[0]].arg[0]);
+    ADD(", ");
+    put(p, p->k->ins[i->arg[1]].arg[0]);
     ADD(")");
   } else put_expression(p, i, i->op == IR_VAR ? "$a" : s);
   ADD(hide ? ");\n" : ";\n");

@@ -11,10 +11,10 @@
 static const char *const names[] = {
     "double", "KERNEL", /* (threads, lanes, resident groups) */
     "group_index", "thread_index", "subgroup_index", "f32_bits", "bits_f32", "f64_bits", "bits_f64",
-    "f16_to_f32", "f16_bits_to_f32", "f32_to_f16", "bf16_to_f32", "f32_to_bf16", "fma_f32",
-    "fma_f64", "fmin_f32", "fmin_f64", "fmax_f32", "fmax_f64", "fabs_f32", "fabs_f64", "exp_f32",
-    "exp_f64", "turn_f64", "turn_f32", "sine", "sin_f32", "sin_f64", "cos_f32", "cos_f64",
-    "sqrt_f32", "sqrt_f64",
+    "mul_wide", "f16_to_f32", "f16_bits_to_f32", "f32_to_f16", "bf16_to_f32", "f32_to_bf16",
+    "fma_f32", "fma_f64", "fmin_f32", "fmin_f64", "fmax_f32", "fmax_f64", "fabs_f32", "fabs_f64",
+    "exp_f32", "exp_f64", "turn_f64", "turn_f32", "sine", "sin_f32", "sin_f64", "cos_f32",
+    "cos_f64", "sqrt_f32", "sqrt_f64",
     /* of lanes: (x, lane, lanes of a sub-group) */
     "subgroup_mask", "shuffle_b32", "shuffle_b64", "exchange_b32", "exchange_b64", "shuffle_u32",
     "shuffle_u64", "shuffle_i32", "shuffle_xor_i32", "shuffle_i64", "shuffle_xor_i64",

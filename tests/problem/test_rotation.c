@@ -94,7 +94,7 @@ static void poles(void **state) {
   }
 }
 
-/* Blocks follow each other, each starting at a multiple of 4. */
+/* Blocks follow each other, each starting at a multiple of 4, and then what gives m = 0. */
 static void rows(void **state) {
   (void)state;
   for (int L = 1; L <= CLB_MAX_FRAME_L; L++) {
@@ -105,6 +105,11 @@ static void rows(void **state) {
         assert_true(at % 4 == 0 && at >= end && at < end + 4);
         end = at + side * side;
       }
+    assert_true(clb_frame_axis(L, 1) % 4 == 0 && clb_frame_axis(L, 1) >= end &&
+                clb_frame_axis(L, 1) < end + 4);
+    for (int l = 1; l <= L; l++)
+      assert_int_equal(clb_frame_axis(L, l + 1), clb_frame_axis(L, l) + 2 * l + 1);
+    end = clb_frame_axis(L, L + 1);
     assert_true(clb_frame_size(L) % 4 == 0 && clb_frame_size(L) >= end &&
                 clb_frame_size(L) < end + 4);
   }

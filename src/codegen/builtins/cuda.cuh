@@ -38,6 +38,11 @@ DEVICE u16 f32_to_bf16(float x) {
 }
 #endif
 
+// The compiler takes three instructions where it sees only one of the numbers widened.
+//: mul_wide
+DEVICE i64 mul_wide(int a, int b) { i64 x; asm("mul.wide.s32 %0, %1, %2;" : "=l"(x) : "r"(a),\
+    "r"(b)); return x; }
+
 #define fma_f32 fmaf
 #define fma_f64 fma
 #define fmin_f32 fminf

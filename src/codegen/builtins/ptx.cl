@@ -35,6 +35,10 @@ DEVICE u64 exchange_b64(u64 x, u32 lane, u32 lanes, u32 mask) { return (u64)exch
 #define subgroup_barrier(lanes) asm volatile("bar.warp.sync %0;" :: "r"(subgroup_mask(lanes)) :\
     "memory")
 
+//: mul_wide
+DEVICE i64 mul_wide(int a, int b) { i64 x; asm("mul.wide.s32 %0, %1, %2;" : "=l"(x) : "r"(a),\
+    "r"(b)); return x; }
+
 // space: GLOBAL or LOCAL.
 //: atomic_add_f32
 #define add_f32_GLOBAL(at, x) asm volatile("red.global.add.f32 [%0], %1;" :: "l"((u64)(at)),\
