@@ -39,6 +39,9 @@ KINDS_V2 = {
                   "interaction_kwargs": {"sc_type": "linear", "conv_kwargs": FULL, "nonlinear_type": "gate"},
                   "feedforward_kwargs": {"nonlinear_type": "gate"},
                   "cutoff_function": {"cutoff_function_name": "poly_cut", "poly_cut_p_value": 6}},
+    "v2_efficient": {"channel": 3, "lmax": 2, "num_convolution_layer": 2, "is_parity": True, "feedforward_type": "identity",
+                     "interaction_kwargs": {"sc_type": "linear", "conv_type": "efficient", "conv_kwargs": FULL, "nonlinear_type": "gate"},
+                     "cutoff_function": {"cutoff_function_name": "poly_cut", "poly_cut_p_value": 6}},
 }
 
 

@@ -54,16 +54,15 @@ static void check_library(const mace *q) {
                                         "products.0.symmetric_contractions"};
   static const struct {
     const char *start, *name, *back;
-  } libraries[] = {{"cuequivariance", "cuEquivariance", "mace_cueq_to_e3nn IN --output_model OUT"},
-                   {"openequivariance", "OpenEquivariance",
-                    "python -m mace.cli.convert_oeq_e3nn IN --output_model OUT"}};
+  } libraries[] = {{"cuequivariance", "cuEquivariance", "mace_cueq_to_e3nn"},
+                   {"openequivariance", "OpenEquivariance", "python -m mace.cli.convert_oeq_e3nn"}};
   for (int i = 0; i < 4; i++) {
     value v = maybe(q->network, modules[i]);
     for (int k = 0; v && v->kind == PICKLE_OBJECT && k < 2; k++)
       if (!strncmp(class_of(v), libraries[k].start, strlen(libraries[k].start)))
         fail_model(q->t->path,
-                   "its weights are laid out for %s: '%s', of mace-torch, makes a file that can be "
-                   "converted",
+                   "its weights are laid out for %s: '%s X.model --return_model --output_model "
+                   "e3nn.model', of mace-torch, makes X.e3nn.model, which can be converted",
                    libraries[k].name, libraries[k].back);
   }
 }

@@ -67,8 +67,8 @@ void read_equflash_v2(sevennet *q) {
   static const char *const places[] = {"conv_kwargs", "weight_nn_layers"};
   value outer = pickle_entry(q->config, places[0]),
         own = interaction(q) ? pickle_entry(interaction(q), places[0]) : NULL;
-  if (strcmp(text_in(q, interaction(q), "conv_type", "full"), "full") != 0)
-    refuse_equflash(q, "convolutions of another 'conv_type' than 'full'");
+  q->sums = choose(q, interaction(q), "conv_type", "full", "full", "efficient");
+  if (q->sums) q->sorted = false;
   q->hidden = outer ? pickle_entry(outer, places[1]) : NULL;
   if (!q->hidden && own) q->hidden = pickle_entry(own, places[1]);
   if (!q->hidden || q->hidden->kind != PICKLE_LIST)
@@ -303,6 +303,29 @@ static irreps merged(const irreps *messages) {
   return y;
 }
 
+/* The matrices of sums of messages, of each irrep of `out`, as those of each message: scaled by the
+   square root of their number, as the program divides sums by it, too. */
+static void put_summed(const sevennet *q, const char *module, const message_paths *p,
+                       const irreps *out, const irreps *to, double factor, const char *name) {
+  int k = 0;
+  for (int i = 0; i < out->n; i++) {
+    const int64_t rows = out->term[i].mul, columns = channels_of(to, out->term[i]),
+                  all = channels_of(&p->messages, out->term[i]), shape[] = {all, columns};
+    char label[LABEL_BYTES];
+    if (i && out->term[i].l < out->term[i - 1].l)
+      refuse_equflash(q, "'efficient' convolutions of irreps that are not sorted");
+    if (rows != q->features.term[0].mul)
+      refuse_equflash(q, "'efficient' convolutions between different numbers of channels");
+    if (!columns) continue;
+    const weights w = tensor(q, named("%s.weights.%d", module, k++).text, NULL, rows * columns);
+    double *x = allocate((size_t)(all * columns) + 1, sizeof *x);
+    for (int64_t c = 0; c < all * columns; c++) x[c] = factor * element(&w, c % (rows * columns));
+    if (all)
+      put_shaped(q->out, x, 2, shape, named("%s.%s", name, irrep_label(out->term[i], label)).text);
+    free(x);
+  }
+}
+
 void convert_equflash_v2_block(sevennet *q, int layer) {
   const irreps out = output_irreps(q, layer);
   const model_name prefix = named("layers.%d", layer);
@@ -319,8 +342,11 @@ void convert_equflash_v2_block(sevennet *q, int layer) {
   find_paths(q, &out, &y.in, false, &p);
   put_messages(q, layer, &p);
   const irreps messages = merged(&p.messages);
-  put_matrices(q, named("%d_self_interaction_2.linear", layer).text, &messages, &y.in,
-               put_denominator(q, layer), named("layers.%d.linear_2", layer).text);
+  const double factor = put_denominator(q, layer);
+  const model_name module = named("%d_self_interaction_2.linear", layer),
+                   name = named("layers.%d.linear_2", layer);
+  if (q->sums) put_summed(q, module.text, &p, &out, &y.in, factor, name.text);
+  else put_matrices(q, module.text, &messages, &y.in, factor, name.text);
   put_end(q, layer, &y, &out);
   if (has_feed_forward(q)) put_feed_forward(q, layer, &out);
   q->features = out;

@@ -18,10 +18,11 @@ typedef struct {
   int n_modalities, modality; /* modality: -1, none */
   int n_layers, l_max;        /* l_max: of harmonics */
   bool equflash, v2;          /* what EquFlash, or EquFlashV2 alone, has in another way */
-  value hidden;               /* widths of radial networks, if they are not at SevenNet's place */
-  bool parity, one_self;      /* one_self: self-connections of all layers are of one kind */
-  double denominator;         /* of layer 0 */
-  irreps features;            /* of the atoms, after the current layer */
+  bool sums;             /* of EquFlashV2: the messages of an irrep are summed before the map */
+  value hidden;          /* widths of radial networks, if they are not at SevenNet's place */
+  bool parity, one_self; /* one_self: self-connections of all layers are of one kind */
+  double denominator;    /* of layer 0 */
+  irreps features;       /* of the atoms, after the current layer */
 } sevennet;
 
 /* ---- settings.c: the configuration ---- */
