@@ -18,11 +18,11 @@
    them. Of an atom i WEIGHTS keeps the products of its weights with C6, V_fb = sum_a W_a C6_ab for
    each reference system b of each element f, so that C6_ij is a sum over those of j alone.
 
-   E elements occur, with R reference systems at most; n and D are kept by atoms, in f64, and what
-   neighbours are asked for by places. The first parameters of steps with receivers are units (i64),
-   then n ... system of cell_search.h, the atom in each place, x (f64 [3][n]), first place of each
-   slot, element of each place, share (f64: of the radius that the grid is for), square of the
-   radius (f64), first (i64), rows (i64). Then
+   E elements occur, with R reference systems at most, on GPUs rounded up to an even number; n and D
+   are kept by atoms, in f64, and what neighbours are asked for by places. The first parameters of
+   steps with receivers are units (i64), then n ... system of cell_search.h, the atom in each place,
+   x (f64 [3][n]), first place of each slot, element of each place, share (f64: of the radius that
+   the grid is for), square of the radius (f64), first (i64), rows (i64). Then
      COUNTS        R of elements, out n (f64)
      PAIRS         p of elements, R (i32), E R (i64), W, V, s6, s8, a1, a2, out D (f64), out sums
                    (f64 [rows][7]: energy; xx, yy, zz, yz, xz, xy of the virial), then three
@@ -34,7 +34,8 @@
      ELEMENTS      atom in each place, species of atoms, element of each species, out element of
                    each place
      WEIGHTS       atom and element of each place, n (f64), R (i32), E R (i64), n_a [E][R] (-1:
-                   none), C6 [E][R][E][R], out W [R][n], out (V, dV / dn_i) [n][E R][2]
+                   none), C6 [E][R][E][R], out W ([R][n], on GPUs [n][R]), out (V, dV / dn_i)
+                   [n][E R][2]
      SLOPES        atom in each place, D (f64), out D of places
      SUMS          rows of a unit (i64), sums [n][7], out sums of units; energy, virial, which the
                    first unit adds to

@@ -9,6 +9,9 @@ typedef struct {
 } clb_c6;
 /* Declares the parameters R, E R, W and V. */
 clb_c6 clb_c6_begin(clb_receiver *r);
+/* Where W of a place and a system (i64) is. */
+ir_val clb_weight_at(ir_kernel *k, const clb_schedule *s, ir_val references, ir_val n, ir_val place,
+                     ir_val system);
 /* C6 of the atom in `place` (i64, uniform) and a neighbour, and, of n = 2, its derivative by the
    coordination number of the former. */
 void clb_c6_find(const clb_receiver *r, const clb_c6 *c, ir_val place, const clb_neighbour *j,

@@ -35,6 +35,10 @@ void clb_receiver_finish(clb_receiver *r) {
   clb_layer_finish(&r->w.b);
 }
 
+static void add(ir_kernel *k, ir_val var, ir_val value) {
+  ir_set(k, var, ir_add(k, ir_get(k, var), value));
+}
+
 int clb_sum_begin(clb_receiver *r) {
   ir_kernel *k = r->k;
   r->part[r->n_sums] = ir_var(k, ir_real(k, r->t, 0), false);
@@ -44,8 +48,7 @@ int clb_sum_begin(clb_receiver *r) {
 
 void clb_sum_add(clb_receiver *r, int sum, const clb_neighbour *j, ir_val value) {
   ir_kernel *k = r->k;
-  const ir_val var = r->part[sum], added = ir_select(k, j->mask, value, ir_real(k, r->t, 0));
-  ir_set(k, var, ir_add(k, ir_get(k, var), added));
+  add(k, r->part[sum], ir_select(k, j->mask, value, ir_real(k, r->t, 0)));
 }
 
 ir_val clb_sum_end(clb_receiver *r, int sum) {
@@ -76,7 +79,8 @@ static clb_neighbour look(clb_receiver *r, ir_val place, ir_val inside, ir_val h
   j.mask = both(k, inside == IR_NONE ? other : both(k, inside, other),
                 ir_2(k, IR_LT, square, r->squared));
   j.square = ir_select(k, j.mask, ir_cast(k, r->t, square), ir_real(k, r->t, 1));
-  for (int d = 0; d < 3; d++) j.v[d] = ir_cast(k, r->t, v[d]);
+  for (int d = 0; d < 3; d++)
+    j.v[d] = ir_select(k, j.mask, ir_cast(k, r->t, v[d]), ir_real(k, r->t, 0));
   j.element = wide(k, ir_load(k, r->elements, j.place, inside));
   return j;
 }
@@ -168,10 +172,10 @@ void clb_pull_add(clb_receiver *r, const clb_pull *p, const clb_neighbour *j, ir
   ir_val pull[3];
   for (int i = 0; i < 3; i++) {
     pull[i] = ir_mul(k, g, j->v[i]);
-    clb_sum_add(r, p->force[i], j, pull[i]);
+    add(k, r->part[p->force[i]], pull[i]);
   }
   for (int i = 0; i < 6; i++)
-    clb_sum_add(r, p->virial[i], j, ir_mul(k, pull[pairs[i][0]], j->v[pairs[i][1]]));
+    add(k, r->part[p->virial[i]], ir_mul(k, pull[pairs[i][0]], j->v[pairs[i][1]]));
 }
 
 void clb_pull_end(clb_receiver *r, const clb_pull *p, const clb_added *forces,

@@ -13,8 +13,8 @@ typedef struct {
   ir_val mask;           /* lanes that have one */
   ir_val inside; /* lanes that have a place, within the radius or not: a CPU loads what is of these
                     at once */
-  ir_val v[3], square; /* from the receiver, and the square of the distance, 1 without one: of the
-                          arithmetic's type */
+  ir_val v[3], square; /* from the receiver, and the square of the distance, 0 and 1 without one: of
+                          the arithmetic's type */
 } clb_neighbour;
 
 enum { CLB_RECEIVER_SUMS = 12 };
@@ -63,7 +63,8 @@ typedef struct {
   int force[3], virial[6]; /* sums */
 } clb_pull;
 clb_pull clb_pull_begin(clb_receiver *r);
-/* Adds that of a neighbour whose energy changes by g v . dv when v does. */
+/* Adds that of a neighbour whose energy changes by g v . dv when v does; g is finite without one.
+ */
 void clb_pull_add(clb_receiver *r, const clb_pull *p, const clb_neighbour *j, ir_val g);
 /* Adds them to the results; virial[6], f64: the receiver's half. */
 void clb_pull_end(clb_receiver *r, const clb_pull *p, const clb_added *forces,

@@ -53,7 +53,7 @@ static void find_scale(weights *c) {
 static void store_weights(const weights *c, ir_val out) {
   ir_kernel *k = c->k;
   const ir_val a = ir_loop(k, clb_i32(k, 0), c->references, clb_i32(k, 1)),
-               at = ir_add(k, ir_mul(k, wide(k, a), c->n), c->place);
+               at = clb_weight_at(k, c->b.s, c->references, c->n, c->place, wide(k, a));
   ir_val x;
   ir_store(k, out, at, clb_first_lane(k), ir_mul(k, relative_weight(c, a, &x), c->scale));
   ir_end(k);

@@ -120,6 +120,7 @@ clb_status clb_d3_set_elements(clb_context *ctx, clb_dispersion *d, int64_t n_sp
                                const int *atomic_number, const bool *occurs) {
   elements e = {.element = malloc((size_t)(n_species + 1) * sizeof *e.element)};
   clb_status s = e.element ? list_elements(ctx, &e, n_species, atomic_number, occurs) : CLB_OK;
+  if (!ctx->device->limits.simd) e.references += e.references % 2;
   const size_t systems = (size_t)e.n * (size_t)e.references;
   if (!s) {
     e.radius = calloc((size_t)e.n + 1, sizeof *e.radius);

@@ -22,7 +22,8 @@ void clb_dispersion_destroy(clb_dispersion **dispersion); /* NULL is fine */
 
 /* The elements that occur from now on. */
 typedef struct {
-  int64_t n_species, n, references; /* n: elements; references: systems of one, at most */
+  int64_t n_species, n, references; /* n: elements; references: systems of one, at most; even
+                                      where limits.simd is not set */
   const int32_t *element;           /* [n_species]: 0 ... n - 1, of those that occur */
   const double *radius, *root;      /* [n]: R, and p */
   const double *number;             /* [n][references]: n_a; -1: there is no such system */
