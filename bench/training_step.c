@@ -13,10 +13,12 @@
 static const char help[] =
     "usage: training_step --model FILE [--device NAME] [--dtype f32|f64] [--structures N]\n"
     "                     [--warm N] [--repeat N] [--profile] [--workspace MIB]\n"
+    "                     [--knots N]\n"
     "Times one training step (gradient, clipping, AdamW) of N structures (64) of 32 atoms: the\n"
     "median and least of --repeat steps (12) after --warm others (3), the parts of a step, the "
     "time\n"
     "of this thread's processor in one, and the memory that the model holds on the device.\n"
+    "--knots: of radial networks; 0: as many as the library takes, -1: none.\n"
     "--profile: also one step with every launch timed alone, by kernel.\n";
 
 enum { ATOMS = 32, MAX_KINDS = 256, PARTS = 3 };
@@ -24,7 +26,7 @@ enum { ATOMS = 32, MAX_KINDS = 256, PARTS = 3 };
 typedef struct {
   const char *model, *device;
   clb_dtype dtype;
-  int structures, warm, repeat, profile, workspace;
+  int structures, warm, repeat, profile, workspace, knots;
 } arguments;
 
 typedef struct {
@@ -73,9 +75,13 @@ static arguments read_arguments(int argc, char **argv) {
     const char *name;
     int *number;
     const char **text;
-  } options[] = {{"--model", NULL, &a.model},           {"--device", NULL, &a.device},
-                 {"--structures", &a.structures, NULL}, {"--warm", &a.warm, NULL},
-                 {"--repeat", &a.repeat, NULL},         {"--workspace", &a.workspace, NULL}};
+  } options[] = {{"--model", NULL, &a.model},
+                 {"--device", NULL, &a.device},
+                 {"--structures", &a.structures, NULL},
+                 {"--warm", &a.warm, NULL},
+                 {"--repeat", &a.repeat, NULL},
+                 {"--workspace", &a.workspace, NULL},
+                 {"--knots", &a.knots, NULL}};
   for (int i = 1; i < argc; i++) {
     size_t k = 0;
     const size_t all = sizeof options / sizeof *options;
@@ -199,7 +205,7 @@ static learner start(const arguments *a) {
   learner l = {.bytes = a->dtype == CLB_F64 ? 8 : 4};
   must(clb_context_create(a->device, &l.ctx), l.ctx);
   const clb_model_options options = {.dtype = a->dtype,
-                                     .knots = CLB_NO_KNOTS,
+                                     .knots = a->knots,
                                      .trains = 1,
                                      .workspace_bytes = (uint64_t)a->workspace << 20};
   must(clb_model_open(l.ctx, a->model, &options, &l.model), l.ctx);

@@ -36,6 +36,7 @@ void clb_blocks_free(clb_model *m) {
   clb_graph_destroy(&n->block);
   for (int64_t i = 0; i < m->n_kept; i++) {
     clb_graph_destroy(&m->kept[i].graph);
+    clb_graph_destroy(&m->kept[i].by_knots);
     clb_buffer_destroy(&m->kept[i].species);
   }
   free(m->kept);
@@ -159,6 +160,14 @@ static clb_status reserve(clb_model *m, const clb_model_edges *e) {
   return s ? s : clb_graph_reserve(n->block, e->n_total, m->block_rows, m->block_edges);
 }
 
+static clb_status keep_knots(clb_model *m, const clb_atom_block *at, clb_kept_block *k) {
+  const int64_t intervals = m->net.grid.intervals;
+  clb_status s = CLB_OK;
+  if (!intervals) return s;
+  if (!k->by_knots) s = clb_graph_create(m->ctx, 0, 0, &k->by_knots);
+  return s ? s : clb_graph_reserve(k->by_knots, 0, intervals, at->n_edges);
+}
+
 /* Of models that train: graphs and species of all blocks. */
 static clb_status keep_blocks(clb_model *m, const clb_model_edges *e) {
   const int64_t ghosts = e->n_total - e->n_local;
@@ -177,6 +186,7 @@ static clb_status keep_blocks(clb_model *m, const clb_model_edges *e) {
     k->sorted = false;
     if (!k->graph) s = clb_graph_create(m->ctx, 0, 0, &k->graph);
     if (!s) s = clb_graph_reserve(k->graph, e->n_total, at->n, at->n_edges);
+    if (!s) s = keep_knots(m, at, k);
     if (!s) s = make_room(m, &k->species, rows, sizeof *m->species);
     if (!s && rows)
       s = clb_buffer_write(k->species, 0, m->species + at->first,
@@ -232,9 +242,12 @@ static clb_status enter_kept(clb_model *m, int64_t number, bool edges) {
   clb_status s = CLB_OK;
   use_rows(m, at, k->species);
   m->net.graph = k->graph;
+  m->net.by_knots = k->by_knots;
   if (edges && !k->sorted)
     s = clb_graph_block(m->net.whole, at.first, at.n, at.edge, at.n_edges, k->graph);
   k->sorted |= edges && !s;
+  if (!s && edges && k->by_knots && !k->placed) s = clb_places_sort(&m->net, k->graph, k->by_knots);
+  k->placed |= edges && !s;
   k->graph->adds = number > 0;
   return s;
 }

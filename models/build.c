@@ -46,7 +46,7 @@ static void set_info(clb_model *m) {
                              .symbols = n->symbol,
                              .atomic_numbers = n->atomic_number,
                              .parameters = n->parameters,
-                             .knots = n->knots,
+                             .knots = n->trains ? (int)n->grid.intervals : n->knots,
                              .table_error = n->table_error,
                              .table_slope_error = n->table_slope_error};
   for (int l = 0; l < n->n_layers; l++)

@@ -44,6 +44,7 @@ clb_model_bytes clb_model_count_bytes(const clb_model *m) {
   }
   for (int i = 0; i < n->n_slots; i++) {
     const clb_slot *slot = &n->slot[i];
+    if (slot->per_knot) continue;
     *(slot->block      ? slot->per_edge ? &b.block_edge : &b.block_atom
       : slot->per_edge ? &b.edge
                        : &b.atom) += (uint64_t)slot->bytes;

@@ -22,9 +22,9 @@ typedef struct {
 
 /* A block's graph, made when it is first needed, and the species of its atoms. */
 typedef struct {
-  clb_graph *graph;
+  clb_graph *graph, *by_knots; /* by_knots: as in clb_network */
   clb_buffer *species;
-  bool sorted;
+  bool sorted, placed; /* placed: by_knots is of this run's vectors */
 } clb_kept_block;
 
 /* Of models that train: a batch's loss, what it gives, and the op that makes tangents of vectors of

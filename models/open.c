@@ -27,16 +27,18 @@ static clb_status check_options(clb_context *ctx, const clb_model_options *o) {
     return clb_fail(&ctx->error, CLB_ERROR_ARGUMENT,
                     "clb_model_open: block_atoms is %lld; it must be 0 or positive",
                     (long long)o->block_atoms);
-  if (o->trains && o->knots != CLB_NO_KNOTS)
-    return clb_fail(&ctx->error, CLB_ERROR_ARGUMENT,
-                    "clb_model_open: a model that trains has no splines: knots must be "
-                    "CLB_NO_KNOTS");
   return clb_model_check_dispersion(ctx, o);
+}
+
+/* In single precision so many that interpolation has an error below rounding's; else none. */
+static int knots_to_train(const clb_model_options *o) {
+  enum { ENOUGH = 2048 };
+  return o->knots > 0 ? o->knots : o->knots || o->dtype == CLB_F64 ? CLB_NO_KNOTS : ENOUGH;
 }
 
 /* Opens the file that is meant by a path, or by the name of a model. */
 static clb_status load(clb_model *m, const char *asked) {
-  const int knots = m->options.knots;
+  const int knots = m->options.trains ? knots_to_train(&m->options) : m->options.knots;
   clb_text path = {0}, folder = {0};
   clb_status s = CLB_OK;
   clb_model_file(&path, asked);

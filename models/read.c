@@ -106,12 +106,16 @@ static void read_all(reader *r) {
     r->out->parameters += clb_safetensors_at(r->file, i)->count;
   if (!r->out->trains) rewrite(r);
   if (!r->status) clb_pass_merge(r->out);
+  if (!r->out->grid.r_max) r->out->grid.intervals = 0; /* no radial network can have it */
 }
 
 clb_status clb_model_read(clb_error_sink *error, const char *path, int knots, bool trains,
                           clb_network *out) {
   reader r = {.error = error, .path = path, .out = out};
-  *out = (clb_network){.error = error, .trains = trains, .knots = knots};
+  *out = (clb_network){.error = error,
+                       .trains = trains,
+                       .knots = trains ? 0 : knots,
+                       .grid = {.intervals = trains ? knots : 0}};
   r.status = clb_safetensors_open(error, path, &r.file);
   if (!r.status && !(r.used = calloc((size_t)clb_safetensors_size(r.file) + 1, sizeof *r.used)))
     clb_model_no_memory(&r);

@@ -91,9 +91,12 @@ clb_status clb_model_finite(clb_model *m, const char *name, int64_t rows, int64_
 
 static clb_status grow_slots(clb_model *m, bool per_edge, int64_t rows) {
   clb_status s = CLB_OK;
-  for (int i = 0; i < m->net.n_slots && !s; i++)
-    if (m->net.slot[i].per_edge == per_edge && !m->net.slot[i].block)
-      s = clb_model_replace(m, &m->net.slot[i].buffer, rows, m->net.slot[i].bytes);
+  for (int i = 0; i < m->net.n_slots && !s; i++) {
+    clb_slot *slot = &m->net.slot[i];
+    if (slot->per_edge == per_edge && !slot->block)
+      s = clb_model_replace(m, &slot->buffer, slot->per_knot ? clb_grid_rows(&m->net) : rows,
+                            slot->bytes);
+  }
   return s;
 }
 

@@ -50,9 +50,13 @@ typedef struct {
                   memory and more time: `block_bytes_per_atom` below; edges must come in the order
                   of their receivers. 0: only where the whole does not fit, in blocks as large as
                   memory allows */
-  int trains; /* 1: clb_model_gradient can be called. Needs CLB_NO_KNOTS: radial networks are
-                 trained, not splines. Works in blocks of atoms, as large as some hundred MiB hold
-                 unless block_atoms says how large, and takes more memory */
+  int trains; /* 1: clb_model_gradient can be called. Radial networks are trained, not splines: with
+                 `knots` they and their slopes are computed at so many distances, and what edges
+                 have is interpolated by cubics, with an error below single precision's where there
+                 are 2048, which is meant by 0 of a model in f32; of one in f64 it means none.
+                 Networks that depend on species are computed at every edge all the same. Works in
+                 blocks of atoms, as large as some hundred MiB hold unless block_atoms says how
+                 large, and takes more memory */
   /* Dispersion by D3 with rational damping ("D3(BJ)"), in all results of clb_model_compute,
      clb_model_compute_many and clb_dynamics: the name of the functional with which the model's
      labels were computed, such as "pbe", or "pbe-atm" with the energy of triples

@@ -15,6 +15,7 @@ typedef struct {
   int block;
   const char *what;
   int64_t n_weights;
+  clb_per per; /* of what it has rows */
 } network;
 
 int clb_arch_pairs(reader *r) {
@@ -140,12 +141,13 @@ static int add_norm(const network *q, int k, int64_t columns, int from) {
 }
 
 static int add_activation(const network *q, int64_t columns, int from) {
-  const int to = clb_arch_scalars(q->r, CLB_PER_EDGE, columns);
+  const int to = clb_arch_scalars(q->r, q->per, columns);
   clb_layer *y =
       clb_model_layer(q->r, &clb_gate_kind, sizeof(clb_gate), q->block, q->what, from, to);
   if (y)
-    *(clb_gate *)y->parameters =
-        (clb_gate){.scalars = clb_scalars(columns), .even = {q->d->activation.function, 1}};
+    *(clb_gate *)y->parameters = (clb_gate){.scalars = clb_scalars(columns),
+                                            .even = {q->d->activation.function, 1},
+                                            .slopes = q->per == CLB_PER_KNOT};
   return to;
 }
 
@@ -155,7 +157,7 @@ static int add_layers(const network *q, int basis) {
     const int64_t rows = q->r->out->array[from]->irreps.dim;
     int64_t columns;
     const int64_t at = take_matrix(q, k, rows, &columns);
-    const int to = clb_arch_scalars(q->r, CLB_PER_EDGE, columns);
+    const int to = clb_arch_scalars(q->r, q->per, columns);
     if (q->d->normalized) add_first_terms(q, k, columns, to);
     add_matrix(q, from, to, at);
     from = to;
@@ -164,6 +166,61 @@ static int add_layers(const network *q, int basis) {
     from = add_activation(q, columns, from);
   }
   return from;
+}
+
+/* ---- the same at knots, between which edges are interpolated ---- */
+
+/* The layer of an array of functions of lengths alone; NULL: it has others. */
+static const clb_layer *basis_of(const clb_network *n, int array) {
+  const int writer = clb_network_writer(n, array);
+  const clb_layer *y = writer < 0 ? NULL : n->layer[writer];
+  const clb_basis *p = y && y->kind == &clb_basis_kind ? y->parameters : NULL;
+  const bool plain =
+      p && y->in[0] == CLB_VECTORS && y->out[CLB_BASIS_CUTOFF] < 0 && !p->transformed && !p->width;
+  return plain ? y : NULL;
+}
+
+/* At most so many intervals, one of which begins where XPLOR's cutoff does; false: they cannot. */
+static bool make_grid(clb_knot_grid *grid, const clb_basis *p) {
+  enum { FEWEST = 3 };
+  const double on = p->cutoff_p ? 0 : p->cutoff_on / p->r_max;
+  for (int64_t n = grid->intervals; n > grid->intervals / 2; n--) {
+    const int64_t split = (int64_t)floor((double)n * on + 0.5);
+    if (fabs((double)n * on - (double)split) > 1e-9 * (double)n) continue;
+    if (n < FEWEST || (split && (split < FEWEST || n - split < FEWEST))) continue;
+    *grid = (clb_knot_grid){p->r_max, n, split};
+    return true;
+  }
+  return false;
+}
+
+/* The output of the network's layer of a kind, which it gets if it has none. */
+static int output_of(reader *r, const clb_layer_kind *kind, size_t bytes, int from, clb_per per,
+                     int64_t columns, clb_layer **layer) {
+  const clb_network *n = r->out;
+  *layer = NULL;
+  for (int l = 0; l < n->n_layers; l++)
+    if (n->layer[l]->kind == kind) return n->layer[l]->out[0];
+  const int to = clb_arch_scalars(r, per, columns);
+  *layer = clb_model_layer(r, kind, bytes, -1, "knots", from, to);
+  return to;
+}
+
+static int add_spline(const network *q, const clb_layer *basis) {
+  reader *r = q->r;
+  clb_layer *y;
+  const int places = output_of(r, &clb_places_kind, sizeof(clb_places), CLB_VECTORS, CLB_PER_EDGE,
+                               CLB_SPLINE_ROWS, &y),
+            knots = output_of(r, &clb_knots_kind, sizeof(clb_knots), -1, CLB_PER_KNOT,
+                              ((const clb_basis *)basis->parameters)->n, &y);
+  if (y) ((clb_knots *)y->parameters)->basis = basis;
+  const int table = add_layers(q, knots), weights = clb_arch_scalars(r, CLB_PER_EDGE, q->n_weights);
+  y = clb_model_layer(r, &clb_spline_kind, sizeof(clb_spline_layer), q->block, q->what, places,
+                      weights);
+  if (!y) return weights;
+  y->in[CLB_SPLINE_TABLE] = table;
+  y->gradients = 1U << CLB_SPLINE_PLACES;
+  return weights;
 }
 
 /* ---- one layer ---- */
@@ -200,7 +257,13 @@ static int add_layer(const network *q, int basis) {
 
 int clb_arch_radial(reader *r, int block, const char *what, const clb_arch_radial_desc *d,
                     int basis, int64_t n_weights) {
-  const network q = {r, d, block, what, n_weights};
+  network q = {r, d, block, what, n_weights, CLB_PER_EDGE};
+  const clb_layer *known = d->normalized || r->status ? NULL : basis_of(r->out, basis);
+  if (known && r->out->grid.intervals &&
+      (r->out->grid.r_max > 0 || make_grid(&r->out->grid, known->parameters))) {
+    q.per = CLB_PER_KNOT;
+    return add_spline(&q, known);
+  }
   const bool layers = r->out->trains || (d->normalized && !r->out->knots);
   return layers ? add_layers(&q, basis) : add_layer(&q, basis);
 }

@@ -30,6 +30,44 @@ static clb_status create(clb_network *n, clb_layer *y, bool adds, unsigned passe
   return s;
 }
 
+/* ---- rows of scalars at knots, and then of their slopes ---- */
+
+static clb_rows second(const clb_network *n, clb_rows rows) {
+  rows.offset += clb_grid_rows(n) / 2 * rows.stride;
+  return rows;
+}
+
+static clb_status forward_slopes(clb_network *n, const clb_layer *y) {
+  const clb_gate *p = y->parameters;
+  const int64_t rows = clb_grid_rows(n) / 2;
+  const clb_rows x = clb_value(n, y->in[0]), out = clb_value(n, y->out[0]);
+  const clb_status s =
+      clb_public_op_run(p->op, CLB_GATE, CLB_FORWARD, rows, (const clb_rows[]){x, out});
+  return s ? s
+           : clb_public_op_run(p->op, CLB_GATE, CLB_BACKWARD, rows,
+                               (const clb_rows[]){x, second(n, x), second(n, out)});
+}
+
+/* Of out = f(x), out' = f'(x) x': d_x = f' d_out + f'' x' d_out', d_x' = f' d_out'; the latter's
+   place is free until then. */
+static clb_status reverse_slopes(clb_network *n, const clb_layer *y) {
+  const clb_gate *p = y->parameters;
+  const int64_t rows = clb_grid_rows(n) / 2;
+  const clb_rows x = clb_value(n, y->in[0]), d_x = clb_adjoint(n, y->in[0]),
+                 d_out = clb_adjoint(n, y->out[0]);
+  clb_status s =
+      clb_public_op_run(p->along, CLB_GATE, CLB_DOUBLE_BACKWARD, rows,
+                        (const clb_rows[]){x, second(n, d_out), second(n, x), d_x, second(n, d_x)});
+  if (!s)
+    s = clb_public_op_run(y->derivatives, CLB_GATE, CLB_BACKWARD, rows,
+                          (const clb_rows[]){x, d_out, d_x});
+  return s ? s
+           : clb_public_op_run(p->op, CLB_GATE, CLB_BACKWARD, rows,
+                               (const clb_rows[]){x, second(n, d_out), second(n, d_x)});
+}
+
+/* ---- passes ---- */
+
 static clb_status build(clb_network *n, clb_layer *y) {
   return create(n, y, false, CLB_PASS_BIT(CLB_FORWARD) | CLB_PASS_BIT(CLB_BACKWARD),
                 &((clb_gate *)y->parameters)->op);
@@ -38,6 +76,7 @@ static clb_status build(clb_network *n, clb_layer *y) {
 static clb_status forward(clb_network *n, clb_layer *y, unsigned adds) {
   const clb_gate *p = y->parameters;
   (void)adds;
+  if (p->slopes) return forward_slopes(n, y);
   return clb_public_op_run(p->op, CLB_GATE, CLB_FORWARD, clb_row_count(n, y->in[0]),
                            (const clb_rows[]){clb_value(n, y->in[0]), clb_value(n, y->out[0])});
 }
@@ -76,6 +115,7 @@ static clb_status along(clb_network *n, clb_layer *y, unsigned adds, bool bends)
 
 static clb_status reverse(clb_network *n, clb_layer *y, unsigned adds) {
   (void)adds;
+  if (((const clb_gate *)y->parameters)->slopes) return reverse_slopes(n, y);
   return clb_public_op_run(y->derivatives, CLB_GATE, CLB_BACKWARD, clb_row_count(n, y->in[0]),
                            (const clb_rows[]){clb_value(n, y->in[0]), clb_adjoint(n, y->out[0]),
                                               clb_adjoint(n, y->in[0])});

@@ -6,6 +6,7 @@
 #include "models/layers/network.h"
 #include "kernels/convolution/host/convolution.h"
 #include "kernels/graph/host/row_sum.h"
+#include "kernels/layers/host/edge_spline.h"
 #include "src/problem/activation.h"
 
 enum { CLB_RADIAL_MATRICES = 16 };
@@ -80,6 +81,32 @@ extern const clb_layer_kind clb_radial_kind;
 /* y[width[n]] and dy by r, on the host, of the basis x[width[0]] and dx. */
 clb_status clb_radial_at(const clb_network *n, const clb_radial *p, const clb_edge_species *e,
                          const double *x, const double *dx, double *y, double *dy);
+
+/* ---- radial networks of models that train, between knots (models/layers/edges/splines.c) ---- */
+
+/* places: vectors -> factors of rows at knots */
+typedef struct {
+  clb_op *op;
+} clb_places;
+extern const clb_layer_kind clb_places_kind;
+/* Sorts the edges that the network works on by them. */
+clb_status clb_places_sort(clb_network *n, const clb_graph *edges, clb_graph *sorted);
+
+/* spline: these, and a network's outputs at knots -> weights of paths */
+enum { CLB_SPLINE_PLACES, CLB_SPLINE_TABLE };
+typedef struct {
+  clb_op *op;
+} clb_spline_layer;
+extern const clb_layer_kind clb_spline_kind;
+
+/* knots: a basis' functions, and their slopes */
+typedef struct {
+  const clb_layer *basis; /* of edges, whose op it uses */
+  clb_graph *graph;       /* which has knots for edges */
+  clb_buffer *vectors;    /* of knots, and tangents of length 1 */
+  clb_buffer *by_knot;    /* parts of gradients by frequencies */
+} clb_knots;
+extern const clb_layer_kind clb_knots_kind;
 
 /* ---- tables in place of a radial network ---- */
 
@@ -274,6 +301,7 @@ extern const clb_layer_kind clb_bilinear_kind;
 typedef struct {
   clb_irreps scalars, gates, gated;
   clb_scaled_activation even, odd, gate;
+  bool slopes; /* of knots: after rows of scalars come as many of their slopes */
   clb_op *op, *along;
 } clb_gate;
 extern const clb_layer_kind clb_gate_kind;

@@ -175,7 +175,7 @@ static clb_rows rows_of(const clb_network *n, int array, clb_kept which, bool al
                              ? slot->bytes / clb_dtype_bytes((int32_t)n->type)
                              : clb_array_stride(a);
   int64_t first = a->per == CLB_PER_EDGE ? n->at.edge : n->at.first;
-  if (all || stored->block) first = 0;
+  if (all || stored->block || a->per == CLB_PER_KNOT) first = 0;
   return (clb_rows){own ? own : slot->buffer, first * stride, stride, NULL};
 }
 
@@ -207,6 +207,7 @@ int64_t clb_row_count(const clb_network *n, int array) {
   const int64_t ghosts = at->last ? n->n_total - n->n_local : 0;
   return n->array[array]->per == CLB_PER_EDGE   ? at->n_edges
          : n->array[array]->per == CLB_PER_ATOM ? at->n + ghosts
+         : n->array[array]->per == CLB_PER_KNOT ? clb_grid_rows(n)
                                                 : at->n;
 }
 

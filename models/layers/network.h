@@ -20,8 +20,9 @@
 
 /* ---- arrays ---- */
 
-/* What an array has a row for: each edge; each atom, ghosts included; each local atom. */
-typedef enum { CLB_PER_EDGE, CLB_PER_ATOM, CLB_PER_LOCAL } clb_per;
+/* What an array has a row for: each edge; each atom, ghosts included; each local atom; each knot,
+   and then again, of slopes. */
+typedef enum { CLB_PER_EDGE, CLB_PER_ATOM, CLB_PER_LOCAL, CLB_PER_KNOT } clb_per;
 
 /* Steps from `first` to `last`, in which numbers must stay as they are; first > last: none. */
 typedef struct {
@@ -166,7 +167,7 @@ typedef struct {
 
 /* A buffer that arrays share. bytes: of a row; block: as in clb_stored. */
 typedef struct {
-  bool per_edge, block;
+  bool per_edge, per_knot, block;
   int64_t bytes;
   clb_buffer *buffer;
 } clb_slot;
@@ -184,6 +185,13 @@ typedef struct {
   int charge, spin;
 } clb_state;
 
+/* Knots from 0 to r_max at which radial networks that train are computed; split: as in
+   kernels/layers/host/edge_spline.h; intervals 0: there are none. */
+typedef struct {
+  double r_max;
+  int64_t intervals, split;
+} clb_knot_grid;
+
 struct clb_network {
   clb_error_sink *error;
 
@@ -200,6 +208,7 @@ struct clb_network {
   int64_t n_weights, weights_capacity;
   bool trains;              /* weights are as in the file, and can change */
   clb_parameters parameter; /* then: what they are made of */
+  clb_knot_grid grid;
   clb_array **array;
   clb_layer **layer;
   int n_arrays, n_layers;
@@ -236,6 +245,7 @@ struct clb_network {
   /* The graph, and a run of the layers on it. */
   clb_graph *whole, *block; /* block: NULL unless the system is computed in blocks */
   clb_graph *graph;         /* the one of these that layers use now */
+  clb_graph *by_knots;      /* with a grid: its edges by their knots */
   int64_t n_local, n_total, n_edges;
   int64_t n_null; /* of the local atoms, the last: their energies do not count, nor their edges */
   clb_atom_block at;               /* the block that is computed now, or the whole system */
@@ -307,6 +317,8 @@ clb_rows clb_all_adjoints(const clb_network *n, int array);
 /* Whether some layer with weights is before an array: whether its adjoint is needed. */
 bool clb_network_learns(const clb_network *n, int array);
 int64_t clb_row_count(const clb_network *n, int array); /* of the block */
+/* Of knots: values, then slopes. */
+static inline int64_t clb_grid_rows(const clb_network *n) { return 2 * (n->grid.intervals + 1); }
 /* The species by which rows choose weights, and how many there are: those of edges, if there is an
    array of these (models/layers/edges/pairs.c), else those of atoms. */
 clb_buffer *clb_row_species(const clb_network *n, int pairs);

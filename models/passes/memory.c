@@ -127,7 +127,7 @@ static void choose_blocks(clb_network *n) {
 /* ---- slots ---- */
 
 typedef struct {
-  bool per_edge, own_rows;
+  bool per_edge, per_knot, own_rows;
   int64_t bytes;
   int number, order;
   clb_stored *stored;
@@ -163,6 +163,7 @@ static int collect(const clb_network *n, item *all) {
       stored->slot = -1;
       if (empty(stored->span[0])) continue;
       all[count] = (item){.per_edge = x->per == CLB_PER_EDGE,
+                          .per_knot = x->per == CLB_PER_KNOT,
                           .own_rows = clb_slot_rows(x),
                           .bytes = clb_array_stride(x) * clb_dtype_bytes((int32_t)n->type),
                           .number = count,
@@ -195,7 +196,7 @@ static int find_slot(const clb_network *n, const item *all, int k, bool *busy) {
     if (overlap(n, &all[i], &all[k])) busy[all[i].stored->slot] = true;
   for (int slot = 0; slot < n->n_slots; slot++)
     if (!busy[slot] && n->slot[slot].per_edge == all[k].per_edge &&
-        n->slot[slot].block == all[k].stored->block)
+        n->slot[slot].per_knot == all[k].per_knot && n->slot[slot].block == all[k].stored->block)
       return slot;
   return -1;
 }
@@ -226,8 +227,10 @@ static usage fill_slots(clb_network *n, const item *all, int count, bool *busy) 
     const int slot = find_slot(n, all, k, busy);
     all[k].stored->slot = slot < 0 ? n->n_slots : slot;
     if (slot >= 0) continue;
-    n->slot[n->n_slots++] = (clb_slot){all[k].per_edge, all[k].stored->block, all[k].bytes, NULL};
-    if (!all[k].stored->block) *(all[k].per_edge ? &u.edge : &u.atom) += all[k].bytes;
+    n->slot[n->n_slots++] =
+        (clb_slot){all[k].per_edge, all[k].per_knot, all[k].stored->block, all[k].bytes, NULL};
+    if (!all[k].stored->block && !all[k].per_knot)
+      *(all[k].per_edge ? &u.edge : &u.atom) += all[k].bytes;
   }
   return u;
 }

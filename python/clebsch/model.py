@@ -121,7 +121,8 @@ class Model:
     faster, but the last digits of forces differ from call to call.  head, modality: as for convert.
     block_atoms: structures are computed in blocks of at most so many atoms, which takes less memory
     and more time; 0: only those that would not fit.  trains: gradient and set_tensors can be called;
-    knots are 0.  d3: the functional whose dispersion D3(BJ) is added, such as "pbe", or "pbe-atm" with triples; d3_cutoff
+    knots are those between which radial networks, which are trained, are interpolated (None: 2048
+    in f32, else 0).  d3: the functional whose dispersion D3(BJ) is added, such as "pbe", or "pbe-atm" with triples; d3_cutoff
     (Angstrom): up to which distance; 0: 60 Bohr."""
 
     @_checks.exact_keywords
@@ -134,9 +135,7 @@ class Model:
                  d3_cutoff: float = 0.0) -> None:
         if _checks.flag("exact", exact) and (dtype, knots) != (None, None):
             raise ValueError("exact: it means dtype 'f64' and knots 0, so that neither is given")
-        if _checks.flag("trains", trains) and knots:
-            raise ValueError(f"trains: it needs knots 0, not {knots!r}: networks are trained")
-        knots = 0 if trains else knots
+        _checks.flag("trains", trains)
         self.path = file_name(path)
         self.dtype = dtype if dtype is not None else "f64" if exact else "f32"
         chosen = -1 if exact else 0 if knots is None else _checks.count("knots", knots) or -1

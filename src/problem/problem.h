@@ -207,6 +207,16 @@ typedef struct {
   int32_t n_species, unused;
 } clb_pair_table_problem;
 
+/* Knots equally far apart from 0 to r_max, split: the one at which no function is smooth, or 0; and
+   rows of edges from rows there. */
+typedef struct {
+  double r_max;
+  int32_t intervals, split;
+} clb_edge_knots_problem;
+typedef struct {
+  int32_t knots, columns;
+} clb_edge_spline_problem;
+
 /* Of kernels/grouped/tile.h. */
 typedef struct {
   int32_t scaled, gated;

@@ -64,7 +64,6 @@ class Training(unittest.TestCase):
         plain = clebsch.Model(MODEL, "cpu")
         refused(clebsch.Error, "without trains=True", plain.gradient, self.structures, self.labels)
         refused(clebsch.Error, "without trains=True", plain.tensors)
-        refused(ValueError, "it needs knots 0", clebsch.Model, MODEL, "cpu", knots=64, trains=True)
         refused(ValueError, "there are 1, of 2", self.model.gradient, self.structures, self.labels[:1])
         refused(TypeError, "not a clebsch.Labels", self.model.gradient, self.structures, [1, 2])
         refused(ValueError, "forces of number 0 has shape (2, 3), not (4, 3)", self.model.gradient,

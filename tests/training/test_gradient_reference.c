@@ -135,8 +135,7 @@ static void expect_model(const char *device, const char *name, const char *path,
                          double most) {
   if (!getenv("CLB_TEST_TRAINING")) skip_because("CLB_TEST_TRAINING names no folder");
   if (!*path) skip_because("there is no model");
-  opened o = open_file(device, path,
-                       &(clb_model_options){.dtype = type, .knots = CLB_NO_KNOTS, .trains = 1});
+  opened o = open_file(device, path, &(clb_model_options){.dtype = type, .knots = 0, .trains = 1});
   json_t *all = read_json(place("reference.json"));
   const json_t *model = json_object_get(json_object_get(all, "models"), name),
                *batch = json_object_get(json_object_get(all, "batches"), text_of(model, "batch")),

@@ -159,8 +159,6 @@ static void check(train_arguments *a, const struct argp_state *state) {
   if (a->from && a->seeded) argp_error(state, "--seed: the seed is that of --continue");
   if (a->valid.n && a->valid_part >= 0)
     argp_error(state, "--valid-part is of --train, without --valid");
-  if (a->choice.options.knots > 0)
-    argp_error(state, "--knots is 0 here: radial networks are trained, not splines");
   if (a->valid_part < 0) a->valid_part = a->valid.n ? 0 : 0.1;
   if (!a->out) a->out = default_out;
   presets_fill(a);
@@ -332,7 +330,6 @@ void train_options(int argc, char **argv, train_arguments *a) {
   name_list *const all[] = {&a->train, &a->valid, &a->replay, &a->freeze, &a->thaw};
   for (int i = 0; i < 5; i++) all[i]->names = allocate(room, sizeof(char *));
   parse_arguments(&argp, argc, argv, ARGP_IN_ORDER, a);
-  a->choice.options.knots = CLB_NO_KNOTS;
   a->choice.options.trains = 1;
   if (!a->made.name) return;
   snprintf(a->new_name, sizeof a->new_name, "a new %s", a->made.name);
