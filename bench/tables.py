@@ -360,6 +360,19 @@ def models_peers():
                  [[system] + [of.get(p, "-") for p in programs] for system, of in cells.items()])
 
 
+def training_steps():
+    """A training step in several programs: a row for each, a column of each model."""
+    run = results("h100_training.json")
+    batches, cells = run["batches"], {}
+    for r in run["steps"]:
+        memory = f", {r['memory_gib']:.3g} GiB" if r.get("memory_gib") else ""
+        cells.setdefault(r["program"], {})[r["model"]] = f"{r['ms']:.3g}{memory}"
+    head = [f"{m}, {b['structures']} structures, {b['atoms']:,} atoms, {b['edges']:,} edges"
+            for m, b in batches.items()]
+    return table(["ms a step", *head],
+                 [[program] + [of.get(m, "-") for m in batches] for program, of in cells.items()])
+
+
 def microseconds(row, key="seconds"):
     return f"{row[key] * 1e6:.4g}" if row and row.get(key) else "-"
 
@@ -480,7 +493,7 @@ def suite_cases():
 TABLES = {f.__name__: f for f in (norms, norms_irreps, optimizers, suites, suite_cases,
                                   harmonics, options, products, graphs, flashtp, vectors, bounds, machine_code,
                                   peers, peers_harmonics, drivers, ablation, models, models_peers,
-                                  memory, steps, dynamics, hosts, lammps_gpus, moving, on_paper, largest)}
+                                  memory, steps, training_steps, dynamics, hosts, lammps_gpus, moving, on_paper, largest)}
 GENERATED = re.compile(r"<!-- table (\w+) -->\n.*?<!-- end -->", re.S)
 NUMBER = re.compile(r"<!-- n:([^>]+) -->.*?<!-- / -->", re.S)
 MEASURED = re.compile(r"\d[\d.,]*\s*(?:ms|us|ns|%|[GT]B/s|GiB|eV)(?!\w)")

@@ -43,9 +43,6 @@ typedef struct {
   clb_model_info info;
   clb_optimizer *optimizer;
   clb_buffer *values, *gradients;
-  double *gradient, *parameters;
-  void *staged;
-  size_t bytes;
 } learner;
 
 static void must(clb_status s, clb_context *ctx) {
@@ -201,8 +198,35 @@ static int64_t count_edges(const batch *b, double r_max) {
 
 /* ---- a step ---- */
 
+/* Buffers of the model's parameters and of the gradient by them. */
+static void put_parameters(learner *l, clb_dtype dtype) {
+  const size_t n = (size_t)l->info.parameters, bytes = n * (dtype == CLB_F64 ? 8 : 4);
+  double *x = room(n, sizeof *x);
+  float *singles = room(n, sizeof *singles);
+  must(clb_model_parameters(l->model, x), l->ctx);
+  for (size_t i = 0; i < n; i++) singles[i] = (float)x[i];
+  must(clb_buffer_create(l->ctx, bytes, &l->values), l->ctx);
+  must(clb_buffer_create(l->ctx, bytes, &l->gradients), l->ctx);
+  must(clb_buffer_write(l->values, 0, dtype == CLB_F64 ? (void *)x : singles, bytes), l->ctx);
+  free(x);
+  free(singles);
+}
+
+/* All but Bessel's frequencies, whose change compiles kernels. */
+static int list(const learner *l, clb_optimizer_tensor *to) {
+  clb_tensor_info t;
+  int n = 0;
+  for (int64_t i = 0; !clb_model_tensor(l->model, i, &t); i++)
+    if (strcmp(t.name, "bessel_frequencies"))
+      to[n++] = (clb_optimizer_tensor){.rows = t.count,
+                                       .columns = 1,
+                                       .parameters = {l->values, t.first},
+                                       .gradients = {l->gradients, t.first}};
+  return n;
+}
+
 static learner start(const arguments *a) {
-  learner l = {.bytes = a->dtype == CLB_F64 ? 8 : 4};
+  learner l = {.ctx = NULL};
   must(clb_context_create(a->device, &l.ctx), l.ctx);
   const clb_model_options options = {.dtype = a->dtype,
                                      .knots = a->knots,
@@ -210,19 +234,11 @@ static learner start(const arguments *a) {
                                      .workspace_bytes = (uint64_t)a->workspace << 20};
   must(clb_model_open(l.ctx, a->model, &options, &l.model), l.ctx);
   must(clb_model_describe(l.model, &l.info), l.ctx);
-  const size_t n = (size_t)l.info.parameters;
-  l.gradient = room(n, sizeof(double));
-  l.parameters = room(n, sizeof(double));
-  l.staged = room(n, l.bytes);
-  must(clb_buffer_create(l.ctx, n * l.bytes, &l.values), l.ctx);
-  must(clb_buffer_create(l.ctx, n * l.bytes, &l.gradients), l.ctx);
-  const clb_optimizer_tensor all = {.rows = l.info.parameters,
-                                    .columns = 1,
-                                    .parameters = {l.values, 0},
-                                    .gradients = {l.gradients, 0}};
+  put_parameters(&l, a->dtype);
+  clb_optimizer_tensor *tensors = room((size_t)l.info.parameters, sizeof *tensors);
   const clb_optimizer_group group = {.rule = CLB_ADAMW, .lr = 1e-5, .weight_decay = 1e-2};
-  const clb_optimizer_desc desc = {.tensors = &all,
-                                   .n_tensors = 1,
+  const clb_optimizer_desc desc = {.tensors = tensors,
+                                   .n_tensors = list(&l, tensors),
                                    .groups = &group,
                                    .n_groups = 1,
                                    .parameters = a->dtype,
@@ -230,7 +246,7 @@ static learner start(const arguments *a) {
                                    .clip = CLB_CLIP_TORCH,
                                    .max_norm = 10};
   must(clb_optimizer_create(l.ctx, &desc, &l.optimizer), l.ctx);
-  must(clb_model_parameters(l.model, l.parameters), l.ctx);
+  free(tensors);
   return l;
 }
 
@@ -240,45 +256,20 @@ static void stop(learner *l) {
   clb_buffer_destroy(&l->gradients);
   clb_model_destroy(&l->model);
   clb_context_destroy(&l->ctx);
-  free(l->gradient);
-  free(l->parameters);
-  free(l->staged);
 }
 
-static void put(learner *l, const double *from, clb_buffer *to) {
-  const size_t n = (size_t)l->info.parameters;
-  float *x = l->staged;
-  for (size_t i = 0; i < n && l->bytes == 4; i++) x[i] = (float)from[i];
-  if (l->bytes == 8) memcpy(l->staged, from, n * 8);
-  must(clb_buffer_write(to, 0, l->staged, n * l->bytes), l->ctx);
-}
-
-static void get(learner *l, clb_buffer *from, double *to) {
-  const size_t n = (size_t)l->info.parameters;
-  const float *x = l->staged;
-  must(clb_buffer_read(from, 0, l->staged, n * l->bytes), l->ctx);
-  for (size_t i = 0; i < n && l->bytes == 4; i++) to[i] = x[i];
-  if (l->bytes == 8) memcpy(to, l->staged, n * 8);
-}
-
-/* Returns the loss; at: the times at which the parts ended. Bessel's frequencies, whose change
-   compiles kernels, stay as they are. */
-static double step(learner *l, const batch *b, const double *frozen, double at[PARTS]) {
+/* Returns the loss; at: the times at which the parts ended, of which only the first waits for the
+   device. */
+static double step(learner *l, const batch *b, double at[PARTS]) {
   static const clb_loss loss = {CLB_LOSS_MSE, 0, 1, 1, .01, 0, 0};
   double value;
   must(clb_model_gradient(l->model, b->n, b->atoms, b->labels, &loss,
-                          &(clb_gradient_results){.loss = &value, .gradient = l->gradient}),
+                          &(clb_gradient_results){.loss = &value, .gradient_buffer = l->gradients}),
        l->ctx);
   at[0] = seconds(CLOCK_MONOTONIC);
-  put(l, l->gradient, l->gradients);
   must(clb_optimizer_step(l->optimizer), l->ctx);
-  get(l, l->values, l->parameters);
   at[1] = seconds(CLOCK_MONOTONIC);
-  clb_tensor_info t;
-  for (int64_t i = 0; !clb_model_tensor(l->model, i, &t); i++)
-    if (!strcmp(t.name, "bessel_frequencies"))
-      memcpy(l->parameters + t.first, frozen + t.first, (size_t)t.count * sizeof *frozen);
-  must(clb_model_set_parameters(l->model, l->parameters), l->ctx);
+  must(clb_model_take_parameters(l->model, l->values), l->ctx);
   at[2] = seconds(CLOCK_MONOTONIC);
   return value;
 }
@@ -319,12 +310,12 @@ static int slowest(const void *a, const void *b) {
   return (x < y) - (x > y);
 }
 
-static void profile(learner *l, const batch *b, const double *frozen) {
+static void profile(learner *l, const batch *b) {
   shares s = {.n = 0};
   double at[PARTS], sum = 0;
   int64_t launches = 0;
   must(clb_profile_begin(l->ctx), l->ctx);
-  step(l, b, frozen, at);
+  step(l, b, at);
   must(clb_profile_end(l->ctx, take, &s), l->ctx);
   qsort(s.of, (size_t)s.n, sizeof *s.of, slowest);
   for (int i = 0; i < s.n; i++) sum += s.of[i].seconds, launches += s.of[i].launches;
@@ -340,18 +331,15 @@ int main(int argc, char **argv) {
   double begin = seconds(CLOCK_MONOTONIC), at[PARTS], loss = 0;
   learner l = start(&a);
   batch b = make(l.model, a.structures);
-  double *frozen = room((size_t)l.info.parameters, sizeof *frozen),
-         *times[PARTS + 2]; /* all, of the processor, of parts */
+  double *times[PARTS + 2]; /* all, of the processor, of parts */
   for (int i = 0; i < PARTS + 2; i++) times[i] = room((size_t)a.repeat, sizeof(double));
-  must(clb_model_parameters(l.model, frozen), l.ctx);
-  put(&l, frozen, l.values);
   const double opened = seconds(CLOCK_MONOTONIC);
-  loss = step(&l, &b, frozen, at);
+  loss = step(&l, &b, at);
   const double first = seconds(CLOCK_MONOTONIC) - opened;
-  for (int i = 0; i < a.warm; i++) step(&l, &b, frozen, at);
+  for (int i = 0; i < a.warm; i++) step(&l, &b, at);
   for (int i = 0; i < a.repeat; i++) {
     const double cpu = seconds(CLOCK_THREAD_CPUTIME_ID), now = seconds(CLOCK_MONOTONIC);
-    step(&l, &b, frozen, at);
+    step(&l, &b, at);
     times[0][i] = at[PARTS - 1] - now;
     times[1][i] = seconds(CLOCK_THREAD_CPUTIME_ID) - cpu;
     for (int p = 0; p < PARTS; p++) times[2 + p][i] = at[p] - (p ? at[p - 1] : now);
@@ -368,9 +356,8 @@ int main(int argc, char **argv) {
   for (int p = 0; p < PARTS; p++)
     printf("%s %.2f ms%s", names[p], 1e3 * median(times[2 + p], a.repeat),
            p == PARTS - 1 ? "\n" : ", ");
-  if (a.profile) profile(&l, &b, frozen);
+  if (a.profile) profile(&l, &b);
   for (int i = 0; i < PARTS + 2; i++) free(times[i]);
-  free(frozen);
   free_batch(&b);
   stop(&l);
   return 0;

@@ -98,9 +98,10 @@ clb_status clb_model_finish(clb_model *m, const clb_model_edges *e,
   const int64_t local = n->n_local - n->n_null;
   clb_status s = clb_model_read_results(m, r->energy, r->virial, r->forces, r->e_atom);
   if (s || clb_model_outgrown(m)) return s;
-  if (r->v_atom) s = clb_numbers_read(m->v_atom, m->sum_type, 9 * local, r->v_atom);
+  if (r->v_atom) s = clb_numbers_read(m->v_atom, m->sum_type, 0, 9 * local, r->v_atom);
   if (!s && r->v_atom) s = clb_model_finite(m, "v_atom", local, 9, r->v_atom);
-  if (!s && r->d_vectors) s = clb_numbers_read(g_v.buffer, m->type, 3 * e->n_edges, r->d_vectors);
+  if (!s && r->d_vectors)
+    s = clb_numbers_read(g_v.buffer, m->type, 0, 3 * e->n_edges, r->d_vectors);
   return s || !r->d_vectors ? s : clb_model_finite(m, "d_vectors", e->n_edges, 3, r->d_vectors);
 }
 

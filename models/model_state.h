@@ -5,6 +5,7 @@
 
 #include <clebsch/model.h>
 
+#include "kernels/layers/host/sparse_map.h"
 #include "models/edges/edge_list.h"
 #include "models/layers/network.h"
 #include "models/training/loss.h"
@@ -33,6 +34,10 @@ typedef struct {
   clb_batch_loss loss;
   clb_buffer *moves, *strains;
   clb_op *tangents;
+  clb_op *map, *copy; /* models/training/device_parameters.c; NULL: not yet needed */
+  clb_sparse_map to_weights, to_parameters;
+  clb_buffer *values; /* parameters, */
+  bool newer;         /* which the host does not have */
 } clb_training;
 
 typedef struct clb_model_dispersion clb_model_dispersion;

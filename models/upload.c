@@ -183,7 +183,7 @@ static clb_status grow_block_workspace(clb_model *m) {
    work in blocks: of that size or, on GPUs, of one that keeps these busy. */
 static clb_status set_blocks(clb_model *m, const clb_model_edges *e) {
   enum { FEWEST = 16 };
-  const uint64_t busy = (uint64_t)640 << 20, usual = usual_workspace(m),
+  const uint64_t busy = (uint64_t)704 << 20, usual = usual_workspace(m),
                  bytes = m->net.trains && usual > busy ? busy : usual;
   int64_t rows = clb_blocks_rows(m, e, bytes);
   for (;; rows /= 4) {

@@ -348,7 +348,8 @@ module clebsch
 
   type, bind(c) :: clb_gradient_results
     type(c_ptr) :: loss = c_null_ptr, terms = c_null_ptr, gradient = c_null_ptr, &
-         energies = c_null_ptr, forces = c_null_ptr, stresses = c_null_ptr, errors = c_null_ptr
+         energies = c_null_ptr, forces = c_null_ptr, stresses = c_null_ptr, errors = c_null_ptr, &
+         gradient_buffer = c_null_ptr
   end type
 
   type, bind(c) :: clb_tensor_info
@@ -1227,6 +1228,11 @@ module clebsch
       import
       type(c_ptr), value :: model
       real(c_double), intent(in) :: parameters(*)
+      integer(c_int) :: status
+    end function
+    function clb_model_take_parameters(model, parameters) bind(c) result(status)
+      import
+      type(c_ptr), value :: model, parameters
       integer(c_int) :: status
     end function
   end interface

@@ -384,6 +384,8 @@ typedef struct {
   double *stresses; /* [structures][9]; 0 without a cell that has a volume */
   double *errors;   /* [3][3]: of energies per atom, components of forces and of stresses, of all
                        structures: how many labels there are, sums of |d| and of d^2 of these */
+  clb_buffer *gradient_buffer; /* the same as `gradient`, of the model's dtype on its device, where
+                                  it stays: the host waits for losses alone */
 } clb_gradient_results;
 
 /* The loss of n structures, all of them in one batch, and its gradient by the model's parameters.
@@ -404,6 +406,9 @@ CLB_SIZED clb_status clb_model_tensor(const clb_model *model, int64_t index, clb
    new frequencies of Bessel functions are compiled, all else is only copied. */
 CLB_API clb_status clb_model_parameters(const clb_model *model, double *parameters);
 CLB_API clb_status clb_model_set_parameters(clb_model *model, const double *parameters);
+/* The same from a buffer of the model's dtype on its device, which is copied: the host reads only
+   what few numbers it needs. That they are finite is not checked. */
+CLB_API clb_status clb_model_take_parameters(clb_model *model, clb_buffer *parameters);
 
 /* ---- the sizes of structs ---- */
 

@@ -37,6 +37,9 @@ static clb_status backward(clb_network *n, clb_layer *y, unsigned adds) {
 
 static clb_status derive(clb_network *n, clb_layer *y) {
   clb_basis *p = y->parameters;
+  clb_status s = p->width ? CLB_OK : clb_network_keep(n, p->frequencies, p->n);
+  if (!s && p->transformed) s = clb_network_keep(n, p->radii, n->n_species);
+  if (s) return s;
   return p->width ? clb_layer_add_training(p->op)
                   : clb_network_derive(n, p->op, y->out[CLB_BASIS_FUNCTIONS], &p->sums);
 }

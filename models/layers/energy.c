@@ -41,8 +41,11 @@ static clb_status backward(clb_network *n, clb_layer *y, unsigned adds) {
 /* ---- training: e = scale x + shift of an atom is a linear map of its species ---- */
 
 static clb_status derive(clb_network *n, clb_layer *y) {
-  const clb_status s =
-      clb_network_species_map(n, n->n_species, 1, CLB_OPERAND_X | CLB_OPERAND_W, &y->derivatives);
+  const clb_energy *p = y->parameters;
+  clb_status s = clb_network_keep(n, p->scale, n->n_species);
+  if (!s) s = clb_network_keep(n, p->shift, n->n_species);
+  if (!s)
+    s = clb_network_species_map(n, n->n_species, 1, CLB_OPERAND_X | CLB_OPERAND_W, &y->derivatives);
   return s ? s
            : clb_network_species_map(n, n->n_species, 1, CLB_OPERAND_W,
                                      &((clb_energy *)y->parameters)->weights);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "kernels/linear/host/linear.h"
+#include "src/base/reserve.h"
 
 clb_status clb_network_no_memory(const clb_network *n) {
   return clb_fail(n->error, CLB_ERROR_MEMORY, "clb_model_open: no memory");
@@ -46,6 +47,7 @@ void clb_network_free(clb_network *n) {
   clb_buffer_destroy(&n->by_energy);
   clb_parameters_free(&n->parameter);
   free(n->state);
+  free(n->kept);
   clb_buffer_destroy(&n->workspace);
   clb_graph_destroy(&n->whole);
   clb_graph_destroy(&n->block);
@@ -280,6 +282,13 @@ clb_dtype clb_edge_arithmetic(const clb_network *n) {
 
 clb_status clb_network_grow(clb_network *n, clb_buffer **buffer, int64_t count) {
   return clb_buffer_grow(n->ctx, buffer, count, clb_dtype_bytes((int32_t)n->type));
+}
+
+clb_status clb_network_keep(clb_network *n, int64_t at, int64_t count) {
+  if (!clb_reserve(&n->kept, &n->kept_capacity, n->n_kept + 1, sizeof *n->kept))
+    return clb_network_no_memory(n);
+  n->kept[n->n_kept++] = (clb_weight_span){at, count};
+  return CLB_OK;
 }
 
 clb_status clb_network_derive(clb_network *n, clb_op *op, int array, clb_op **sums) {

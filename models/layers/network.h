@@ -185,6 +185,11 @@ typedef struct {
   int charge, spin;
 } clb_state;
 
+/* Weights that layers keep on the host, too. */
+typedef struct {
+  int64_t at, count;
+} clb_weight_span;
+
 /* Knots from 0 to r_max at which radial networks that train are computed; split: as in
    kernels/layers/host/edge_spline.h; intervals 0: there are none. */
 typedef struct {
@@ -208,6 +213,8 @@ struct clb_network {
   int64_t n_weights, weights_capacity;
   bool trains;              /* weights are as in the file, and can change */
   clb_parameters parameter; /* then: what they are made of */
+  clb_weight_span *kept;    /* of which layers that are renewed need the numbers */
+  int64_t n_kept, kept_capacity;
   clb_knot_grid grid;
   clb_array **array;
   clb_layer **layer;
@@ -351,6 +358,8 @@ clb_dtype clb_edge_arithmetic(const clb_network *n);
 /* At least so many numbers of the network's type on the device, whose contents are lost where there
    were fewer. */
 clb_status clb_network_grow(clb_network *n, clb_buffer **buffer, int64_t count);
+/* Tells that a layer, when it is renewed, reads `weights` from there on. */
+clb_status clb_network_keep(clb_network *n, int64_t at, int64_t count);
 /* Adds an op's passes of training, and makes that of sums of columns like an array's. */
 clb_status clb_network_derive(clb_network *n, clb_op *op, int array, clb_op **sums);
 

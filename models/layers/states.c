@@ -95,7 +95,9 @@ static clb_status forward(clb_network *n, clb_layer *y, unsigned adds) {
 
 static clb_status derive(clb_network *n, clb_layer *y) {
   clb_states *p = y->parameters;
-  const clb_status s = clb_network_activation(n, CLB_SILU);
+  clb_status s = clb_network_activation(n, CLB_SILU);
+  for (int k = 0; k < 2 && !s; k++)
+    s = clb_network_keep(n, p->table[k], p->count[k] * row_at(n, y, 1));
   return s ? s
            : clb_column_sum_create(n->ctx, n->type, n->type, row_at(n, y, 1), INT32_MAX, &p->sums);
 }

@@ -106,12 +106,12 @@ static clb_status submit(clb_model *m, const clb_model_edges *e, const clb_model
 
 /* ---- results ---- */
 
-static clb_status read_gradient(clb_model *m, double *gradient) {
+clb_status clb_training_read_gradient(clb_model *m, double *gradient) {
   const clb_network *n = &m->net;
   double *by_weights = malloc((size_t)n->n_weights * sizeof *by_weights + 1);
-  const clb_status s = by_weights
-                           ? clb_numbers_read(n->weight_gradient, m->type, n->n_weights, by_weights)
-                           : no_memory(m);
+  const clb_status s =
+      by_weights ? clb_numbers_read(n->weight_gradient, m->type, 0, n->n_weights, by_weights)
+                 : no_memory(m);
   if (!s) clb_parameters_gradient(&n->parameter, by_weights, gradient);
   free(by_weights);
   return s;
@@ -124,7 +124,7 @@ static clb_status hand_out(clb_model *m, const structures *x, const clb_structur
   const int64_t parameters = r->gradient ? m->net.parameter.n : 0;
   clb_loss_result found;
   clb_status s = clb_batch_loss_read(&m->training.loss, &found);
-  if (!s && r->gradient) s = read_gradient(m, r->gradient);
+  if (!s && r->gradient) s = clb_training_read_gradient(m, r->gradient);
   bool finite = isfinite(found.loss);
   for (int64_t i = 0; i < parameters && !s; i++) finite &= isfinite(r->gradient[i]) != 0;
   const bool wanted = r->energies || r->forces || r->stresses;
@@ -151,7 +151,8 @@ static clb_status compute(clb_model *m, structures *x, const clb_loss *loss,
   clb_status s = clb_structures_set(m, &b, &e);
   const clb_model_edge_results want = {.e_atom = b.e_atom, .forces = b.force, .v_atom = b.v_atom};
   if (!s) s = prepare(m, x, loss, b.system);
-  if (!s) s = submit(m, &e, &want, r->gradient != NULL);
+  if (!s) s = submit(m, &e, &want, r->gradient || r->gradient_buffer);
+  if (!s && r->gradient_buffer) s = clb_training_gradient_to(m, r->gradient_buffer);
   if (!s) s = hand_out(m, x, &b, &e, &want, r);
   clb_edges_forget(&m->edges);
   clb_structures_free(&b);

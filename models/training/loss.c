@@ -181,7 +181,7 @@ clb_status clb_batch_loss_read(const clb_batch_loss *l, clb_loss_result *r) {
   const double factor[] = {l->loss.energy, l->loss.forces, l->loss.stress};
   const int64_t count = CLB_MADE_COLUMNS * l->n;
   double *made = malloc((size_t)count * sizeof *made + 1);
-  clb_status s = made ? clb_numbers_read(l->made, clb_sum_type(l->ctx), count, made)
+  clb_status s = made ? clb_numbers_read(l->made, clb_sum_type(l->ctx), 0, count, made)
                       : clb_fail(&l->ctx->error, CLB_ERROR_MEMORY, "clb_model_gradient: no memory");
   *r = (clb_loss_result){0};
   for (const double *x = made; !s && x < made + count; x += CLB_MADE_COLUMNS)

@@ -33,6 +33,8 @@ clb_status clb_model_parameters(const clb_model *m, double *parameters) {
   const clb_status s = clb_training_check(m, __func__);
   if (s) return s;
   if (!parameters) return FAIL(m, CLB_ERROR_ARGUMENT, "%s: parameters is NULL", __func__);
+  const clb_status read = clb_training_newest(m);
+  if (read) return read;
   memcpy(parameters, m->net.parameter.value, (size_t)m->net.parameter.n * sizeof *parameters);
   return CLB_OK;
 }
@@ -56,6 +58,7 @@ clb_status clb_model_set_parameters(clb_model *m, const double *parameters) {
   s = check_finite(m, parameters);
   if (!s) s = clb_wait(m->ctx);
   if (s) return s;
+  m->training.newer = false;
   memcpy(n->parameter.value, parameters, (size_t)n->parameter.n * sizeof *parameters);
   clb_parameters_to_weights(&n->parameter, n->weights);
   s = clb_numbers_write(n->device_weights, m->type, 0, n->n_weights, n->weights);

@@ -41,4 +41,9 @@ void clb_training_free(clb_model *m) {
   clb_buffer_destroy(&t->moves);
   clb_buffer_destroy(&t->strains);
   clb_op_destroy(&t->tangents);
+  clb_op_destroy(&t->map);
+  clb_op_destroy(&t->copy);
+  clb_sparse_map_free(&t->to_weights);
+  clb_sparse_map_free(&t->to_parameters);
+  clb_buffer_destroy(&t->values);
 }

@@ -150,6 +150,7 @@ ARGUMENTS = {
     "model_tensor": [c.c_void_p, c.c_int64, c.POINTER(s.tensor_info)],
     "model_parameters": [c.c_void_p, c.POINTER(c.c_double)],
     "model_set_parameters": [c.c_void_p, c.POINTER(c.c_double)],
+    "model_take_parameters": [c.c_void_p, c.c_void_p],
 }
 # Those that return no status.
 RESULTS = {

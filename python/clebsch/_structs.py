@@ -372,7 +372,7 @@ class loss(c.Structure):
 class gradient_results(c.Structure):
     _fields_ = [("loss", c.c_void_p), ("terms", c.c_void_p), ("gradient", c.c_void_p),
                 ("energies", c.c_void_p), ("forces", c.c_void_p), ("stresses", c.c_void_p),
-                ("errors", c.c_void_p)]
+                ("errors", c.c_void_p), ("gradient_buffer", c.c_void_p)]
 
 
 class tensor_info(c.Structure):

@@ -115,6 +115,17 @@ clb_status clb_buffer_read(clb_buffer *b, uint64_t offset, void *to, uint64_t by
   return b->ctx->device->backend->read(b->ctx->device, &b->memory, offset, to, bytes);
 }
 
+/* ---- memory that ops share ---- */
+
+clb_status clb_scratch_reserve(clb_context *ctx, uint64_t bytes) {
+  if (!ctx->device->info.runs || ctx->scratch.bytes >= bytes) return CLB_OK;
+  const clb_status s = clb_wait(ctx);
+  if (s) return s;
+  if (ctx->scratch.handle) clb_memory_free(ctx, &ctx->scratch);
+  ctx->scratch = (clb_memory){0};
+  return clb_device_alloc(ctx->device, bytes, &ctx->scratch);
+}
+
 /* ---- staging ---- */
 
 void *clb_staging(clb_context *ctx, uint64_t bytes) {
@@ -158,13 +169,15 @@ clb_status clb_numbers_write(clb_buffer *to, clb_dtype type, int64_t at, int64_t
   return clb_buffer_write(to, first, x, (uint64_t)count * bytes);
 }
 
-clb_status clb_numbers_read(clb_buffer *from, clb_dtype type, int64_t count, double *to) {
-  const uint64_t bytes = (uint64_t)count * (uint64_t)clb_dtype_bytes((int32_t)type);
+clb_status clb_numbers_read(clb_buffer *from, clb_dtype type, int64_t at, int64_t count,
+                            double *to) {
+  const uint64_t size = (uint64_t)clb_dtype_bytes((int32_t)type), bytes = (uint64_t)count * size,
+                 place = (uint64_t)at * size;
   if (!count) return CLB_OK;
-  if (type == CLB_F64) return clb_staged_read(from, 0, to, bytes);
+  if (type == CLB_F64) return clb_staged_read(from, place, to, bytes);
   float *x = clb_staging(from->ctx, bytes);
   if (!x) return no_memory(from->ctx, count);
-  const clb_status s = clb_buffer_read(from, 0, x, bytes);
+  const clb_status s = clb_buffer_read(from, place, x, bytes);
   for (int64_t i = 0; i < count && !s; i++) to[i] = x[i];
   return s;
 }

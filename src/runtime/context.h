@@ -34,6 +34,7 @@ struct clb_context {
   int64_t held;              /* number of buffers, graphs, ops, recordings and models that keep it
                                 alive */
   clb_host_memory staging;   /* of clb_staging */
+  clb_memory scratch;        /* of clb_scratch_reserve */
   bool destroyed;            /* by the caller; the last object that holds it closes it */
 };
 
@@ -122,6 +123,9 @@ void clb_memory_free(clb_context *ctx, clb_memory *memory);
 /* Room on the host for copies, page-locked where the driver can: NULL: no memory. It is the next
    caller's, too: its contents are lost then. */
 void *clb_staging(clb_context *ctx, uint64_t bytes);
+/* ctx->scratch has so many bytes or more from now on, which all ops may use within a call; waits
+   for the device where it must grow. */
+clb_status clb_scratch_reserve(clb_context *ctx, uint64_t bytes);
 /* clb_buffer_write and clb_buffer_read of memory that the caller got somewhere, through the staging
    where that is page-locked. */
 clb_status clb_staged_write(clb_buffer *buffer, uint64_t offset, const void *from, uint64_t bytes);
@@ -130,7 +134,8 @@ clb_status clb_staged_read(clb_buffer *buffer, uint64_t offset, void *to, uint64
    from the first ones. */
 clb_status clb_numbers_write(clb_buffer *to, clb_dtype type, int64_t at, int64_t count,
                              const double *from);
-clb_status clb_numbers_read(clb_buffer *from, clb_dtype type, int64_t count, double *to);
+clb_status clb_numbers_read(clb_buffer *from, clb_dtype type, int64_t at, int64_t count,
+                            double *to);
 /* At least `count` elements of so many bytes, with room for more; what is there is lost where there
    were fewer. */
 clb_status clb_buffer_grow(clb_context *ctx, clb_buffer **buffer, int64_t count, int64_t bytes);

@@ -106,7 +106,7 @@ static loss_found computed(const sample *s, const clb_loss *loss) {
   memcpy(f.errors, result.errors, sizeof f.errors);
   for (int k = 0; k < 3; k++) {
     assert_true(isfinite(f.terms[k]));
-    good(clb_numbers_read(out[k], CLB_F64, counts[k], to[k]));
+    good(clb_numbers_read(out[k], CLB_F64, 0, counts[k], to[k]));
     for (int64_t i = 0; i < counts[k]; i++) assert_true(isfinite(to[k][i]));
   }
   clb_rows *all[] = {&r.e_atom, &r.forces, &r.v_atom, &r.by_energy, &r.moves, &r.strains};

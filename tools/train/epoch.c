@@ -172,7 +172,8 @@ static clb_status of_head(const batch_work *b, const batch_arrays *x, learner_he
                                      x->energies ? x->energies + first : NULL,
                                      x->forces ? x->forces + 3 * atoms : NULL,
                                      x->stresses ? x->stresses + 9 * first : NULL,
-                                     of.errors[0]};
+                                     of.errors[0],
+                                     NULL};
   const train_batch batch = {x->atoms + first, x->labels + first, x->ends[head], b->n, x->n_atoms};
   const clb_status s = train_devices_gradient(b->learner->devices, &batch, b->loss, &mine, y);
   if (s) return s;

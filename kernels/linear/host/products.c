@@ -6,17 +6,17 @@
 #include "kernels/linear/host/matmul.h"
 
 /* Gradients by weights are sums over rows, of which many parts are added up at once: their results
-   alone are too small to fill a device. */
+   alone are too small to fill a device. Parts [parts][W] are in the context's scratch. */
 struct clb_linear_products {
   clb_op *product, *sum; /* sum: of the parts; NULL: there is one */
-  clb_buffer *part;      /* [parts][W] */
   int64_t parts;
 };
 
 /* Multiply-adds of a unit of the device in the time that a product takes however small it is: an
    estimate. */
 enum { WORK_OF_A_PRODUCT = 1 << 21 };
-enum { MOST_PARTS = 64, MOST_OF_A_CPU = 16, ROOM = 8 << 20, ROWS_OF_A_PART = 256 };
+enum { MOST_PARTS = 64, MOST_OF_A_CPU = 16, ROOM = 32 << 20, ROOM_OF_A_CPU = 8 << 20 };
+enum { ROWS_OF_A_PART = 64, ROWS_OF_A_CPU = 256 }; /* no fewer than there are parts */
 
 /* ---- creation ---- */
 
@@ -43,13 +43,14 @@ static bool can(const clb_problem *p, unsigned passes) {
 
 static clb_status create_parts(clb_context *ctx, const clb_problem *p, clb_linear_products *x) {
   const int64_t row = p->linear.n_weights * clb_dtype_bytes(p->storage);
-  x->parts = row ? ROOM / row : 1;
-  const int64_t most = ctx->device->limits.simd ? MOST_OF_A_CPU : MOST_PARTS;
+  const bool cpu = ctx->device->limits.simd;
+  const int64_t most = cpu ? MOST_OF_A_CPU : MOST_PARTS;
+  x->parts = row ? (cpu ? ROOM_OF_A_CPU : ROOM) / row : 1;
   if (x->parts > most) x->parts = most;
   if (x->parts < 2) return CLB_OK;
   clb_status s = clb_column_sum_create(ctx, (clb_dtype)p->storage, (clb_dtype)p->arithmetic,
                                        p->linear.n_weights, x->parts, &x->sum);
-  return s ? s : clb_buffer_create(ctx, (uint64_t)(x->parts * row), &x->part);
+  return s ? s : clb_scratch_reserve(ctx, (uint64_t)(x->parts * row));
 }
 
 clb_status clb_linear_products_create(clb_context *ctx, const clb_problem *p, unsigned passes,
@@ -76,7 +77,6 @@ void clb_linear_products_destroy(clb_linear_products **products) {
   if (!x) return;
   clb_op_destroy(&x->product);
   clb_op_destroy(&x->sum);
-  clb_buffer_destroy(&x->part);
   free(x);
   *products = NULL;
 }
@@ -171,15 +171,25 @@ typedef struct {
   bool add;
 } places;
 
+/* A number of parts, perhaps somewhat fewer, that are of equally many rows; if there is none, the
+   few rows that are left are one part more. */
+static int64_t without_rest(int64_t n, int64_t parts) {
+  for (int64_t i = parts; i > parts - parts / 4; i--)
+    if (n % i == 0) return i;
+  return parts;
+}
+
 static places places_of(const clb_linear_products *products, const clb_problem *p, int64_t n,
                         const clb_operand *result) {
   const clb_linear_problem *lp = &p->linear;
-  int64_t parts = n / ROWS_OF_A_PART; /* and one more, of the few rows that are left */
+  const clb_context *ctx = products->product->ctx;
+  int64_t parts = n / (ctx->device->limits.simd ? ROWS_OF_A_CPU : ROWS_OF_A_PART);
   if (parts > products->parts - 1) parts = products->parts - 1;
+  parts = without_rest(n, parts);
   if (parts < 2)
     return (places){&result->rows.buffer->memory, result->rows.offset, 0, 1, n, p->accumulate};
   const int64_t rows = n / parts;
-  return (places){&products->part->memory, 0, lp->n_weights, parts + (n % parts != 0), rows, false};
+  return (places){&ctx->scratch, 0, lp->n_weights, parts + (n % parts != 0), rows, false};
 }
 
 /* Parts first ... first + count - 1, of `rows` rows each, of one path. */
@@ -223,7 +233,7 @@ clb_status clb_linear_products_weights(const clb_linear_products *products, cons
   channels x = {.rows = &o[twice ? A : X]}, g = {.rows = &o[G]};
   clb_status s = CLB_OK;
   if (!result->columns) return s;
-  if (at.parts > 1) clb_workspace_discard(products->part->ctx, &products->part->memory);
+  if (at.parts > 1) clb_workspace_discard(products->product->ctx, at.to);
   for (int i = 0; i < lp->n_paths && !s; i++) {
     const clb_linear_path *path = &lp->path[i];
     x.term = &lp->in.term[path->in];

@@ -30,7 +30,8 @@ static clb_status backward(clb_network *n, clb_layer *y, unsigned adds) {
 
 static clb_status derive(clb_network *n, clb_layer *y) {
   clb_density *p = y->parameters;
-  return clb_network_derive(n, p->op, y->in[CLB_DENSITY_FUNCTIONS], &p->sums);
+  const clb_status s = clb_network_keep(n, p->weights, p->op->problem.density.n_basis);
+  return s ? s : clb_network_derive(n, p->op, y->in[CLB_DENSITY_FUNCTIONS], &p->sums);
 }
 
 static clb_status renew(clb_network *n, clb_layer *y) {

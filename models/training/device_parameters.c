@@ -1,0 +1,156 @@
+/* models/training/device_parameters.c - parameters that stay on the device: weights made of them,
+   and gradients by them made of those by weights, without the host. Where numbers are made of two
+   tensors, it is the host that does it. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/layers/host/layers.h"
+#include "models/layers/kinds.h"
+#include "models/training/training.h"
+
+#define FAIL(m, s, ...) clb_fail(&(m)->ctx->error, s, __VA_ARGS__)
+
+/* ---- lists ---- */
+
+typedef struct {
+  int32_t *starts, *from;
+  double *factors;
+} lists;
+
+static void free_lists(lists *x) {
+  free(x->starts);
+  free(x->from);
+  free(x->factors);
+}
+
+static bool make_lists(int64_t rows, int64_t entries, lists *x) {
+  *x = (lists){calloc((size_t)rows + 2, sizeof *x->starts),
+               calloc((size_t)entries + 1, sizeof *x->from),
+               calloc((size_t)entries + 1, sizeof *x->factors)};
+  return x->starts && x->from && x->factors;
+}
+
+/* Each parameter's weights, in the order in which the host adds these up; or each weight's
+   parameter, of which there is one at most. */
+static void fill(const clb_parameters *p, bool by_parameter, int64_t rows, lists *x) {
+  for (int64_t i = 0; i < p->n_pieces; i++) {
+    const int64_t first = by_parameter ? p->piece[i].parameter : p->piece[i].weight;
+    for (int64_t j = 0; j < p->piece[i].count; j++) x->starts[first + j + 2]++;
+  }
+  for (int64_t i = 0; i < rows; i++) x->starts[i + 2] += x->starts[i + 1];
+  for (int64_t i = 0; i < p->n_pieces; i++) {
+    const clb_parameter_piece *q = &p->piece[i];
+    const int64_t to = by_parameter ? q->parameter : q->weight,
+                  from = by_parameter ? q->weight : q->parameter;
+    for (int64_t j = 0; j < q->count; j++) {
+      const int32_t entry = x->starts[to + j + 1]++;
+      x->from[entry] = (int32_t)(from + j);
+      x->factors[entry] = q->factor;
+    }
+  }
+}
+
+static clb_status set_map(clb_model *m, bool by_parameter, clb_sparse_map *map) {
+  const clb_parameters *p = &m->net.parameter;
+  const int64_t rows = by_parameter ? p->n : m->net.n_weights;
+  int64_t entries = 0;
+  lists x;
+  for (int64_t i = 0; i < p->n_pieces; i++) entries += p->piece[i].count;
+  const bool made = make_lists(rows, entries, &x);
+  if (made) fill(p, by_parameter, rows, &x);
+  const clb_status s =
+      made ? clb_sparse_map_set(m->training.map, rows, x.starts, x.from, x.factors, map)
+           : clb_network_no_memory(&m->net);
+  free_lists(&x);
+  return s;
+}
+
+/* Made when they are first needed. */
+static clb_status prepare(clb_model *m) {
+  clb_training *t = &m->training;
+  clb_status s = CLB_OK;
+  if (t->map) return s;
+  if (!t->copy) s = clb_activation_create(m->ctx, m->type, CLB_IDENTITY, 1, 1, &t->copy);
+  if (!s && !t->values)
+    s = clb_buffer_create(m->ctx,
+                          (uint64_t)((m->net.parameter.n + 1) * clb_dtype_bytes((int32_t)m->type)),
+                          &t->values);
+  if (!s) s = clb_sparse_map_create(m->ctx, m->type, &t->map);
+  if (!s) s = set_map(m, false, &t->to_weights);
+  if (!s) s = set_map(m, true, &t->to_parameters);
+  if (s) clb_op_destroy(&t->map);
+  return s;
+}
+
+static clb_status check_buffer(const clb_model *m, const char *call, const clb_buffer *b) {
+  const uint64_t bytes = (uint64_t)(m->net.parameter.n * clb_dtype_bytes((int32_t)m->type));
+  if (b && b->ctx == m->ctx && b->memory.bytes >= bytes) return CLB_OK;
+  return FAIL(m, CLB_ERROR_ARGUMENT, "%s: %s", call,
+              !b                 ? "the buffer of parameters is NULL"
+              : b->ctx != m->ctx ? "the buffer of parameters belongs to another context"
+                                 : "the buffer is too small for the model's parameters");
+}
+
+/* ---- gradients ---- */
+
+clb_status clb_training_gradient_to(clb_model *m, clb_buffer *to) {
+  const clb_parameters *p = &m->net.parameter;
+  clb_status s = check_buffer(m, "clb_model_gradient", to);
+  if (!s && !p->n_mixtures) s = prepare(m);
+  if (s) return s;
+  if (!p->n_mixtures)
+    return clb_sparse_map_run(m->training.map, &m->training.to_parameters, m->net.weight_gradient,
+                              to, false);
+  double *gradient = malloc((size_t)p->n * sizeof *gradient + 1);
+  s = gradient ? clb_training_read_gradient(m, gradient) : clb_network_no_memory(&m->net);
+  if (!s) s = clb_numbers_write(to, m->type, 0, p->n, gradient);
+  free(gradient);
+  return s;
+}
+
+/* ---- parameters ---- */
+
+/* What layers keep on the host. */
+static clb_status read_kept(clb_model *m) {
+  clb_network *n = &m->net;
+  clb_status s = CLB_OK;
+  for (int64_t i = 0; i < n->n_kept && !s; i++)
+    s = clb_numbers_read(n->device_weights, m->type, n->kept[i].at, n->kept[i].count,
+                         n->weights + n->kept[i].at);
+  return s;
+}
+
+static clb_status set_by_host(clb_model *m, clb_buffer *from) {
+  const int64_t count = m->net.parameter.n;
+  double *x = malloc((size_t)count * sizeof *x + 1);
+  clb_status s = x ? clb_numbers_read(from, m->type, 0, count, x) : clb_network_no_memory(&m->net);
+  if (!s) s = clb_model_set_parameters(m, x);
+  free(x);
+  return s;
+}
+
+clb_status clb_model_take_parameters(clb_model *m, clb_buffer *from) {
+  clb_status s = clb_training_check(m, __func__);
+  if (!s) s = check_buffer(m, __func__, from);
+  if (s) return s;
+  if (m->net.parameter.n_mixtures) return set_by_host(m, from);
+  clb_network *n = &m->net;
+  clb_training *t = &m->training;
+  const int64_t count = n->parameter.n;
+  s = prepare(m);
+  if (!s)
+    s = clb_activation_forward(t->copy, count, 1, (clb_rows){from, 0, CLB_DENSE, NULL},
+                               (clb_rows){t->values, 0, CLB_DENSE, NULL});
+  if (!s) s = clb_sparse_map_run(t->map, &t->to_weights, t->values, n->device_weights, true);
+  if (!s) s = read_kept(m);
+  t->newer = !s;
+  for (int l = 0; l < n->n_layers && !s; l++)
+    if (n->layer[l]->kind->renew) s = n->layer[l]->kind->renew(n, n->layer[l]);
+  return s;
+}
+
+clb_status clb_training_newest(const clb_model *m) {
+  const clb_training *t = &m->training;
+  const clb_parameters *p = &m->net.parameter;
+  return t->newer ? clb_numbers_read(t->values, m->type, 0, p->n, p->value) : CLB_OK;
+}
