@@ -93,6 +93,17 @@ static clb_status check_buffer(const clb_model *m, const char *call, const clb_b
 
 /* ---- gradients ---- */
 
+clb_status clb_training_read_gradient(clb_model *m, double *gradient) {
+  const clb_network *n = &m->net;
+  double *by_weights = malloc((size_t)n->n_weights * sizeof *by_weights + 1);
+  const clb_status s =
+      by_weights ? clb_numbers_read(n->weight_gradient, m->type, 0, n->n_weights, by_weights)
+                 : clb_network_no_memory(&m->net);
+  if (!s) clb_parameters_gradient(&n->parameter, by_weights, gradient);
+  free(by_weights);
+  return s;
+}
+
 clb_status clb_training_gradient_to(clb_model *m, clb_buffer *to) {
   const clb_parameters *p = &m->net.parameter;
   clb_status s = check_buffer(m, "clb_model_gradient", to);
@@ -147,10 +158,4 @@ clb_status clb_model_take_parameters(clb_model *m, clb_buffer *from) {
   for (int l = 0; l < n->n_layers && !s; l++)
     if (n->layer[l]->kind->renew) s = n->layer[l]->kind->renew(n, n->layer[l]);
   return s;
-}
-
-clb_status clb_training_newest(const clb_model *m) {
-  const clb_training *t = &m->training;
-  const clb_parameters *p = &m->net.parameter;
-  return t->newer ? clb_numbers_read(t->values, m->type, 0, p->n, p->value) : CLB_OK;
 }

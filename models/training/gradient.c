@@ -106,17 +106,6 @@ static clb_status submit(clb_model *m, const clb_model_edges *e, const clb_model
 
 /* ---- results ---- */
 
-clb_status clb_training_read_gradient(clb_model *m, double *gradient) {
-  const clb_network *n = &m->net;
-  double *by_weights = malloc((size_t)n->n_weights * sizeof *by_weights + 1);
-  const clb_status s =
-      by_weights ? clb_numbers_read(n->weight_gradient, m->type, 0, n->n_weights, by_weights)
-                 : no_memory(m);
-  if (!s) clb_parameters_gradient(&n->parameter, by_weights, gradient);
-  free(by_weights);
-  return s;
-}
-
 /* Where the loss is not finite, a prediction says why. */
 static clb_status hand_out(clb_model *m, const structures *x, const clb_structures *b,
                            const clb_model_edges *e, const clb_model_edge_results *want,

@@ -33,7 +33,10 @@ clb_status clb_model_parameters(const clb_model *m, double *parameters) {
   const clb_status s = clb_training_check(m, __func__);
   if (s) return s;
   if (!parameters) return FAIL(m, CLB_ERROR_ARGUMENT, "%s: parameters is NULL", __func__);
-  const clb_status read = clb_training_newest(m);
+  const clb_training *t = &m->training;
+  const clb_parameters *p = &m->net.parameter;
+  const clb_status read =
+      t->newer ? clb_numbers_read(t->values, m->type, 0, p->n, p->value) : CLB_OK;
   if (read) return read;
   memcpy(parameters, m->net.parameter.value, (size_t)m->net.parameter.n * sizeof *parameters);
   return CLB_OK;

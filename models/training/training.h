@@ -27,7 +27,5 @@ clb_status clb_training_sweep(clb_model *m);
 /* Of what the sweeps have left: the gradient by parameters, on the host; in a buffer. */
 clb_status clb_training_read_gradient(clb_model *m, double *gradient);
 clb_status clb_training_gradient_to(clb_model *m, clb_buffer *to);
-/* The host's parameters become those that the device has. */
-clb_status clb_training_newest(const clb_model *m);
 
 #endif

@@ -1,5 +1,5 @@
-/* kernels/layers/edge_knots.c - where edges lie between knots, h apart from 0 to R, and the factors
-   of rows at four of them; a lane is an edge.
+/* kernels/layers/edges/edge_knots.c - where edges lie between knots, h apart from 0 to R, and the
+   factors of rows at four of them; a lane is an edge.
 
    With b the first of these, r = h (b + t): L_j(t), j < 4, are the cubics that are 1 at t = j and 0
    at the other three. b is such that r lies between the middle two, but at the ends of the knots
