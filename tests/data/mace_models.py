@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """mace_models.py [NAME...] - makes models of MACE with random weights, mace/NAME.model, and what MACE's own program computes with them in float64, in
-mace_kinds_reference.json. Run with mace-torch 0.3.16, e3nn 0.4.4, PyTorch 2.8.0, ASE 3.26; TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD=1.
+mace_kinds_reference.json and, of gradients, in mace_gradient_reference.json. Run with mace-torch 0.3.16, e3nn 0.4.4, PyTorch 2.8.0, ASE 3.26; TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD=1.
 
 The files are what torch.save writes of the module, less what no reader of the weights needs: compiled code, and attributes that repeat others. Weights
 are numbers of single precision, so that they are short."""
@@ -146,7 +146,7 @@ def main():
         write(HERE / "mace" / f"{name}.model", record(model))
         all[name] = {k: reference(model, a, model.heads[-1], *states_of(i)) for i, (k, a) in enumerate(structures().items())}
         if name == "charged":
-            all["charged_gradient"] = gradient(model)
+            (HERE / "mace_gradient_reference.json").write_text(json.dumps({name: gradient(model)}, separators=(",", ":")) + "\n")
         print(name, {k: (round(r["E"], 3), float(np.abs(r["F"]).max())) for k, r in all[name].items()})
     path.write_text(json.dumps(all, separators=(",", ":")))
 
