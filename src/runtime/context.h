@@ -4,6 +4,7 @@
 
 #include "backends/backend.h"
 #include "kernels/kernel.h"
+#include "src/base/signature.h"
 #include "src/runtime/kernel_cache.h"
 
 /* A kernel compiled and loaded on the context's device; lives as long as the context, shared by
@@ -183,9 +184,18 @@ typedef struct {
   bool one_row;          /* shared by all rows */
   bool wide;             /* stored in arithmetic precision */
   int64_t index_first;
-  int of; /* in a tensor product: the operand whose shape it has, CLB_OPERAND_X, CLB_OPERAND_Y,
-             CLB_OPERAND_W or CLB_OPERAND_Z */
+  int of; /* the operand whose shape it has, CLB_OPERAND_X, CLB_OPERAND_Y, CLB_OPERAND_W or
+             CLB_OPERAND_Z */
+  clb_operand_role role;
 } clb_operand;
+/* The operands of a pass, with columns[of] of each, 0 of incoming ones and gradients that are not
+   among these bits. Returns how many there are. */
+enum { CLB_ALL_OPERANDS = CLB_OPERAND_X | CLB_OPERAND_Y | CLB_OPERAND_W | CLB_OPERAND_Z };
+int clb_operands_fill(const clb_signature *signature, clb_pass pass, const clb_rows *rows,
+                      const int64_t columns[CLB_OPERAND_Z + 1], unsigned incoming,
+                      unsigned gradients, clb_operand *operands);
+/* One row for all, which a gradient by it overwrites. */
+void clb_operand_share(clb_operand *o);
 static inline int64_t clb_operand_bytes(const clb_op *op, const clb_operand *o) {
   return clb_dtype_bytes(o->wide ? op->problem.arithmetic : op->problem.storage);
 }

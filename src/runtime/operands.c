@@ -13,6 +13,30 @@ void clb_store_number(int32_t storage, void *to, int64_t i, double x) {
   }
 }
 
+int clb_operands_fill(const clb_signature *signature, clb_pass pass, const clb_rows *rows,
+                      const int64_t columns[CLB_OPERAND_Z + 1], unsigned incoming,
+                      unsigned gradients, clb_operand *operands) {
+  clb_signature_operand o[CLB_SIGNATURE_OPERANDS];
+  const int n = clb_signature_operands(signature, (int)pass, o);
+  for (int i = 0; i < n; i++) {
+    const bool absent = (o[i].role == CLB_ROLE_INCOMING && !(incoming & (unsigned)o[i].of)) ||
+                        (o[i].role == CLB_ROLE_GRADIENT && !(gradients & (unsigned)o[i].of));
+    operands[i] = (clb_operand){.name = o[i].name,
+                                .rows = rows[i],
+                                .columns = absent ? 0 : columns[o[i].of],
+                                .written = clb_role_is_written(o[i].role),
+                                .of = o[i].of,
+                                .role = o[i].role};
+  }
+  return n;
+}
+
+void clb_operand_share(clb_operand *o) {
+  o->one_row = true;
+  o->rows.stride = o->written ? CLB_DENSE : CLB_SAME_ROW;
+  o->rows.index = NULL;
+}
+
 static clb_status check_operand(clb_op *op, const char *pass, int64_t n, const clb_operand *o,
                                 int64_t *stride) {
   clb_error_sink *e = &op->ctx->error;

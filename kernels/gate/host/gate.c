@@ -4,19 +4,12 @@
 
 #include <stdlib.h>
 
-#include "src/base/signature.h"
-
 int clb_gate_operands(const clb_problem *problem, clb_pass pass, const clb_rows *rows,
                       clb_operand *operands) {
   const clb_gate_problem *p = &problem->gate;
-  clb_signature_operand o[CLB_SIGNATURE_OPERANDS];
-  const int n = clb_signature_operands(&clb_signature_gate, (int)pass, o);
-  for (int i = 0; i < n; i++)
-    operands[i] = (clb_operand){.name = o[i].name,
-                                .rows = rows[i],
-                                .columns = o[i].of == CLB_OPERAND_X ? p->in : p->out,
-                                .written = clb_role_is_written(o[i].role)};
-  return n;
+  const int64_t columns[] = {[CLB_OPERAND_X] = p->in, [CLB_OPERAND_Z] = p->out};
+  return clb_operands_fill(&clb_signature_gate, pass, rows, columns, CLB_ALL_OPERANDS,
+                           CLB_ALL_OPERANDS, operands);
 }
 
 /* ---- segments ---- */

@@ -6,7 +6,6 @@
 
 #include <stdlib.h>
 
-#include "src/base/signature.h"
 #include "src/runtime/call.h"
 
 /* op->parts of a linear map. */
@@ -28,27 +27,17 @@ int clb_linear_operands(const clb_problem *problem, clb_pass pass, const clb_row
   const clb_linear_problem *p = &problem->linear;
   const int64_t columns[] = {
       [CLB_OPERAND_X] = p->in.dim, [CLB_OPERAND_W] = p->n_weights, [CLB_OPERAND_Z] = p->out.dim};
-  clb_signature_operand o[CLB_SIGNATURE_OPERANDS];
-  const int n = clb_signature_operands(&clb_signature_linear, (int)pass, o);
+  const int n = clb_operands_fill(&clb_signature_linear, pass, rows, columns, p->incoming,
+                                  p->gradients, operands);
   for (int i = 0; i < n; i++) {
-    const unsigned of = (unsigned)o[i].of;
-    const bool written = clb_role_is_written(o[i].role), incoming = o[i].role == CLB_ROLE_INCOMING,
-               absent = (incoming && !(p->incoming & of)) ||
-                        (o[i].role == CLB_ROLE_GRADIENT && !(p->gradients & of));
-    operands[i] = (clb_operand){.name = o[i].name,
-                                .rows = rows[i],
-                                .columns = absent ? 0 : columns[of],
-                                .written = written,
-                                .of = o[i].of};
-    if (of != CLB_OPERAND_W || p->weights == CLB_LINEAR_PER_ROW) continue;
-    operands[i].one_row = written || p->weights == CLB_LINEAR_ONE_ROW;
+    clb_operand *o = &operands[i];
+    const bool incoming = o->role == CLB_ROLE_INCOMING;
+    if (o->of != CLB_OPERAND_W || p->weights == CLB_LINEAR_PER_ROW) continue;
     if (p->weights == CLB_LINEAR_BY_SPECIES) {
-      operands[i].indexed = !written && !absent;
-      if (incoming) operands[i].rows.index = rows[1].index;
-    } else {
-      operands[i].rows.stride = written ? CLB_DENSE : CLB_SAME_ROW;
-      operands[i].rows.index = NULL;
-    }
+      o->one_row = o->written;
+      o->indexed = !o->written && (!incoming || p->incoming & CLB_OPERAND_W);
+      if (incoming) o->rows.index = rows[1].index;
+    } else clb_operand_share(o);
   }
   return n;
 }

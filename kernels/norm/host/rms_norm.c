@@ -5,7 +5,6 @@
 #include <stdlib.h>
 
 #include "kernels/norm/plan.h"
-#include "src/base/signature.h"
 #include "src/problem/irreps.h"
 #include "src/runtime/call.h"
 
@@ -29,23 +28,13 @@ int64_t clb_rms_norm_weights(const clb_rms_norm_problem *p) {
 int clb_rms_norm_operands(const clb_problem *problem, clb_pass pass, const clb_rows *rows,
                           clb_operand *operands) {
   const clb_rms_norm_problem *p = &problem->rms_norm;
-  clb_signature_operand o[CLB_SIGNATURE_OPERANDS];
-  const int n = clb_signature_operands(&clb_signature_rms_norm, (int)pass, o);
-  for (int i = 0; i < n; i++) {
-    const bool written = clb_role_is_written(o[i].role), incoming = o[i].role == CLB_ROLE_INCOMING,
-               absent = (incoming && !(p->incoming & o[i].of)) ||
-                        (o[i].role == CLB_ROLE_GRADIENT && !(p->gradients & o[i].of));
-    const int64_t columns = o[i].of == CLB_OPERAND_W ? clb_rms_norm_weights(p) : p->irreps.dim;
-    operands[i] = (clb_operand){.name = o[i].name,
-                                .rows = rows[i],
-                                .columns = absent ? 0 : columns,
-                                .written = written,
-                                .of = o[i].of};
-    if (o[i].of != CLB_OPERAND_W) continue;
-    operands[i].one_row = true;
-    operands[i].rows.stride = written ? CLB_DENSE : CLB_SAME_ROW;
-    operands[i].rows.index = NULL;
-  }
+  const int64_t columns[] = {[CLB_OPERAND_X] = p->irreps.dim,
+                             [CLB_OPERAND_W] = clb_rms_norm_weights(p),
+                             [CLB_OPERAND_Z] = p->irreps.dim};
+  const int n = clb_operands_fill(&clb_signature_rms_norm, pass, rows, columns, p->incoming,
+                                  p->gradients, operands);
+  for (int i = 0; i < n; i++)
+    if (operands[i].of == CLB_OPERAND_W) clb_operand_share(&operands[i]);
   return n;
 }
 

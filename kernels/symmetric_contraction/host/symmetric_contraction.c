@@ -4,7 +4,6 @@
    One kernel computes what has a row for each row of x. A second one makes sums for each block of
    rows and species (kernels/symmetric_contraction/weights.c), which are added up over the blocks.
  */
-#include "src/base/signature.h"
 #include "kernels/symmetric_contraction/host/symmetric_contraction.h"
 #include "src/runtime/call.h"
 
@@ -22,22 +21,15 @@ int clb_symmetric_contraction_operands(const clb_problem *problem, clb_pass pass
   const int64_t columns[] = {[CLB_OPERAND_X] = (p->ell + 1) * (p->ell + 1) * (int64_t)p->channels,
                              [CLB_OPERAND_W] = weights_of(p),
                              [CLB_OPERAND_Z] = z};
-  clb_signature_operand o[CLB_SIGNATURE_OPERANDS];
-  const int n = clb_signature_operands(&clb_signature_symmetric_contraction, (int)pass, o);
+  const int n = clb_operands_fill(&clb_signature_symmetric_contraction, pass, rows, columns,
+                                  p->incoming, p->gradients, operands);
   for (int i = 0; i < n; i++) {
-    const unsigned of = (unsigned)o[i].of;
-    const bool written = clb_role_is_written(o[i].role), incoming = o[i].role == CLB_ROLE_INCOMING,
-               absent = (incoming && !(p->incoming & of)) ||
-                        (o[i].role == CLB_ROLE_GRADIENT && !(p->gradients & of));
-    operands[i] = (clb_operand){.name = o[i].name,
-                                .rows = rows[i],
-                                .columns = absent ? 0 : columns[of],
-                                .written = written,
-                                .of = o[i].of};
-    if (of != CLB_OPERAND_W) continue;
-    operands[i].one_row = written; /* n of x says nothing about it */
-    operands[i].indexed = !written && !absent;
-    if (incoming) operands[i].rows.index = rows[1].index;
+    clb_operand *o = &operands[i];
+    const bool incoming = o->role == CLB_ROLE_INCOMING;
+    if (o->of != CLB_OPERAND_W) continue;
+    o->one_row = o->written; /* n of x says nothing about it */
+    o->indexed = !o->written && (!incoming || p->incoming & CLB_OPERAND_W);
+    if (incoming) o->rows.index = rows[1].index;
   }
   return n;
 }

@@ -2,7 +2,6 @@
  * and a call of it. */
 #include "kernels/tensor_product/host/tensor_product.h"
 
-#include "src/base/signature.h"
 #include "kernels/tensor_product/host/shared_weights.h"
 #include "kernels/tensor_product/host/split.h"
 
@@ -13,26 +12,15 @@ int clb_tensor_product_operands(const clb_problem *problem, clb_pass pass, const
                              [CLB_OPERAND_Y] = p->y.dim,
                              [CLB_OPERAND_W] = p->n_weights,
                              [CLB_OPERAND_Z] = p->z.dim};
-  clb_signature_operand o[CLB_SIGNATURE_OPERANDS];
-  const int n = clb_signature_operands(&clb_signature_tensor_product, (int)pass, o);
+  const int n = clb_operands_fill(&clb_signature_tensor_product, pass, rows, columns, p->incoming,
+                                  p->gradients, operands);
   for (int i = 0; i < n; i++) {
-    const unsigned of = (unsigned)o[i].of;
-    const bool written = clb_role_is_written(o[i].role),
-               absent = (o[i].role == CLB_ROLE_INCOMING && !(p->incoming & of)) ||
-                        (o[i].role == CLB_ROLE_GRADIENT && !(p->gradients & of));
+    clb_operand *o = &operands[i];
     /* For edges all inputs may be indexed. */
-    operands[i] = (clb_operand){.name = o[i].name,
-                                .rows = rows[i],
-                                .columns = absent ? 0 : columns[of],
-                                .of = o[i].of,
-                                .written = written,
-                                .indexed = (o[i].role == CLB_ROLE_INPUT || p->edges) && !written &&
-                                           p->indexed & of};
-    operands[i].wide = written && p->edges && (of == CLB_OPERAND_X || of == CLB_OPERAND_Z);
-    if (of != CLB_OPERAND_W || !p->shared_weights) continue;
-    operands[i].one_row = true;
-    operands[i].rows.stride = o[i].role == CLB_ROLE_GRADIENT ? CLB_DENSE : CLB_SAME_ROW;
-    operands[i].rows.index = NULL;
+    o->indexed =
+        (o->role == CLB_ROLE_INPUT || p->edges) && !o->written && p->indexed & (unsigned)o->of;
+    o->wide = o->written && p->edges && (o->of == CLB_OPERAND_X || o->of == CLB_OPERAND_Z);
+    if (o->of == CLB_OPERAND_W && p->shared_weights) clb_operand_share(o);
   }
   return n;
 }
