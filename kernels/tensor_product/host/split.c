@@ -1,5 +1,5 @@
-/* kernels/tensor_product/host/split.c - channel-wise products with too many paths for one kernel on
-   a GPU.
+/* kernels/tensor_product/host/split.c - channel-wise products, of one or of both operands'
+   channels, with too many paths for one kernel on a GPU.
 
    Each path has its own terms of x and z and its own weights, or shares them with paths from the
    same term of x: if all paths of a term of x are in one part, parts share nothing but y, so that
@@ -90,12 +90,19 @@ static void make_part(const clb_problem *whole, const bool *chosen, bool first, 
   to->edges = CLB_OPERAND_X | CLB_OPERAND_W | CLB_OPERAND_Z;
 }
 
+/* A product channel by channel of both operands. */
+static bool is_uuu(const clb_tensor_product_problem *tp) {
+  for (int q = 0; q < tp->n_paths; q++)
+    if (tp->path[q].mode != CLB_UUU) return false;
+  return tp->n_paths > 0;
+}
+
 /* Whether parts have terms of their own, where what is written has one type. */
 static bool can_split(const clb_context *ctx, const clb_problem *p) {
   const clb_tensor_product_problem *tp = &p->tensor_product;
   int from[CLB_MAX_TERMS];
-  if (ctx->device->limits.simd || !clb_is_channel_wise(tp) || tp->indexed || tp->edges ||
-      p->storage != p->arithmetic)
+  if (ctx->device->limits.simd || !(clb_is_channel_wise(tp) || is_uuu(tp)) || tp->indexed ||
+      tp->edges || p->storage != p->arithmetic)
     return false;
   for (int t = 0; t < tp->z.n; t++) from[t] = -1;
   for (int q = 0; q < tp->n_paths; q++) {

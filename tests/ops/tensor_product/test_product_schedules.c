@@ -80,13 +80,35 @@ static void split(void **state) {
   }
 }
 
+/* The same channel by channel, with a term of z for each path. */
+static void split_by_channels(void **state) {
+  enum { MOST = 3 * 2 * 7 };
+  clb_instruction list[MOST];
+  char z[MOST * 8] = "";
+  int n = 0;
+  for (int i = 4; i <= 6; i++)
+    for (int j = 4; j <= 5; j++)
+      for (int l = abs(i - j); l <= 6; l++, n++) {
+        list[n] = (clb_instruction){i - 4, j - 4, n, CLB_UUU, n % 3 > 0, 1};
+        snprintf(z + strlen(z), sizeof z - strlen(z), "%s3x%de", n ? "+" : "", l);
+      }
+  const tensor_problem p = {.kind = OTHER_PRODUCT,
+                            .desc = {.irreps_x = "3x4e+3x5e+3x6e",
+                                     .irreps_y = "3x4e+3x5e",
+                                     .irreps_z = z,
+                                     .instructions = list,
+                                     .n_instructions = n,
+                                     LAYOUTS_OF(IR_MUL, IR_MUL, IR_MUL)}};
+  for (int add = 0; add < 2 && is_gpu(*state); add++)
+    product_agrees(*state, &p, F64, add, add ? B : F | B | D, 2);
+}
+
 int main(void) {
   static const int gpus[] = {LIMITS_NVIDIA, LIMITS_AMD, LIMITS_INTEL, LIMITS_NO_SUBGROUPS};
-  static const place_test tests[] = {{"channels", channels, SLOW},
-                                     {"others", others, SLOW},
-                                     {"modes", modes, SLOW},
-                                     {"pairs", pairs, SLOW},
-                                     {"split", split, SLOW}};
+  static const place_test tests[] = {
+      {"channels", channels, SLOW}, {"others", others, SLOW},
+      {"modes", modes, SLOW},       {"pairs", pairs, SLOW},
+      {"split", split, SLOW},       {"split_by_channels", split_by_channels, SLOW}};
   setenv("CLB_DEVICE", "cpu:interpreter", 1);
   return RUN_AS_GPUS("product_schedules", tests, gpus);
 }
