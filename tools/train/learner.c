@@ -197,7 +197,7 @@ bool learner_open(learner *l, const train_devices *devices, const train_argument
   if (!s && l->averages) s = put(l, l->parameters, l->average);
   if (!s) s = create(l, o);
   if (!s && l->averages) memcpy(l->averages, l->parameters, (size_t)l->n * sizeof *l->averages);
-  return done(l, s);
+  return done(l, s) && learner_use(l, l->parameters, HEAD_TRAINED);
 }
 
 void learner_close(learner *l) {

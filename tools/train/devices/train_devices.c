@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tools/common/dtype.h"
 #include "tools/measure/timing.h"
 #include "tools/train/devices/ranks.h"
 #include "tools/train/devices/threads.h"
@@ -77,19 +78,32 @@ static void count_parts(train_devices *d) {
   free(of);
 }
 
+static size_t bytes_of(const train_devices *d) {
+  return (size_t)d->y[0].info.parameters * dtype_bytes(d->y[0].dtype);
+}
+
+static bool make_room(train_devices *d, int k) {
+  const size_t n = (size_t)d->y[k].info.parameters;
+  if (k) d->gradient[k] = allocate(n, sizeof(double));
+  d->staged[k] = allocate(bytes_of(d), 1);
+  const clb_status s = clb_buffer_create(d->y[k].ctx, bytes_of(d), &d->buffer[k]);
+  if (s) train_devices_warn(d, &d->y[k], "");
+  return !s;
+}
+
 bool train_devices_open(train_devices *d, const md_choice *choice) {
   names all = {0};
   bool good = add_all_names(&all, choice);
   d->y = allocate((size_t)all.n, sizeof *d->y);
   d->gradient = allocate((size_t)all.n, sizeof *d->gradient);
+  d->staged = allocate((size_t)all.n, sizeof *d->staged);
+  d->buffer = allocate((size_t)all.n, sizeof *d->buffer);
   d->spent = allocate(SPENT, sizeof *d->spent);
   for (int i = 0; i < all.n && good; i++) {
     md_choice one = *choice;
     if (!is_mine(i, all.n)) continue;
     one.device = *all.at[i] ? all.at[i] : NULL;
-    good = md_system_open(&d->y[d->n++], &one);
-    if (good && d->n > 1)
-      d->gradient[d->n - 1] = allocate((size_t)d->y[0].info.parameters, sizeof(double));
+    good = md_system_open(&d->y[d->n++], &one) && make_room(d, d->n - 1);
   }
   free(all.at);
   if (good) count_parts(d);
@@ -98,11 +112,15 @@ bool train_devices_open(train_devices *d, const md_choice *choice) {
 
 void train_devices_close(train_devices *d) {
   for (int i = 0; i < d->n; i++) {
+    clb_buffer_destroy(&d->buffer[i]);
     md_system_close(&d->y[i]);
     free(d->gradient[i]);
+    free(d->staged[i]);
   }
   free(d->y);
   free(d->gradient);
+  free(d->staged);
+  free(d->buffer);
   free(d->spent);
   *d = (train_devices){0};
 }
@@ -122,7 +140,10 @@ typedef struct {
 
 static void set(void *user, int k) {
   const setting *s = user;
-  s->status[k] = clb_model_set_parameters(s->d->y[k].model, s->parameters);
+  const train_devices *d = s->d;
+  encode(d->y[k].dtype, s->parameters, d->staged[k], d->y[k].info.parameters);
+  s->status[k] = clb_buffer_write(d->buffer[k], 0, d->staged[k], bytes_of(d));
+  if (!s->status[k]) s->status[k] = clb_model_take_parameters(d->y[k].model, d->buffer[k]);
 }
 
 bool train_devices_use(const train_devices *d, const double *parameters) {
@@ -145,6 +166,8 @@ typedef struct {
   const clb_labels *labels;
   clb_loss loss;
   clb_gradient_results results;
+  double *gradient;    /* NULL: not wanted */
+  void *staged;        /* the same in the model's type */
   double part[LABELS]; /* of the batch: structures, atoms, structures */
   double sum, terms[LABELS], errors[LABELS][3];
   double seconds;
@@ -157,11 +180,20 @@ typedef struct {
   int64_t parameters;
 } shares;
 
+static clb_status read_gradient(share *s) {
+  const int64_t n = s->y->info.parameters;
+  const clb_status status = clb_buffer_read(s->results.gradient_buffer, 0, s->staged,
+                                            (uint64_t)n * dtype_bytes(s->y->dtype));
+  if (!status) decode(s->y->dtype, s->staged, s->gradient, n);
+  return status;
+}
+
 static void compute(void *user, int k) {
   share *s = &((const shares *)user)->of[k];
   const double start = seconds_now();
   if (s->n)
     s->status = clb_model_gradient(s->y->model, s->n, s->atoms, s->labels, &s->loss, &s->results);
+  if (s->n && !s->status && s->gradient) s->status = read_gradient(s);
   s->seconds = seconds_now() - start;
 }
 
@@ -183,9 +215,11 @@ static share share_of(const train_devices *d, int k, const train_batch *b, const
              .n = b->ends[p] - from,
              .atoms = b->atoms + from,
              .labels = b->labels + from,
-             .loss = *loss};
+             .loss = *loss,
+             .gradient = k && r->gradient ? d->gradient[k] : r->gradient,
+             .staged = d->staged[k]};
   for (int64_t i = 0; i < x.n; i++) x.n_atoms += x.atoms[i].n;
-  x.results = (clb_gradient_results){.gradient = k && r->gradient ? d->gradient[k] : r->gradient,
+  x.results = (clb_gradient_results){.gradient_buffer = r->gradient ? d->buffer[k] : NULL,
                                      .energies = r->energies ? r->energies + from : NULL,
                                      .forces = r->forces ? r->forces + 3 * before : NULL,
                                      .stresses = r->stresses ? r->stresses + 9 * from : NULL};
@@ -197,9 +231,9 @@ static share share_of(const train_devices *d, int k, const train_batch *b, const
 static void add_gradients(void *user, int k) {
   const shares *s = user;
   const int64_t first = s->parameters * k / s->n, end = s->parameters * (k + 1) / s->n;
-  double *to = s->of[0].results.gradient;
+  double *to = s->of[0].gradient;
   for (int i = 1; i < s->n; i++) {
-    const double *from = s->of[i].results.gradient;
+    const double *from = s->of[i].gradient;
     for (int64_t p = first; p < end && s->of[i].n; p++) to[p] += from[p];
   }
 }

@@ -22,7 +22,9 @@ typedef struct {
   int n;
   int parts, first;  /* devices of all ranks, and which of these is y[0] */
   double **gradient; /* [n][parameters]; not of the first */
-  double *spent;     /* [SPENT] */
+  void **staged;     /* [n][parameters], of the model's type, and so the next */
+  clb_buffer **buffer;
+  double *spent; /* [SPENT] */
 } train_devices;
 
 /* Opens the model on choice->devices, which are names with commas between them; "cuda:all" stands
