@@ -106,7 +106,7 @@ static void read_all(reader *r) {
     r->out->parameters += clb_safetensors_at(r->file, i)->count;
   if (!r->out->trains) rewrite(r);
   if (!r->status) clb_pass_merge(r->out);
-  if (!r->out->grid.r_max) r->out->grid.intervals = 0; /* no radial network can have it */
+  if (r->out->grid.r_max == 0) r->out->grid.intervals = 0; /* no radial network can have it */
 }
 
 clb_status clb_model_read(clb_error_sink *error, const char *path, int knots, bool trains,
