@@ -251,6 +251,22 @@ def steps():
     return table(["model", "atoms", "ms before", "ms", "us per atom"], rows)
 
 
+def counters():
+    """The longest launch of each kernel of a step, by the hardware's counters."""
+    rows = []
+    for run in results("h100_counters.json")["runs"]:
+        longest = {}
+        for k in run["kernels"]:
+            if k["seconds"] > longest.get(k["kernel"], {"seconds": 0})["seconds"]:
+                longest[k["kernel"]] = k
+        rows += [[run["name"], name, f"{k['seconds'] * 1e6:.0f}", f"{k['instructions'] / run['edges']:.0f}",
+                  f"{k['issue']:.0%}", f"{k['warps']:.1f}", f"{k['l1_hits']:.0%}",
+                  f"{k['l2_bytes_per_second'] / 1e12:.1f}", f"{k['dram_bytes'] / k['seconds'] / 1e12:.1f}"]
+                 for name, k in longest.items()]
+    return table(["model", "kernel", "us", "instructions an edge", "of issue slots", "warps a scheduler",
+                  "L1 hits", "L2, TB/s", "DRAM, TB/s"], rows)
+
+
 def dynamics():
     """A step of md beside the model alone."""
     rows = [[f"{r['system']}, {r['atoms']:,}", r["skin"], r["thermostat"] or "-",
@@ -490,7 +506,7 @@ def suite_cases():
                   "all three"], rows)
 
 
-TABLES = {f.__name__: f for f in (norms, norms_irreps, optimizers, suites, suite_cases,
+TABLES = {f.__name__: f for f in (counters, norms, norms_irreps, optimizers, suites, suite_cases,
                                   harmonics, options, products, graphs, flashtp, vectors, bounds, machine_code,
                                   peers, peers_harmonics, drivers, ablation, models, models_peers,
                                   memory, steps, training_steps, dynamics, hosts, lammps_gpus, moving, on_paper, largest)}
