@@ -313,7 +313,7 @@ def lammps_gpus():
 
 def training_gpus():
     """Training on GPUs of one host."""
-    runs = results("h100_training.json")["results"]
+    runs = results("h100_training_gpus.json")["results"]
     rows = []
     for r in runs:
         least = min((x for x in runs if (x["model"], x["kind"]) == (r["model"], r["kind"]) and
@@ -509,7 +509,8 @@ def suite_cases():
 TABLES = {f.__name__: f for f in (counters, norms, norms_irreps, optimizers, suites, suite_cases,
                                   harmonics, options, products, graphs, flashtp, vectors, bounds, machine_code,
                                   peers, peers_harmonics, drivers, ablation, models, models_peers,
-                                  memory, steps, training_steps, dynamics, hosts, lammps_gpus, moving, on_paper, largest)}
+                                  memory, steps, training_steps, dynamics, hosts, lammps_gpus, training_gpus, training_on_paper, race,
+                                  moving, on_paper, largest)}
 GENERATED = re.compile(r"<!-- table (\w+) -->\n.*?<!-- end -->", re.S)
 NUMBER = re.compile(r"<!-- n:([^>]+) -->.*?<!-- / -->", re.S)
 MEASURED = re.compile(r"\d[\d.,]*\s*(?:ms|us|ns|%|[GT]B/s|GiB|eV)(?!\w)")
