@@ -78,7 +78,10 @@ static clb_status prepare(clb_model *m) {
   if (!s) s = clb_sparse_map_create(m->ctx, m->type, &t->map);
   if (!s) s = set_map(m, false, &t->to_weights);
   if (!s) s = set_map(m, true, &t->to_parameters);
-  if (s) clb_op_destroy(&t->map);
+  if (!s) return s;
+  clb_op_destroy(&t->map);
+  clb_sparse_map_free(&t->to_weights);
+  clb_sparse_map_free(&t->to_parameters);
   return s;
 }
 
