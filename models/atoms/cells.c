@@ -74,6 +74,19 @@ double clb_cell_volume(const double *cell) {
   return invert(rows, reciprocal) && isfinite(volume) ? volume : 0;
 }
 
+static void heights_of(double reciprocal[3][3], double height[3]) {
+  for (int d = 0; d < 3; d++) height[d] = 1 / sqrt(clb_dot(reciprocal[d], reciprocal[d]));
+}
+
+bool clb_cell_heights(const double *cell, const bool periodic[3], double height[3]) {
+  double rows[3][3], reciprocal[3][3];
+  memcpy(rows, cell, sizeof rows);
+  complete(rows, periodic);
+  const bool good = invert(rows, reciprocal);
+  heights_of(reciprocal, height);
+  return good;
+}
+
 static clb_status check_lengths(clb_neighbours *l) {
   for (int d = 0; d < 3; d++) {
     const double length = sqrt(clb_dot(l->cell[d], l->cell[d]));
@@ -104,8 +117,8 @@ static clb_status lay(clb_neighbours *l, const double low[3], const double high[
                       clb_cell_grid *g) {
   const int fineness = l->fineness ? l->fineness : 2;
   double images = 1, max = 0, height[3], width = radius / fineness * (1 + 2 * slack);
+  heights_of(g->reciprocal, height);
   for (int d = 0; d < 3; d++) {
-    height[d] = 1 / sqrt(clb_dot(g->reciprocal[d], g->reciprocal[d]));
     if (!l->periodic[d]) continue;
     images *= 2 * radius / height[d] + 1;
     max = fmax(max, radius / height[d]);

@@ -76,6 +76,9 @@ void clb_neighbours_vector(const clb_neighbours *list, const double *positions, 
 
 /* The volume that the rows of cell[3][3] span; 0 where they lie in a plane, or are not finite. */
 double clb_cell_volume(const double *cell);
+/* How far opposite faces are apart along each vector, where those that are not periodic are taken
+   for unit vectors normal to the others; false: the periodic ones do not span a volume. */
+bool clb_cell_heights(const double *cell, const bool periodic[3], double height[3]);
 
 void clb_neighbours_free(clb_neighbours *list); /* cutoff and skin are kept */
 

@@ -8,22 +8,6 @@
 
 static const double pi = 3.14159265358979323846;
 
-/* Half of the least distance between opposite faces. */
-static double half_height(const structure *s) {
-  const double volume = clb_cell_volume(&s->cell[0][0]);
-  double least = INFINITY;
-  for (int d = 0; d < 3; d++) {
-    const double *a = s->cell[(d + 1) % 3], *b = s->cell[(d + 2) % 3];
-    double area = 0;
-    for (int k = 0; k < 3; k++) {
-      const int p = (k + 1) % 3, q = (k + 2) % 3;
-      area += pow(a[p] * b[q] - a[q] * b[p], 2);
-    }
-    least = fmin(least, volume / sqrt(area));
-  }
-  return least / 2;
-}
-
 static double atoms_of(const structure *s, int number) {
   double n = 0;
   for (int64_t i = 0; i < s->n; i++) n += s->numbers[i] == number;
@@ -45,8 +29,9 @@ static void add_edges(rdf_count *c, const structure *s, const clb_neighbours *li
 
 static bool add_frame(rdf_count *c, const structure *s, const char *path) {
   const double volume = clb_cell_volume(&s->cell[0][0]);
-  double factor[RDF_PAIRS];
-  if (!s->periodic[0] || !s->periodic[1] || !s->periodic[2] || !(volume > 0)) {
+  double factor[RDF_PAIRS], height[3];
+  if (!s->periodic[0] || !s->periodic[1] || !s->periodic[2] ||
+      !clb_cell_heights(&s->cell[0][0], s->periodic, height)) {
     warn("%s, frame %lld: its cell is not periodic in three directions", path, (long long)s->frame);
     return false;
   }
@@ -59,7 +44,7 @@ static bool add_frame(rdf_count *c, const structure *s, const char *path) {
     }
     factor[p] = volume / n;
   }
-  if (!(c->r_max > 0)) c->r_max = half_height(s);
+  if (!(c->r_max > 0)) c->r_max = fmin(height[0], fmin(height[1], height[2])) / 2;
   clb_neighbours list = {.cutoff = c->r_max};
   const bool good =
       !clb_neighbours_update(&list, s->n, s->positions, &s->cell[0][0], s->periodic, NULL);

@@ -6,45 +6,30 @@
 #include <strings.h>
 #include <unistd.h>
 
+#include "models/atoms/neighbours.h"
 #include "tools/structures/structure_labels.h"
 
 typedef structure_reader reader;
 
-static double across(const double a[3], const double b[3],
-                     double c[3]) { /* c = a x b; its length */
-  for (int k = 0; k < 3; k++)
-    c[k] = a[(k + 1) % 3] * b[(k + 2) % 3] - a[(k + 2) % 3] * b[(k + 1) % 3];
-  return sqrt(c[0] * c[0] + c[1] * c[1] + c[2] * c[2]);
-}
-
 /* Checks that the periodic vectors span a volume, and that in each direction an atom fits into the
    cell. */
 static bool check_cell(reader *r) {
-  static const double min = 0.5, flat = 1e-6; /* Angstrom; volume of unit vectors */
-  double unit[3][3], length[3], normal[3], volume = 1, area[3] = {1, 1, 1};
-  int n = 0, which[3];
+  static const double min = 0.5; /* Angstrom */
+  const structure *s = r->s;
+  double height[3];
   r->line_number = r->cell_line;
   for (int d = 0; d < 3; d++) {
-    const double *a = r->s->cell[d];
-    if (!r->s->periodic[d]) continue;
-    length[n] = sqrt(a[0] * a[0] + a[1] * a[1] + a[2] * a[2]);
-    if (!(length[n] > 0 && isfinite(length[n])))
-      return structure_fail(r, "vector %c of the cell is %g Angstrom long", 'a' + d, length[n]);
-    for (int k = 0; k < 3; k++) unit[n][k] = a[k] / length[n];
-    which[n++] = d;
+    const double *a = s->cell[d], length = sqrt(a[0] * a[0] + a[1] * a[1] + a[2] * a[2]);
+    if (s->periodic[d] && !(length > 0 && isfinite(length)))
+      return structure_fail(r, "vector %c of the cell is %g Angstrom long", 'a' + d, length);
   }
-  if (n == 2) volume = across(unit[0], unit[1], normal);
-  for (int i = 0; i < n && n == 3; i++)
-    area[i] = across(unit[(i + 1) % 3], unit[(i + 2) % 3], normal);
-  if (n == 3)
-    volume = fabs(unit[2][0] * normal[0] + unit[2][1] * normal[1] + unit[2][2] * normal[2]);
-  if (!(volume > flat))
+  if (!clb_cell_heights(&s->cell[0][0], s->periodic, height))
     return structure_fail(r, "the cell is singular: its periodic vectors must span a volume");
-  for (int i = 0; i < n; i++)
-    if (length[i] * volume / area[i] < min)
+  for (int d = 0; d < 3; d++)
+    if (s->periodic[d] && height[d] < min)
       return structure_fail(r,
                             "the cell is only %g Angstrom high along vector %c; an atom needs %g",
-                            length[i] * volume / area[i], 'a' + which[i], min);
+                            height[d], 'a' + d, min);
   return true;
 }
 
