@@ -86,6 +86,8 @@ class Torch(unittest.TestCase):
                 (ct.spherical_harmonics([0, 1, 2], normalize=True), (4, 3)),
                 (ct.tensor_product(*UVU), (2, 11), (2, 4), (2, 10)),
                 (ct.tensor_product(*UVU, shared_weights=True), (2, 11), (2, 4), (10,)),
+                (ct.tensor_product("5x0e+2x1o", "2x0e", "7x0e+4x1o", [(0, 0, 0, "uvw", True), (1, 0, 1, "uvw", True)],
+                                   shared_weights=True), (2, 11), (2, 2), (86,)),  # the first path is a matrix product
                 (lambda x, y, w: convolution(x, y, w, SENDERS, RECEIVERS), (4, 11), (6, 4), (6, 10)),
                 (lambda x, w: contraction(x, w, species), (3, 8), (2, contraction.columns["w"])),
                 (ct.linear("2x0e+1x1o", "3x0e+2x1o", biases=True), (3, 5), (11,)),
