@@ -333,7 +333,7 @@ static clb_motion_atoms motion_of(const clb_dynamics *d) {
       .n = d->n, .x = d->x, .v = d->v, .places = d->places, .mass = d->mass, .record = d->record};
   a.force = d->cpu ? (clb_rows){d->force, 0, CLB_DENSE, NULL} : results_at(d, at.forces);
   if (d->cpu || !d->computed) return a;
-  a.checked = d->model->net.n_null;
+  a.checked = d->model->shows_found;
   a.most = (double)d->model->edges.room.n_edges;
   a.copied = results_at(d, a.checked ? at.found : at.energy);
   a.n_copied = a.checked + (d->stress ? 10 : 1);

@@ -28,6 +28,7 @@ clb_status clb_model_load(clb_model *m, const char *path, int knots) {
   m->batch_atoms = 1 << 15;
   if (!s && (s = clb_model_build(m)))
     clb_fail(&ctx->error, s, "%s: %s", path, ctx->error.text.s ? ctx->error.text.s : "no memory");
+  if (!s) m->edges.weights = m->info.weights;
   return s;
 }
 
@@ -95,11 +96,10 @@ clb_status clb_model_finish(clb_model *m, const clb_model_edges *e,
                             const clb_model_edge_results *r) {
   clb_network *n = &m->net;
   const clb_rows g_v = clb_all_gradients(n, CLB_VECTORS);
-  const int64_t local = n->n_local - n->n_null;
   clb_status s = clb_model_read_results(m, r->energy, r->virial, r->forces, r->e_atom);
   if (s || clb_model_outgrown(m)) return s;
-  if (r->v_atom) s = clb_numbers_read(m->v_atom, m->sum_type, 0, 9 * local, r->v_atom);
-  if (!s && r->v_atom) s = clb_model_finite(m, "v_atom", local, 9, r->v_atom);
+  if (r->v_atom) s = clb_numbers_read(m->v_atom, m->sum_type, 0, 9 * n->n_local, r->v_atom);
+  if (!s && r->v_atom) s = clb_model_finite(m, "v_atom", n->n_local, 9, r->v_atom);
   if (!s && r->d_vectors)
     s = clb_numbers_read(g_v.buffer, m->type, 0, 3 * e->n_edges, r->d_vectors);
   return s || !r->d_vectors ? s : clb_model_finite(m, "d_vectors", e->n_edges, 3, r->d_vectors);

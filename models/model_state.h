@@ -71,6 +71,7 @@ struct clb_model {
   bool seen;                 /* layers know which species occur */
   bool occurs[CLB_ELEMENTS]; /* these */
   clb_edge_list edges;
+  bool shows_found; /* there is room for edges: results have the number that were found */
   clb_model_dispersion *dispersion; /* models/dispersion; NULL: there is none */
   int64_t graph_number;             /* grows with every change of the graph, or of tables */
   clb_step_key last_step, recorded, unrecorded; /* unrecorded: could not be */
@@ -79,10 +80,10 @@ struct clb_model {
   bool timed;                                   /* the seconds of this call are wanted */
 };
 
-/* Offsets of results, in elements of sum_type: forces [n_total][3], e_atom [n_local], where there
-   are null atoms the number of edges that were found, the energy's rows, the virial's rows of 9.
-   e_atom and energy, which every step writes, are in the middle, so that any requested results can
-   be read with one copy that contains only written data. */
+/* Offsets of results, in elements of sum_type: forces [n_total][3], e_atom [n_local], if there is
+   room for edges the number that were found, the energy's rows, the virial's rows of 9. e_atom and
+   energy, which every step writes, are in the middle, so that any requested results can be read
+   with one copy that contains only written data. */
 typedef struct {
   int64_t forces, e_atom, found, energy, virial, end;
 } clb_result_offsets;

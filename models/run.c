@@ -119,7 +119,7 @@ clb_status clb_model_run(clb_model *m, const clb_model_edges *edges, bool backwa
   const clb_result_offsets at = clb_model_result_offsets(m);
   const int end = backward ? n->n_computing : n->n_forward;
   clb_workspace_discard(m->ctx, &m->results->memory);
-  if (n->n_null)
+  if (m->shows_found)
     clb_memory_mark(&m->results->memory, (uint64_t)at.found * sizeof(double), sizeof(double));
   n->edges = edges;
   n->e_atom = clb_model_result(m, at.e_atom);

@@ -24,7 +24,7 @@ static void widen(clb_dtype type, int64_t n, const void *from, double *to) {
 clb_result_offsets clb_model_result_offsets(const clb_model *m) {
   clb_result_offsets p = {.forces = 0, .e_atom = 3 * m->net.n_total};
   p.found = p.e_atom + m->net.n_local;
-  p.energy = p.found + (m->net.n_null ? 1 : 0);
+  p.energy = p.found + m->shows_found;
   p.virial = p.energy + clb_totals_rows(m->net.energy);
   p.end = p.virial + 9 * clb_totals_rows(m->virial);
   return p;
@@ -39,8 +39,7 @@ void clb_model_symmetrise(int64_t n, double *a) {
 clb_status clb_model_read_results(clb_model *m, double *energy, double *virial, double *forces,
                                   double *e_atom) {
   const clb_result_offsets p = clb_model_result_offsets(m);
-  const clb_network *n = &m->net;
-  const int64_t local = n->n_local - n->n_null, total = n->n_total - n->n_null;
+  const int64_t local = m->net.n_local, total = m->net.n_total;
   const bool looks = m->edges.room.unseen;
   const int64_t begin = forces   ? p.forces
                         : e_atom ? p.e_atom
@@ -195,7 +194,7 @@ static clb_status set_blocks(clb_model *m, const clb_model_edges *e) {
 }
 
 /* Atoms that are not there have features of some species, which nobody reads, and a species of
-   energies, like those that do not count, whose energy is 0; null atoms are like the first one. */
+   energies, like those that do not count, whose energy is 0. */
 static clb_status species_of(clb_model *m, const clb_model_edges *e, int32_t *features,
                              int32_t *energies) {
   const int32_t none = m->net.n_species;
@@ -210,8 +209,6 @@ static clb_status species_of(clb_model *m, const clb_model_edges *e, int32_t *fe
     features[i] = x < 0 ? 0 : x;
     energies[i] = counts ? x : none;
   }
-  for (int64_t i = e->n_total; i < e->n_total + m->edges.room.nulls; i++)
-    features[i] = features[0], energies[i] = none;
   return CLB_OK;
 }
 
@@ -226,7 +223,7 @@ static clb_status put_species(clb_model *m, int64_t n) {
 
 /* Species equal to the current ones are not uploaded again. */
 static clb_status set_species(clb_model *m, const clb_model_edges *e) {
-  const int64_t n = e->n_total + m->edges.room.nulls;
+  const int64_t n = e->n_total;
   const size_t bytes = 2 * (size_t)n * sizeof *e->species;
   if (!n) return CLB_OK;
   if (!e->species)
@@ -265,7 +262,7 @@ static clb_status prepare_species(clb_model *m) {
 
 /* Room for the graph's rows; work of an earlier call may still use memory that is replaced. */
 static clb_status grow(clb_model *m, const clb_model_edges *e) {
-  const int64_t n = e->n_total + m->edges.room.nulls;
+  const int64_t n = e->n_total;
   clb_status s = clb_wait(m->ctx);
   m->graph_number++;
   if (!s && (n > m->atom_capacity || !m->atom_capacity)) s = grow_atoms(m, n);
@@ -277,9 +274,9 @@ static clb_status grow(clb_model *m, const clb_model_edges *e) {
 /* What the graph will have, and where its search shows what it found. */
 static void set_counts(clb_model *m, const clb_model_edges *e) {
   clb_network *n = &m->net;
-  n->n_null = m->edges.room.nulls;
-  n->n_local = e->n_local + n->n_null;
-  n->n_total = e->n_total + n->n_null;
+  m->shows_found = m->edges.room.n_edges;
+  n->n_local = e->n_local;
+  n->n_total = e->n_total;
   n->n_edges = e->n_edges;
   m->edges.room.shown = clb_model_result(m, clb_model_result_offsets(m).found);
 }
@@ -302,7 +299,7 @@ static clb_status set_graph(clb_model *m, const clb_model_edges *e, bool blocked
 
 /* Blocks are for systems that fill the device, which wait for a search. */
 static void leave_room(clb_model *m, clb_model_edges *e) {
-  if (!m->edges.room.nulls) return;
+  if (!m->edges.room.n_edges) return;
   e->n_edges = m->edges.n_given = m->edges.between.n_edges;
   clb_edges_leave_room(&m->edges);
 }

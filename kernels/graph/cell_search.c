@@ -60,11 +60,12 @@ static void lower_sorted(ir_kernel *k, const clb_problem *p, const clb_schedule 
 
 typedef struct {
   finder w;
-  bool fills, ghosts, pairs;                                    /* ghosts: senders have rows */
+  bool fills, ghosts, pairs, one;                               /* ghosts: senders have rows */
   ir_val atoms, x, wrap, starts;                                /* in both steps */
   ir_val counts;                                                /* COUNT */
   ir_val before, base, senders, receivers, shifts, total, room; /* FILL */
   ir_val rows, n_local, senders_as_atoms;                       /* with ghosts */
+  ir_val keys, keyed, rest;                                     /* FILL of one system */
   ir_val own, receiver, squared, lane;                          /* own: the receiver's place */
   clb_cell_place at;                                            /* of the receiver */
   ir_val found, refused, looked, next; /* variables; found, refused: by lane */
@@ -132,6 +133,7 @@ static void write_edges(search *f, ir_val place, ir_val near, ir_val shift, ir_v
   if (f->ghosts) ir_store(k, f->senders_as_atoms, to, near, atom);
   ir_store(k, f->receivers, to, near, f->receiver);
   ir_store(k, f->shifts, to, near, shift);
+  if (f->one) ir_store(k, f->keys, to, both(k, near, f->keyed), atom);
   const ir_val all = lanes > 1 ? ir_shuffle(k, sum, clb_i32(k, lanes - 1)) : sum;
   ir_set(k, f->next, ir_add(k, ir_get(k, f->next), wide(k, all)));
 }
@@ -184,7 +186,7 @@ static void look_at_pairs(search *f) {
                place = ir_add(k, lot, f->lane), inside = less(k, place, end), at = wide(k, place);
   const ir_val square = distance_of_pair(f, at, inside),
                near = both(k, inside, less(k, square, f->squared));
-  if (f->fills) write_edges(f, at, near, clb_i32(k, CLB_CELL_HOME), row_of(f, at, near));
+  if (f->fills) write_edges(f, at, near, clb_i32(k, CLB_EDGE_HOME), row_of(f, at, near));
   else {
     const ir_val far = less(k, square, real(k, 1e300)),
                  good = both(k, far, ir_2(k, IR_LE, real(k, NEAREST_SQUARED), square));
@@ -232,10 +234,49 @@ static void take_buffers(search *f) {
   if (f->ghosts && (f->fills || !f->pairs)) f->rows = ir_buffer(k, IR_I32, false);
   if (f->ghosts && !f->pairs) f->n_local = ir_scalar(k, IR_I64);
   if (f->ghosts && f->fills) f->senders_as_atoms = ir_buffer(k, IR_I32, true);
-  if (f->fills) {
-    f->total = ir_buffer(k, IR_I32, false);
-    f->room = ir_scalar(k, IR_I64);
+  if (!f->fills) return;
+  if (f->one) {
+    f->keys = ir_buffer(k, IR_I32, true);
+    f->keyed = not(k, same(k, ir_scalar(k, IR_I32), clb_i32(k, 0)));
   }
+  f->total = ir_buffer(k, IR_I32, false);
+  f->room = ir_scalar(k, IR_I64);
+}
+
+/* How many of the null edges are before those of an atom (i64): as many for each, as far as can be.
+ */
+static ir_val nulls_before(const search *f, ir_val atom) {
+  ir_kernel *k = f->w.k;
+  return ir_2(k, IR_DIV, ir_mul(k, atom, f->rest), f->w.n);
+}
+
+/* Where the receiver's edges begin; *fits: there is room for all that were found. */
+static void begin_row(search *f, ir_val *fits) {
+  ir_kernel *k = f->w.k;
+  const ir_val row = ir_2(k, IR_DIV, f->receiver, clb_i32(k, CLB_CELL_ROW)),
+               before = wide(k, ir_add(k, ir_load(k, f->before, f->receiver, IR_NONE),
+                                       ir_load(k, f->base, row, IR_NONE))),
+               zero = clb_i64(k, 0), all = clb_cell_total(k, f->total, f->room, fits);
+  ir_val first = ir_select(k, *fits, before, zero);
+  if (f->one) {
+    f->rest = ir_sub(k, f->room, ir_select(k, *fits, all, zero));
+    first = ir_add(k, first, nulls_before(f, wide(k, f->receiver)));
+  }
+  f->next = ir_var(k, first, true);
+}
+
+/* Of the atom to itself, in its cell, which senders do not see. */
+static void write_nulls(search *f) {
+  ir_kernel *k = f->w.k;
+  const ir_val own = wide(k, f->receiver), first = ir_get(k, f->next),
+               n = ir_sub(k, nulls_before(f, ir_add(k, own, clb_i64(k, 1))), nulls_before(f, own)),
+               end = ir_add(k, first, n), lot = ir_loop(k, first, end, clb_i64(k, f->w.b.s->lanes)),
+               to = ir_add(k, lot, wide(k, f->lane)), mask = less(k, to, end);
+  ir_store(k, f->senders, to, mask, f->receiver);
+  ir_store(k, f->receivers, to, mask, f->receiver);
+  ir_store(k, f->shifts, to, mask, clb_i32(k, CLB_EDGE_HOME));
+  ir_store(k, f->keys, to, both(k, mask, f->keyed), ir_cast(k, IR_I32, f->w.n));
+  ir_end(k);
 }
 
 /* The receiver, and where it is. Counts beyond the last atom's are those of no pairs of it. */
@@ -260,22 +301,18 @@ static void lower_search(ir_kernel *k, const clb_problem *p, const clb_schedule 
   const bool fills = p->cell_list.step == CLB_CELL_FILL,
              pairs = p->cell_list.atoms == CLB_CELL_PAIRS,
              ghosts = pairs || p->cell_list.atoms == CLB_CELL_GHOSTS;
-  search f = {.fills = fills, .ghosts = ghosts, .pairs = pairs};
+  search f = {
+      .fills = fills, .ghosts = ghosts, .pairs = pairs, .one = p->cell_list.atoms == CLB_CELL_ONE};
   begin(&f.w, k, fills ? "cell_fill" : "cell_count", p, s);
   take_buffers(&f);
   clb_layer_start(&f.w.b);
   f.lane = s->lanes > 1 ? ir_lane(k) : clb_i32(k, 0);
   f.own = ir_cast(k, IR_I32, f.w.b.unit);
-  ir_val fits = IR_NONE;
-  if (fills) clb_cell_total(k, f.total, f.room, &fits);
-  if (fills) ir_if(k, fits);
   find_receiver(&f);
   if (fills) {
-    const ir_val row = ir_2(k, IR_DIV, f.receiver, clb_i32(k, CLB_CELL_ROW));
-    f.next = ir_var(k,
-                    wide(k, ir_add(k, ir_load(k, f.before, f.receiver, IR_NONE),
-                                   ir_load(k, f.base, row, IR_NONE))),
-                    true);
+    ir_val fits;
+    begin_row(&f, &fits);
+    ir_if(k, fits);
   } else {
     f.found = ir_var(k, clb_i32(k, 0), false);
     f.refused = ir_var(k, clb_i32(k, 0), false);
@@ -290,6 +327,7 @@ static void lower_search(ir_kernel *k, const clb_problem *p, const clb_schedule 
   }
   if (fills) ir_end(k);
   else store_count(&f);
+  if (fills && f.one) write_nulls(&f);
   clb_layer_finish(&f.w.b);
 }
 
@@ -307,7 +345,7 @@ static clb_status check(const clb_problem *p, const clb_limits *limits, clb_erro
 
 static void schedule(const clb_problem *p, const clb_limits *limits, clb_schedule *s) {
   const int step = p->cell_list.step;
-  clb_layer_schedule(limits, CLB_F64, step >= CLB_CELL_COUNT && step != CLB_CELL_NULLS, s);
+  clb_layer_schedule(limits, CLB_F64, step >= CLB_CELL_COUNT, s);
   /* Where an edge goes depends on those before it: a CPU is faster without sums over lanes. */
   if (limits->simd && step == CLB_CELL_FILL) s->lanes = 1;
 }
@@ -317,13 +355,12 @@ static void lower(const clb_problem *p, const clb_schedule *s, ir_kernel *k) {
     case CLB_CELL_SLOTS: lower_slots(k, p, s); break;
     case CLB_CELL_SORTED: lower_sorted(k, p, s); break;
     case CLB_CELL_TOTAL: clb_cell_lower_total(k, p, s); break;
-    case CLB_CELL_NULLS: clb_cell_lower_nulls(k, p, s); break;
     default: lower_search(k, p, s);
   }
 }
 
 static void print(const clb_problem *p, clb_text *out) {
-  static const char *const names[] = {"slots", "sorted", "count", "total", "fill", "nulls"};
+  static const char *const names[] = {"slots", "sorted", "count", "total", "fill"};
   static const char *const of[] = {"", " of many", " with ghosts", " of pairs"};
   clb_text_add(out, "%s%s", names[p->cell_list.step], of[p->cell_list.atoms]);
 }

@@ -24,24 +24,23 @@
              atom was refused, or they are beyond int32), the same as f64, where, whether (i32)
      FILL    that of COUNT without counts; edges before each atom in its row, and before each such
              row, out senders, out receivers, out shifts (clb_edge_shift)
-     NULLS   total, for how many edges there is room (i64), number of null atoms (i64), out senders,
-             receivers and shifts: after the last edge, those of null atoms to themselves
    With ghosts, atoms that are only senders, these end with the row of each atom's features (or
    CLB_CELL_ABSENT, CLB_CELL_NO_ROW), the number of local atoms (i64), and in FILL, whose senders
    are rows then, with out the senders as atoms.  FILL ends with the total, and for how many edges
-   there is room (i64): where these are more, nothing is written.
-   Of listed pairs there are COUNT and FILL alone, on places of receivers: sender in each place,
-   first place of each receiver (also of counts that there are beyond the last one, without any),
-   then out counts; or edges before each atom and row, out senders, receivers and shifts, rows, out
-   senders as atoms, total and room. Buffers hold int32 unless said otherwise. Units are chunks of
-   lanes, in COUNT and FILL places. */
+   there is room (i64): where these are more, none is written. Of one system, null edges of the
+   atoms to themselves, as many for each as can be, after its others, fill what is left of the room;
+   before the total are out keys, the sender of each edge, but the number of atoms for null edges,
+   and whether they are wanted (i32). Of listed pairs there are COUNT and FILL alone, on places of
+   receivers: sender in each place, first place of each receiver (also of counts that there are
+   beyond the last one, without any), then out counts; or edges before each atom and row, out
+   senders, receivers and shifts, rows, out senders as atoms, total and room. Buffers hold int32
+   unless said otherwise. Units are chunks of lanes, in COUNT and FILL places. */
 typedef enum {
   CLB_CELL_SLOTS,
   CLB_CELL_SORTED,
   CLB_CELL_COUNT,
   CLB_CELL_TOTAL, /* by one sub-group */
   CLB_CELL_FILL,
-  CLB_CELL_NULLS, /* of one system */
   CLB_CELL_STEPS
 } clb_cell_list_step;
 
@@ -79,9 +78,6 @@ enum {
 
 /* In place of a row: of an atom that has no edges; of one that must have none. */
 enum { CLB_CELL_ABSENT = -1, CLB_CELL_NO_ROW = -2 };
-
-/* The clb_edge_shift of an edge within the cell. */
-enum { CLB_CELL_HOME = CLB_EDGE_SHIFTS / 2 * (1 + CLB_EDGE_SHIFTS * (1 + CLB_EDGE_SHIFTS)) };
 
 /* COUNT refuses an atom that has more neighbours, has to look at more atoms, has a neighbour nearer
    than 1e-3 Angstrom, without a row or with a shift that clb_edge_shift cannot encode, or is not at

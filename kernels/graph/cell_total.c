@@ -1,5 +1,4 @@
-/* kernels/graph/cell_total.c - how many edges a search has found, and what fills the room that is
-   left (cell_search.h). */
+/* kernels/graph/cell_total.c - how many edges a search has found (cell_search.h). */
 #include "kernels/graph/cell_walk.h"
 
 static ir_val wide(ir_kernel *k, ir_val a) { return ir_cast(k, IR_I64, a); }
@@ -57,26 +56,5 @@ void clb_cell_lower_total(ir_kernel *k, const clb_problem *p, const clb_schedule
   ir_store(k, total, wide(k, ir_lane(k)), clb_first_lane(k), result);
   ir_store(k, shown, ir_add(k, place, wide(k, ir_lane(k))),
            clb_wanted_lanes(k, show, clb_i32(k, 1)), ir_cast(k, IR_F64, result));
-  clb_layer_finish(&w.b);
-}
-
-/* Rows of null atoms are of equal length, but for one, and ascend like all others. */
-void clb_cell_lower_nulls(ir_kernel *k, const clb_problem *p, const clb_schedule *s) {
-  clb_cell_finder w;
-  clb_cell_begin(&w, k, "cell_nulls", s, CLB_F64, p->cell_list.atoms == CLB_CELL_MANY);
-  const ir_val total = ir_buffer(k, IR_I32, false), room = ir_scalar(k, IR_I64),
-               nulls = ir_scalar(k, IR_I64);
-  ir_val list[3];
-  for (int i = 0; i < 3; i++) list[i] = ir_buffer(k, IR_I32, true);
-  clb_layer_start(&w.b);
-  ir_val fits;
-  const ir_val all = clb_cell_total(k, total, room, &fits),
-               first = ir_select(k, fits, all, clb_i64(k, 0)), edge = clb_cell_own_place(&w),
-               mask = both(k, ir_2(k, IR_LE, first, edge), ir_2(k, IR_LT, edge, room)),
-               left = ir_2(k, IR_MAX, ir_sub(k, room, first), clb_i64(k, 1)),
-               number = ir_2(k, IR_MAX, ir_sub(k, edge, first), clb_i64(k, 0)),
-               atom = ir_add(k, w.n, ir_2(k, IR_DIV, ir_mul(k, number, nulls), left));
-  for (int i = 0; i < 3; i++)
-    ir_store(k, list[i], edge, mask, i < 2 ? ir_cast(k, IR_I32, atom) : clb_i32(k, CLB_CELL_HOME));
   clb_layer_finish(&w.b);
 }

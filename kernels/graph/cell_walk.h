@@ -58,8 +58,7 @@ void clb_cell_vector(const clb_cell_finder *w, ir_val sorted, ir_val place, ir_v
 /* The number of edges; *fits: there is one, and room for so many. */
 ir_val clb_cell_total(ir_kernel *k, ir_val total, ir_val room, ir_val *fits);
 
-/* Steps of cell_search.h that need no walk (kernels/graph/cell_total.c). */
+/* TOTAL of cell_search.h, which needs no walk (kernels/graph/cell_total.c). */
 void clb_cell_lower_total(ir_kernel *k, const clb_problem *p, const clb_schedule *s);
-void clb_cell_lower_nulls(ir_kernel *k, const clb_problem *p, const clb_schedule *s);
 
 #endif

@@ -151,6 +151,13 @@ static ir_val begin_digits(sorter *w, ir_val *in_table, ir_val groups) {
   return digit;
 }
 
+/* The edge in a place of a list, by the list's stride. */
+static ir_val edge_at(ir_kernel *k, ir_val list, ir_val place, ir_val stride, ir_val mask) {
+  const ir_val pairs = ir_2(k, IR_EQ, stride, i32(k, 2)),
+               at = ir_add(k, ir_mul(k, place, wide(k, stride)), i64(k, 1));
+  return ir_select(k, pairs, ir_load(k, list, at, both(k, mask, pairs)), ir_cast(k, IR_I32, place));
+}
+
 /* COUNT and PLACE share their loop. */
 static void lower_sort(ir_kernel *k, const clb_schedule *s, bool moves) {
   sorter w = {.k = k, .s = s, .lane = lane_of(k, s)};
@@ -158,8 +165,7 @@ static void lower_sort(ir_kernel *k, const clb_schedule *s, bool moves) {
          chunk = ir_scalar(k, IR_I64), which = ir_scalar(k, IR_I32);
   ir_val table = ir_buffer(k, IR_I32, !moves), base = moves ? input(k) : IR_NONE,
          to = moves ? output(k) : IR_NONE, in_table;
-  ir_val apart = wide(k, stride), pairs = ir_2(k, IR_EQ, stride, i32(k, 2)), node[WIDTH],
-         edge[WIDTH], mask[WIDTH];
+  ir_val apart = wide(k, stride), node[WIDTH], edge[WIDTH], mask[WIDTH];
   ir_val groups = ir_2(k, IR_DIV, ir_add(k, n, ir_sub(k, chunk, i64(k, 1))), chunk);
   w.counter = ir_local(k, IR_I32, 1 << clb_graph_digit_bits(s));
   if (s->lanes > 1) w.shown = ir_local(k, IR_I32, s->lanes);
@@ -175,10 +181,7 @@ static void lower_sort(ir_kernel *k, const clb_schedule *s, bool moves) {
     ir_val place = place_of(&w, start, u), at = ir_mul(k, place, apart);
     mask[u] = less(k, place, w.end);
     node[u] = ir_load(k, list, at, mask[u]);
-    if (moves)
-      edge[u] =
-          ir_select(k, pairs, ir_load(k, list, ir_add(k, at, i64(k, 1)), both(k, mask[u], pairs)),
-                    ir_cast(k, IR_I32, place));
+    if (moves) edge[u] = edge_at(k, list, place, stride, mask[u]);
   }
   for (int u = 0; u < s->graph.entries_per_lane; u++) {
     ir_val at = count_up(&w, digit_of(&w, node[u], which), mask[u]);
@@ -224,17 +227,18 @@ static ir_val own_index(ir_kernel *k, const clb_schedule *s) {
 }
 
 static void lower_edges(ir_kernel *k, const clb_schedule *s) {
-  ir_val pairs = input(k), others = input(k), n = ir_scalar(k, IR_I64),
-         n_ends = ir_scalar(k, IR_I64), edges = output(k), ends = output(k);
+  ir_val list = input(k), stride = ir_scalar(k, IR_I32), others = input(k),
+         n = ir_scalar(k, IR_I64), n_ends = ir_scalar(k, IR_I64), edges = output(k),
+         ends = output(k);
   ir_val place = own_index(k, s), mask = less(k, place, n), ended = less(k, place, n_ends);
-  ir_val edge = ir_load(k, pairs, ir_add(k, ir_mul(k, place, i64(k, 2)), i64(k, 1)), mask);
+  ir_val edge = edge_at(k, list, place, stride, mask);
   ir_store(k, edges, place, mask, edge);
   ir_store(k, ends, place, ended, ir_load(k, others, edge, ended));
 }
 
 /* The parameters of ROWS. */
 typedef struct {
-  ir_val pairs, n, n_rows, turns, top, starts; /* n: i64 */
+  ir_val list, apart, n, n_rows, turns, top, starts; /* n, apart: i64 */
 } row_search;
 
 /* One row per lane: a binary search that adds powers of two to the number of slots known to belong
@@ -247,7 +251,7 @@ static void search_rows(ir_kernel *k, const clb_schedule *s, const row_search *r
   ir_val next = ir_add(k, ir_get(k, known), ir_get(k, step)),
          inside = both(k, mask, ir_2(k, IR_LE, next, n));
   ir_val node =
-      ir_load(k, r->pairs, ir_mul(k, wide(k, ir_sub(k, next, i32(k, 1))), i64(k, 2)), inside);
+      ir_load(k, r->list, ir_mul(k, wide(k, ir_sub(k, next, i32(k, 1))), r->apart), inside);
   ir_set(k, known, ir_select(k, both(k, inside, less(k, node, row)), next, ir_get(k, known)));
   ir_set(k, step, ir_2(k, IR_DIV, ir_get(k, step), i32(k, 2)));
   ir_end(k);
@@ -259,7 +263,7 @@ static void search_rows(ir_kernel *k, const clb_schedule *s, const row_search *r
 static void scan_rows(ir_kernel *k, const row_search *r) {
   ir_val one = i32(k, 1), first = ir_mul(k, wide(k, ir_group(k)), i64(k, PLACES_OF_GROUP)),
          before = ir_sub(k, first, i64(k, 1));
-  ir_val node = ir_load(k, r->pairs, ir_mul(k, before, i64(k, 2)), less(k, i64(k, 0), first));
+  ir_val node = ir_load(k, r->list, ir_mul(k, before, r->apart), less(k, i64(k, 0), first));
   ir_val row =
       ir_var(k, ir_select(k, less(k, i64(k, 0), first), ir_add(k, node, one), i32(k, 0)), true);
   ir_val place = ir_loop(
@@ -268,7 +272,7 @@ static void scan_rows(ir_kernel *k, const row_search *r) {
              i64(k, 1)),
          inside = less(k, place, r->n);
   ir_val end = ir_add(
-      k, ir_select(k, inside, ir_load(k, r->pairs, ir_mul(k, place, i64(k, 2)), inside), r->n_rows),
+      k, ir_select(k, inside, ir_load(k, r->list, ir_mul(k, place, r->apart), inside), r->n_rows),
       one);
   ir_val start = ir_loop(k, ir_get(k, row), end, one);
   ir_store(k, r->starts, start, IR_NONE, ir_cast(k, IR_I32, place));
@@ -279,7 +283,8 @@ static void scan_rows(ir_kernel *k, const row_search *r) {
 
 static void lower_rows(ir_kernel *k, const clb_schedule *s) {
   row_search r;
-  r.pairs = input(k);
+  r.list = input(k);
+  r.apart = wide(k, ir_scalar(k, IR_I32));
   r.n = ir_scalar(k, IR_I64);
   r.n_rows = ir_scalar(k, IR_I32);
   r.turns = ir_scalar(k, IR_I32);
@@ -289,13 +294,15 @@ static void lower_rows(ir_kernel *k, const clb_schedule *s) {
   else scan_rows(k, &r);
 }
 
-/* The only row to which split s can belong is that of slot s P. */
+/* The only row to which split s can belong is that of slot s P; after the last row there is none.
+ */
 static void lower_splits(ir_kernel *k, const clb_schedule *s) {
-  ir_val pairs = input(k), starts = input(k), n = ir_scalar(k, IR_I64),
-         length = ir_scalar(k, IR_I64), n_rows = ir_scalar(k, IR_I64), splits = output(k),
-         segments = output(k), split_rows = output(k), index = own_index(k, s);
+  ir_val list = input(k), stride = ir_scalar(k, IR_I32), starts = input(k),
+         n = ir_scalar(k, IR_I64), length = ir_scalar(k, IR_I64), n_rows = ir_scalar(k, IR_I64),
+         splits = output(k), segments = output(k), split_rows = output(k), index = own_index(k, s);
   ir_val mask = less(k, index, n), split = ir_add(k, index, i64(k, 1));
-  ir_val row = ir_load(k, pairs, ir_mul(k, ir_mul(k, split, length), i64(k, 2)), mask);
+  const ir_val node = ir_load(k, list, ir_mul(k, ir_mul(k, split, length), wide(k, stride)), mask),
+               row = minimum(k, node, ir_sub(k, ir_cast(k, IR_I32, n_rows), i32(k, 1)));
   ir_val a = wide(k, ir_load(k, starts, row, mask)),
          b = wide(k, ir_load(k, starts, ir_add(k, row, i32(k, 1)), mask));
   ir_val part = ir_sub(k, split, ir_2(k, IR_DIV, a, length)),

@@ -1,7 +1,7 @@
 /* kernels/layers/edges.c - vectors of edges from positions, v = x[sender] - x[receiver] + shift .
-   cell in f64; a lane is an edge. Pass 0: of one cell, with null atoms after the last one, whose
-   edges have vectors of one length; pass 1: of many systems, each with a cell of its own.
-   Pass 2: tangents of vectors, u[sender] - u[receiver] + S v, where S is of the receiver's system.
+   cell in f64; a lane is an edge. Pass 0: of one cell, and edges of atoms to themselves within it
+   are of a given length; pass 1: of many systems, each with a cell of its own. Pass 2: tangents of
+   vectors, u[sender] - u[receiver] + S v, where S is of the receiver's system.
  */
 #include "kernels/layers/layer.h"
 
@@ -115,21 +115,24 @@ static void lower_vectors(const clb_problem *p, const clb_schedule *s, ir_kernel
   for (int i = 0; i < 2; i++) end[i] = ir_buffer(k, IR_I32, false); /* senders, receivers */
   if (p->pass) table = table_begin(k);
   for (int i = 0; i < 9 && !p->pass; i++) cell[i] = ir_scalar(k, IR_F64);
-  const ir_val atoms = p->pass ? IR_NONE : ir_scalar(k, IR_I32),
-               far = p->pass ? IR_NONE : ir_scalar(k, IR_F64);
+  const ir_val far = p->pass ? IR_NONE : ir_scalar(k, IR_F64);
   clb_row_array out = clb_layer_array(&b, p->storage, true);
   clb_layer_start(&b);
   const ir_val edge = edges_of(&b, edges, &mask);
-  for (int i = 0; i < 2; i++) atom[i] = ir_load(k, end[i], edge, mask);
-  const ir_val real = p->pass ? mask : ir_2(k, IR_AND, mask, ir_2(k, IR_LT, atom[1], atoms));
-  for (int i = 0; i < 2; i++) position(&b, &positions, atom[i], real, x[i]);
+  for (int i = 0; i < 2; i++) {
+    atom[i] = ir_load(k, end[i], edge, mask);
+    position(&b, &positions, atom[i], mask, x[i]);
+  }
   if (p->pass) load_cell(k, &table, atom[1], mask, cell);
-  unpack(k, ir_load(k, shifts, ir_add(k, first_shift, edge), mask), shift);
+  const ir_val packed = ir_load(k, shifts, ir_add(k, first_shift, edge), mask),
+               own = ir_2(k, IR_AND, ir_2(k, IR_EQ, atom[0], atom[1]),
+                          ir_2(k, IR_EQ, packed, clb_i32(k, CLB_EDGE_HOME)));
+  unpack(k, packed, shift);
   for (int i = 0; i < 3; i++) { /* rounded as clb_neighbours_vectors does */
     ir_val by = ir_add(k, ir_add(k, ir_mul(k, shift[0], cell[i]), ir_mul(k, shift[1], cell[3 + i])),
                        ir_mul(k, shift[2], cell[6 + i])),
            v_i = ir_add(k, ir_sub(k, x[0][i], x[1][i]), by);
-    if (!p->pass) v_i = ir_select(k, real, v_i, ir_mul(k, far, ir_real(k, IR_F64, null[i])));
+    if (!p->pass) v_i = ir_select(k, own, ir_mul(k, far, ir_real(k, IR_F64, null[i])), v_i);
     v[i] = ir_cast(k, ir_register_type(out.element), v_i);
   }
   store_vector(&b, &out, edge, mask, v);

@@ -36,7 +36,7 @@ void clb_edges_forget(clb_edge_list *l) {
 
 clb_status clb_edges_check_same(clb_edge_list *l, const clb_model_edges *e) {
   const bool same =
-      l->source != CLB_EDGES_NONE && !l->room.nulls && l->exchanged == !!e->exchange &&
+      l->source != CLB_EDGES_NONE && !l->room.n_edges && l->exchanged == !!e->exchange &&
       l->searched == !!e->search && clb_edges_are_pairs(e) == (l->source >= CLB_EDGES_PAIRS) &&
       l->n_given == e->n_edges && l->n_local == e->n_local && l->n_total == e->n_total;
   return same ? CLB_OK
@@ -64,10 +64,14 @@ clb_status clb_edges_of_caller(clb_edge_list *l, const clb_model_edges *e, clb_m
 }
 
 /* 0 where the edges of a skin take more time than a search: a third more edges of every layer, at
-   0.5 Angstrom, against less than a tenth of a step. On GPUs small systems wait for launches. */
-static double best_skin(const clb_edge_list *l, int64_t n_atoms) {
-  const bool searches = l->make_vectors;
-  return searches && (l->ctx->device->limits.simd || n_atoms >= 800) ? 0 : 0.5;
+   0.5 Angstrom, against the launches of a search, for which small systems wait on GPUs; and where
+   it is not in room, against a wait. */
+static double best_skin(const clb_edge_list *l, const clb_model_atoms *a) {
+  enum { MANY_WEIGHTS = 3 << 18, MANY_ATOMS = 800 };
+  const bool closed = a->periodic[0] && a->periodic[1] && a->periodic[2],
+             room = closed && a->n <= l->room.most_atoms,
+             many = a->n >= MANY_ATOMS || (room && a->n * l->weights >= MANY_WEIGHTS);
+  return l->make_vectors && (l->ctx->device->limits.simd || many) ? 0 : 0.5;
 }
 
 /* Whether to search, and in which grid. Those of open directions reach as far as the atoms do. */
@@ -91,13 +95,12 @@ static clb_status search(clb_edge_list *l, const clb_model_atoms *a, const bool 
   clb_edge_room *r = &l->room;
   const bool closed = periodic[0] && periodic[1] && periodic[2],
              fills = r->found >= r->n_edges / 2 || r->n_edges < 1024;
-  bool fits = closed && r->nulls && r->n_atoms == a->n && fills && clb_cell_grid_slots(grid);
+  bool fits = closed && r->n_edges && r->n_atoms == a->n && fills && clb_cell_grid_slots(grid);
   clb_status s = fits ? clb_edges_place(l, a, grid, &fits) : CLB_OK;
   if (s || fits) return r->due = fits, s;
   clb_edges_leave_room(l);
   s = clb_edges_search(l, a, periodic, grid);
-  if (!s && closed && l->source == CLB_EDGES_DEVICE && a->n <= r->most_atoms &&
-      l->between.skin == 0) /* with a skin searches are rare, and each step would have null edges */
+  if (!s && closed && l->source == CLB_EDGES_DEVICE && a->n <= r->most_atoms)
     clb_edges_make_room(l, a->n, l->between.n_edges);
   return s;
 }
@@ -107,7 +110,7 @@ clb_status clb_edges_of_atoms(clb_edge_list *l, const clb_model_atoms *a, clb_mo
   clb_neighbours *list = &l->between;
   clb_cell_grid grid;
   bool rebuild;
-  if (l->auto_skin) list->skin = best_skin(l, a->n);
+  if (l->auto_skin) list->skin = best_skin(l, a);
   clb_status s = begin(l, a, periodic, &rebuild, &grid);
   if (s) return FAIL(l, s, "clb_model_compute: %s", list->error);
   if (rebuild) s = search(l, a, periodic, &grid);
@@ -115,7 +118,7 @@ clb_status clb_edges_of_atoms(clb_edge_list *l, const clb_model_atoms *a, clb_mo
   const clb_edge_room *room = &l->room;
   *found = (clb_model_edges){.n_local = a->n,
                              .n_total = a->n,
-                             .n_edges = room->nulls ? room->n_edges : list->n_edges,
+                             .n_edges = room->n_edges ? room->n_edges : list->n_edges,
                              .species = a->species,
                              .senders = {.host = list->senders},
                              .receivers = {.host = list->receivers}};
@@ -153,7 +156,7 @@ static clb_status write(clb_edge_list *l, const clb_model_edges *e, clb_graph *g
 clb_status clb_edges_write(clb_edge_list *l, const clb_model_edges *e, clb_graph *graph) {
   enum { MOST_ATOMS = 20000 }; /* fewer launches make up for the wait */
   const clb_status s = write(l, e, graph);
-  return s || e->n_total > MOST_ATOMS ? s : clb_graph_find_splits(graph, l->room.nulls);
+  return s || e->n_total > MOST_ATOMS ? s : clb_graph_find_splits(graph, l->room.n_edges);
 }
 
 /* ---- vectors ---- */
@@ -183,7 +186,6 @@ static clb_status vectors_on_device(clb_edge_list *l, clb_graph *graph, const do
                               .system = clb_cell_list_systems(l->search_many),
                               .row = CLB_CELL_NUMBERS}
            : (clb_edge_cells){.cell = (const double(*)[3])l->between.cell,
-                              .nulls = l->room.nulls,
                               .far = 1.25 * (l->between.cutoff + l->between.skin)};
   return s ? s
            : clb_edge_vectors_run(many ? l->make_vectors_many : l->make_vectors, graph,

@@ -64,16 +64,15 @@ typedef struct {
   int64_t slots, shown;
 } clb_edge_search_key;
 
-/* Room for the edges of CLB_EDGES_DEVICE, of one system whose directions are all periodic. The
-   graph then has n_atoms + nulls atoms, and n_edges edges. */
+/* Room for the edges of CLB_EDGES_DEVICE, of one system whose directions are all periodic. */
 typedef struct {
-  int64_t most_atoms;              /* of systems that get room; 0: none does */
-  int64_t n_atoms, n_edges, nulls; /* nulls: 0: there is no room */
-  int64_t found;                   /* edges, as far as the host has seen */
-  bool due, unseen;                /* a search shall be submitted; has been, and may not have fit */
-  bool outgrown;                   /* it had not */
-  clb_rows shown;                  /* where the number of edges goes, as f64 */
-  clb_recording *search;           /* of `recorded`; NULL: there is none */
+  int64_t most_atoms;       /* of systems that get room; 0: none does */
+  int64_t n_atoms, n_edges; /* n_edges: for so many; 0: there is none */
+  int64_t found;            /* edges, as far as the host has seen */
+  bool due, unseen;         /* a search shall be submitted; has been, and may not have fit */
+  bool outgrown;            /* it had not */
+  clb_rows shown;           /* where the number of edges goes, as f64 */
+  clb_recording *search;    /* of `recorded`; NULL: there is none */
   clb_edge_search_key last, recorded, unrecorded; /* unrecorded: could not be */
 } clb_edge_room;
 
@@ -83,6 +82,7 @@ typedef struct {
   bool same; /* as they are in the graph */
   bool exchanged, searched;
   bool auto_skin;                    /* the skin of `between` is chosen in each call */
+  int64_t weights;                   /* of each edge in convolutions */
   int64_t n_given, n_local, n_total; /* of the call; n_given: edges or pairs */
   int64_t rebuilds;                  /* of `between` */
 

@@ -1,7 +1,7 @@
 /* models/edges/room.c - searches that the host does not wait for. There is room for some more edges
-   than there are, and edges of null atoms to themselves, longer than the cutoff, fill what is left
-   of it: a graph of always the same numbers of atoms and edges, whose launches can be recorded. How
-   many edges were found is a number among the results of a step. */
+   than there are, and null edges, of atoms to themselves and longer than the cutoff, fill what is
+   left of it: a graph of always as many edges, whose launches can be recorded. How many edges were
+   found is a number among the results of a step. */
 #include "models/edges/edge_list.h"
 
 #include <string.h>
@@ -18,11 +18,8 @@ static int64_t room_for(int64_t n_edges) {
 
 void clb_edges_make_room(clb_edge_list *l, int64_t n_atoms, int64_t n_edges) {
   clb_edge_room *r = &l->room;
-  const int64_t edges = room_for(n_edges), rest = edges - n_edges,
-                rows = n_edges ? clb_divide_up(rest * n_atoms, n_edges) : 1;
   r->n_atoms = n_atoms;
-  r->n_edges = edges;
-  r->nulls = rows < rest ? rows : rest;
+  r->n_edges = room_for(n_edges);
   r->found = n_edges;
 }
 
@@ -35,13 +32,12 @@ void clb_edges_leave_room(clb_edge_list *l) {
 
 static clb_status submit(clb_edge_list *l, clb_graph *g) {
   const clb_edge_room *r = &l->room;
-  const int64_t n = r->n_atoms + r->nulls;
   clb_status s = clb_cell_list_submit_count(l->search, r->shown);
   if (!s)
-    s = clb_cell_list_fill_room(l->search, r->n_edges, r->nulls,
-                                &g->buffer[CLB_GRAPH_SENDERS].memory,
-                                &g->buffer[CLB_GRAPH_RECEIVERS].memory, &l->shifts->memory);
-  return s ? s : clb_graph_sort(g, n, n, r->n_edges);
+    s = clb_cell_list_fill(l->search, r->n_edges, &g->buffer[CLB_GRAPH_SENDERS].memory,
+                           &g->buffer[CLB_GRAPH_RECEIVERS].memory, &l->shifts->memory,
+                           &g->buffer[CLB_GRAPH_KEYS].memory);
+  return s ? s : clb_graph_sort_keyed(g, r->n_atoms, r->n_edges);
 }
 
 /* A recording of the search is there, or is made; no is not an error. */

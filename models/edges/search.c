@@ -108,10 +108,9 @@ clb_status clb_edges_place(clb_edge_list *l, const clb_model_atoms *a, const clb
 
 clb_status clb_edges_write_counted(clb_edge_list *l, clb_graph *g) {
   const int64_t n = l->n_local;
-  const int64_t nulls = l->room.nulls;
   clb_status s = clb_edges_reserve(l->ctx, &l->shifts, l->n_given, sizeof(int32_t));
-  if (!s) s = clb_graph_reserve(g, n + nulls, n + nulls, l->n_given);
-  if (s || nulls) return s ? s : clb_edges_find(l, g);
+  if (!s) s = clb_graph_reserve(g, n, n, l->n_given);
+  if (s || l->room.n_edges) return s ? s : clb_edges_find(l, g);
   s = clb_cell_list_fill(l->source == CLB_EDGES_MANY ? l->search_many : l->search, l->n_given,
                          &g->buffer[CLB_GRAPH_SENDERS].memory,
                          &g->buffer[CLB_GRAPH_RECEIVERS].memory, &l->shifts->memory, NULL);

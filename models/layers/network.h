@@ -254,7 +254,6 @@ struct clb_network {
   clb_graph *graph;         /* the one of these that layers use now */
   clb_graph *by_knots;      /* with a grid: its edges by their knots */
   int64_t n_local, n_total, n_edges;
-  int64_t n_null; /* of the local atoms, the last: their energies do not count, nor their edges */
   clb_atom_block at;               /* the block that is computed now, or the whole system */
   clb_rows species;                /* int32, of the atoms of the block */
   clb_rows graph_species;          /* of all atoms of the graph */

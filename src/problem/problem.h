@@ -247,10 +247,11 @@ typedef struct {
   int32_t gathers, matrices, soap; /* whether a rule is of matrices; their type; is SOAP */
 } clb_optimizer_problem;
 
+/* Distinct shifts in one direction that clb_edge_shift can encode, and its number of no shift. */
 enum {
-  CLB_EDGE_SHIFTS = 1024
-}; /* distinct shifts in one direction that clb_edge_shift can
-      encode */
+  CLB_EDGE_SHIFTS = 1024,
+  CLB_EDGE_HOME = CLB_EDGE_SHIFTS / 2 * (1 + CLB_EDGE_SHIFTS * (1 + CLB_EDGE_SHIFTS))
+};
 
 /* ---- all of them ---- */
 

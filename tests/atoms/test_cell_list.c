@@ -57,6 +57,45 @@ static void expect_list(clb_context *ctx, clb_buffer *b, int64_t n, const int32_
   free(got);
 }
 
+/* In more room than they need, edges of atoms to themselves follow those of each, as many of all
+   but for one; in less, there are no others. */
+static void check_room(clb_context *ctx, clb_cell_list *list, int64_t n_atoms,
+                       const clb_neighbours *l, const int32_t *shifts) {
+  const int32_t own[3] = {0, 0, 0};
+  static const char *const names[] = {"senders in a room", "receivers in a room",
+                                      "shifts in a room", "keys"};
+  for (int which = 0; which < 2; which++) {
+    const int64_t n = which ? 0 : l->n_edges, room = which ? l->n_edges - 1 : n + n_atoms + 3;
+    if (room < 0) continue;
+    int32_t *must[4];
+    clb_buffer *b[4];
+    clb_memory memory[4];
+    int64_t at = 0, e = 0;
+    for (int i = 0; i < 4; i++) {
+      must[i] = malloc((size_t)(room + 1) * 4);
+      memory[i] = guarded(ctx, room, &b[i]);
+    }
+    for (int64_t atom = 0; atom < n_atoms; atom++) {
+      const int64_t nulls = (atom + 1) * (room - n) / n_atoms - atom * (room - n) / n_atoms;
+      for (; e < n && l->receivers[e] == atom; e++, at++) {
+        must[0][at] = must[3][at] = l->senders[e];
+        must[1][at] = (int32_t)atom, must[2][at] = shifts[e];
+      }
+      for (int64_t i = 0; i < nulls; i++, at++) {
+        must[0][at] = must[1][at] = (int32_t)atom;
+        must[2][at] = clb_edge_shift(own), must[3][at] = (int32_t)n_atoms;
+      }
+    }
+    assert_int_equal(at, room);
+    OK(ctx, clb_cell_list_fill(list, room, &memory[0], &memory[1], &memory[2], &memory[3]));
+    for (int i = 0; i < 4; i++) {
+      expect_list(ctx, b[i], room, must[i], names[i]);
+      clb_buffer_destroy(&b[i]);
+      free(must[i]);
+    }
+  }
+}
+
 /* Returns the number of edges. */
 static int64_t check(clb_context *ctx, clb_cell_list *list, const atoms *a, double cutoff) {
   clb_neighbours l = {.cutoff = cutoff};
@@ -74,6 +113,7 @@ static int64_t check(clb_context *ctx, clb_cell_list *list, const atoms *a, doub
   expect_list(ctx, b[1], n, l.receivers, "receivers");
   expect_list(ctx, b[2], n, shifts, "shifts");
   for (int i = 0; i < 3; i++) clb_buffer_destroy(&b[i]);
+  if (a->n) check_room(ctx, list, a->n, &l, shifts);
   clb_buffer_destroy(&x);
   free(shifts);
   clb_neighbours_free(&l);

@@ -39,7 +39,6 @@ static clb_status compile(clb_cell_list *l) {
   for (int step = first; step < end && !s; step++) {
     clb_schedule schedule;
     ir_kernel k;
-    if (step == CLB_CELL_NULLS && l->kind != CLB_CELL_ONE) continue;
     p->kind = CLB_CELL_LIST;
     p->cell_list.step = step;
     p->cell_list.atoms = l->kind == CLB_CELL_SORT ? CLB_CELL_MANY : l->kind;
@@ -337,7 +336,8 @@ clb_status clb_cell_list_fill(clb_cell_list *l, int64_t room, const clb_memory *
                               const clb_memory *receivers, const clb_memory *shifts,
                               const clb_memory *atoms) {
   const clb_buffer *b = l->atoms->buffer;
-  const bool pairs = l->kind == CLB_CELL_PAIRS, ghosts = l->kind == CLB_CELL_GHOSTS;
+  const bool pairs = l->kind == CLB_CELL_PAIRS, ghosts = l->kind == CLB_CELL_GHOSTS,
+             one = l->kind == CLB_CELL_ONE;
   clb_arg own[14];
   int n = 0;
   own[n++] = OF(pairs ? &l->senders->memory : &b[CLB_GRAPH_EDGE].memory);
@@ -350,18 +350,9 @@ clb_status clb_cell_list_fill(clb_cell_list *l, int64_t room, const clb_memory *
   own[n++] = OF(shifts);
   if (pairs || ghosts) own[n++] = OF(&l->rows->memory);
   if (ghosts) own[n++] = clb_i64_arg(l->n_local);
-  if (pairs || ghosts) own[n++] = OF(atoms);
+  if (pairs || ghosts || one) own[n++] = OF(atoms);
+  if (one) own[n++] = clb_i32_arg(atoms != NULL);
   own[n++] = OF(&l->memory[TOTAL]);
   own[n++] = clb_i64_arg(room);
   return launch(l, CLB_CELL_FILL, l->n, own, n);
-}
-
-clb_status clb_cell_list_fill_room(clb_cell_list *l, int64_t room, int64_t nulls,
-                                   const clb_memory *senders, const clb_memory *receivers,
-                                   const clb_memory *shifts) {
-  const clb_status s = clb_cell_list_fill(l, room, senders, receivers, shifts, NULL);
-  return s || !nulls ? s
-                     : LAUNCH(l, CLB_CELL_NULLS, chunks(l, CLB_CELL_NULLS, room),
-                              OF(&l->memory[TOTAL]), clb_i64_arg(room), clb_i64_arg(nulls),
-                              OF(senders), OF(receivers), OF(shifts));
 }

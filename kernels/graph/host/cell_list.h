@@ -56,26 +56,23 @@ void clb_cell_list_set_pairs(clb_cell_list *list, const clb_buffer *rows, const 
 int64_t clb_cell_list_starts(int64_t n_local);
 
 /* Submits the writing of the edges that were counted: int32 senders, receivers (ascending) and
-   clb_edge_shift. With ghosts senders are rows; atoms: which atoms they are; else NULL. Equal atoms
-   give equal lists. There is room for so many edges; if they are more, nothing is written. */
+   clb_edge_shift. Equal atoms give equal lists. There is room for so many edges; if they are more,
+   none is written. With ghosts senders are rows; atoms: which atoms they are. Of one system, null
+   edges of atoms to themselves, in the cell, fill the room; atoms: the senders of the others, and n
+   of null edges; NULL: not wanted. Else NULL. */
 clb_status clb_cell_list_fill(clb_cell_list *list, int64_t room, const clb_memory *senders,
                               const clb_memory *receivers, const clb_memory *shifts,
                               const clb_memory *atoms);
 
-/* The same without the host, which learns the number of edges later: of one system. take: grows
+/* A count without the host, which learns the number of edges later: of one system. take: grows
    memory, and writes the grid unless it is the last one; *fits: it is within int32; slots: how many
-   it has, on which the launches depend. submit_count
-   and fill_room only submit, and can be recorded: show: where the number of edges goes, as f64 (-1:
-   the device leaves them to the host), if there is a buffer; the room that they leave, or all of
-   it, is filled by edges of so many null atoms, from number n on, to themselves; with no null atoms
-   it is left as it is. */
+   it has, on which the launches depend. submit_count only submits, as fill does, and can be
+   recorded; show: where the number of edges goes, as f64 (-1: the device leaves them to the host),
+   if there is a buffer. */
 clb_status clb_cell_list_take(clb_cell_list *list, const clb_cell_grid *grid, double radius,
                               int64_t n, const clb_buffer *positions, bool *fits);
 int64_t clb_cell_list_slots(const clb_cell_list *list);
 clb_status clb_cell_list_submit_count(clb_cell_list *list, clb_rows show);
-clb_status clb_cell_list_fill_room(clb_cell_list *list, int64_t room, int64_t nulls,
-                                   const clb_memory *senders, const clb_memory *receivers,
-                                   const clb_memory *shifts);
 
 uint64_t clb_cell_list_bytes(const clb_cell_list *list); /* of device memory */
 

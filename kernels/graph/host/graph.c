@@ -180,38 +180,44 @@ static int digits_of(const clb_graph *g, int64_t nodes) {
   return n;
 }
 
-/* Sorts by receiver or sender, and derives the rows. */
-static clb_status sort(clb_graph *g, int direction) {
-  clb_buffer *b = g->buffer, *pairs = NULL;
+typedef enum { IN_ANY_ORDER, BY_RECEIVER, WITH_NULLS } edge_order; /* the last: by receiver, too */
+
+/* Sorts by receiver or sender, unless edges are in that order, and derives the rows. */
+static clb_status sort(clb_graph *g, int direction, edge_order order) {
+  const bool ordered = order != IN_ANY_ORDER && direction == CLB_BY_RECEIVER,
+             keyed = order == WITH_NULLS && !ordered;
+  clb_buffer *b = g->buffer, *list = &b[keyed ? CLB_GRAPH_KEYS : CLB_GRAPH_RECEIVERS + direction];
+  const int stride = ordered ? 1 : 2;
   int64_t n = g->n_edges, n_rows = g->n_rows[direction], splits = clb_graph_splits(g), turns = 0;
   clb_status s = CLB_OK;
-  for (int i = CLB_GRAPH_PAIRS; i < CLB_GRAPH_BUFFERS; i++) clb_memory_discard(&b[i].memory);
-  for (int digit = 0; digit < digits_of(g, n_rows) && !s; digit++) {
+  for (int i = CLB_GRAPH_PAIRS; i < CLB_GRAPH_BUFFERS; i++)
+    if (order != WITH_NULLS || i != CLB_GRAPH_KEYS) clb_memory_discard(&b[i].memory);
+  for (int digit = 0; digit < digits_of(g, n_rows + keyed) && !ordered && !s; digit++) {
     clb_buffer *to = &b[CLB_GRAPH_PAIRS + digit % 2];
-    if (n) s = sort_digit(g, digit, digit ? pairs : &b[CLB_GRAPH_RECEIVERS + direction], to);
-    pairs = to;
+    if (n) s = sort_digit(g, digit, list, to);
+    list = to;
   }
   while (n >> turns) turns++;
   if (!s)
-    s = LAUNCH(g, CLB_GRAPH_EDGES, flat_groups(g, CLB_GRAPH_EDGES, n), clb_buffer_arg(pairs),
-               clb_buffer_arg(&b[CLB_GRAPH_RECEIVERS + 1 - direction]), clb_i64_arg(n),
-               clb_i64_arg(g->n_rows[1 - direction] ? n : 0),
+    s = LAUNCH(g, CLB_GRAPH_EDGES, flat_groups(g, CLB_GRAPH_EDGES, n), clb_buffer_arg(list),
+               clb_i32_arg(stride), clb_buffer_arg(&b[CLB_GRAPH_RECEIVERS + 1 - direction]),
+               clb_i64_arg(n), clb_i64_arg(g->n_rows[1 - direction] ? n : 0),
                clb_buffer_arg(&b[CLB_GRAPH_EDGE + direction]),
                clb_buffer_arg(&b[CLB_GRAPH_OTHER + direction]));
   if (!s)
     s = LAUNCH(
         g, CLB_GRAPH_ROWS,
         flat_groups(g, CLB_GRAPH_ROWS, (g->schedule[CLB_GRAPH_ROWS].lanes > 1 ? n_rows : n) + 1),
-        clb_buffer_arg(pairs), clb_i64_arg(n), clb_i32_arg(n_rows), clb_i32_arg(turns),
-        clb_i32_arg(turns ? 1 << (turns - 1) : 0),
+        clb_buffer_arg(list), clb_i32_arg(stride), clb_i64_arg(n), clb_i32_arg(n_rows),
+        clb_i32_arg(turns), clb_i32_arg(turns ? 1 << (turns - 1) : 0),
         clb_buffer_arg(&b[CLB_GRAPH_ROW_START + direction]));
-  if (!s)
-    s = LAUNCH(g, CLB_GRAPH_SPLITS, flat_groups(g, CLB_GRAPH_SPLITS, splits), clb_buffer_arg(pairs),
-               clb_buffer_arg(&b[CLB_GRAPH_ROW_START + direction]), clb_i64_arg(splits),
-               clb_i64_arg(g->split), clb_i64_arg(n_rows),
-               clb_buffer_arg(&b[CLB_GRAPH_SPLIT_SEGMENTS + direction]),
-               clb_buffer_arg(&b[CLB_GRAPH_SEGMENTS + direction]),
-               clb_buffer_arg(&b[CLB_GRAPH_SPLIT_ROWS + direction]));
+  if (s || (n && !g->n_rows[1 - direction])) return s; /* nobody sums over edges without senders */
+  s = LAUNCH(g, CLB_GRAPH_SPLITS, flat_groups(g, CLB_GRAPH_SPLITS, splits), clb_buffer_arg(list),
+             clb_i32_arg(stride), clb_buffer_arg(&b[CLB_GRAPH_ROW_START + direction]),
+             clb_i64_arg(splits), clb_i64_arg(g->split), clb_i64_arg(n_rows),
+             clb_buffer_arg(&b[CLB_GRAPH_SPLIT_SEGMENTS + direction]),
+             clb_buffer_arg(&b[CLB_GRAPH_SEGMENTS + direction]),
+             clb_buffer_arg(&b[CLB_GRAPH_SPLIT_ROWS + direction]));
   if (!s)
     s = LAUNCH(g, CLB_GRAPH_SEGMENT_LIST, flat_groups(g, CLB_GRAPH_SEGMENT_LIST, n_rows),
                clb_buffer_arg(&b[CLB_GRAPH_ROW_START + direction]), clb_i32_arg(n_rows),
@@ -386,13 +392,22 @@ clb_status clb_graph_reserve(clb_graph *g, int64_t n_senders, int64_t n_receiver
   return grow(g, &r);
 }
 
-clb_status clb_graph_sort(clb_graph *g, int64_t n_senders, int64_t n_receivers, int64_t n_edges) {
+static clb_status sort_both(clb_graph *g, int64_t n_senders, int64_t n_receivers, int64_t n_edges,
+                            edge_order order) {
   set_counts(g, n_receivers, n_senders, n_edges);
   if (g->listed) return CLB_OK;
-  clb_status s = sort(g, CLB_BY_RECEIVER);
-  if (!s && (n_senders || !n_edges)) s = sort(g, CLB_BY_SENDER);
+  clb_status s = sort(g, CLB_BY_RECEIVER, order);
+  if (!s && (n_senders || !n_edges)) s = sort(g, CLB_BY_SENDER, order);
   if (s) set_counts(g, 0, 0, 0);
   return s;
+}
+
+clb_status clb_graph_sort(clb_graph *g, int64_t n_senders, int64_t n_receivers, int64_t n_edges) {
+  return sort_both(g, n_senders, n_receivers, n_edges, n_senders ? BY_RECEIVER : IN_ANY_ORDER);
+}
+
+clb_status clb_graph_sort_keyed(clb_graph *g, int64_t n, int64_t n_edges) {
+  return sort_both(g, n, n, n_edges, WITH_NULLS);
 }
 
 clb_status clb_graph_find_splits(clb_graph *g, bool lasts) {
@@ -447,7 +462,7 @@ clb_status clb_graph_update(clb_graph *g, int64_t n_senders, int64_t n_receivers
   s = check_request(g, &r);
   if (!s) s = grow(g, &r);
   if (!s && n_edges) s = take_lists(g, &r);
-  return s ? s : clb_graph_sort(g, n_senders, n_receivers, n_edges);
+  return s ? s : sort_both(g, n_senders, n_receivers, n_edges, IN_ANY_ORDER);
 }
 
 /* ---- access to the lists ---- */

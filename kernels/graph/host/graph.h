@@ -18,6 +18,7 @@ enum {
                                                           rows (kernels/graph/sort.h) */
   CLB_GRAPH_PAIRS = CLB_GRAPH_SPLIT_ROWS + 2, /* two, between which the sort alternates; also
                                                  receive lists from the host */
+  CLB_GRAPH_KEYS = CLB_GRAPH_PAIRS + 1,       /* at first: of clb_graph_sort_keyed */
   CLB_GRAPH_TABLE = CLB_GRAPH_PAIRS + 2,
   CLB_GRAPH_SUMS,
   CLB_GRAPH_FOUND, /* counts by digit and group, sums by digit, first bad edges by group */
@@ -44,10 +45,13 @@ struct clb_graph {
 
 /* For edges that kernels write: reserve makes room (as clb_graph_update does) and leaves the graph
    empty; the edges go into the buffers CLB_GRAPH_SENDERS and CLB_GRAPH_RECEIVERS, and are not
-   checked; sort sorts them. With n_senders 0 edges have no senders, and are sorted by receiver
-   alone. */
+   checked, but ascend by receiver; sort sorts them. With n_senders 0 edges have no senders, are in
+   any order, and are sorted by receiver alone. */
 clb_status clb_graph_reserve(clb_graph *g, int64_t n_senders, int64_t n_receivers, int64_t n_edges);
 clb_status clb_graph_sort(clb_graph *g, int64_t n_senders, int64_t n_receivers, int64_t n_edges);
+/* The same of n nodes, of which CLB_GRAPH_KEYS has the senders of edges, and n of those that no
+   sender has. Not of listed graphs, which have no such buffer. */
+clb_status clb_graph_sort_keyed(clb_graph *g, int64_t n, int64_t n_edges);
 
 /* Makes `block` the graph of the receivers first ... first + n_receivers - 1 of a listed graph,
    whose edges are number e0 ... e0 + n_edges - 1. Memory for it is there; submits alone. */

@@ -36,9 +36,7 @@ clb_status clb_edge_vectors_from(clb_op *op, const clb_graph *graph, const clb_m
   int64_t lanes = clb_layer_schedule_of(op, many).lanes;
   c.arg[0].i64 = n / lanes + (n % lanes != 0);
   clb_call_i64(&c, n);
-  const int64_t rows = graph->n_rows[0] > graph->n_rows[1] ? graph->n_rows[0] : graph->n_rows[1],
-                atoms = rows - cells->nulls;
-  c.n = n ? atoms : 0;
+  c.n = n ? graph->n_rows[0] > graph->n_rows[1] ? graph->n_rows[0] : graph->n_rows[1] : 0;
   clb_call_rows(&c, "positions", CLB_F64, 3, positions, CLB_IN);
   c.n = n;
   clb_call_numbers(&c, "shifts", shifts);
@@ -51,7 +49,6 @@ clb_status clb_edge_vectors_from(clb_op *op, const clb_graph *graph, const clb_m
   }
   for (int i = 0; i < 9 && !many; i++)
     clb_call_real(&c, c.op->problem.arithmetic, cells->cell[i / 3][i % 3]);
-  if (!many) clb_call_i32(&c, cells->nulls ? atoms : INT32_MAX);
   if (!many) clb_call_real(&c, c.op->problem.arithmetic, cells->far);
   clb_call_rows(&c, "v", (clb_dtype)op->problem.storage, 3, v, CLB_OUT);
   return clb_call_run(&c, many);
