@@ -97,7 +97,8 @@ class OfTorch:
                               == self.torch.cuda.current_stream(self.number).cuda_stream)
 
     def span(self, array, n, columns):
-        if type(array) is not self.kind or array.dtype is not self.dtype or array.requires_grad:
+        if type(array) is not self.kind or array.dtype is not self.dtype or (
+                array.requires_grad or array.is_neg()):
             return None
         shape = array.shape
         if shape != (n, columns) and (n != 1 or shape != (columns,)) or not array.is_contiguous():

@@ -87,6 +87,7 @@ def stand_in():
             super().__init__(array)
             self.dtype, self.shape = getattr(torch, array.dtype.name), array.shape
             self.data_ptr, self.is_contiguous = lambda: array.ctypes.data, lambda: self.contiguous
+            self.is_neg = lambda: False
 
         def new_empty(self, shape):
             return Tensor(np.empty(shape, self.array.dtype))
