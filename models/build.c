@@ -91,6 +91,7 @@ clb_status clb_model_build(clb_model *m) {
   clb_pass_moves(n);
   if (!s && !n->trains) s = clb_pass_frames(n);
   if (!s) s = clb_pass_transpose(n);
+  if (!s) s = clb_pass_join(n);
   if (!s) s = clb_pass_order(n);
   if (!s) s = upload_weights(m);
   if (!s) s = make_ops(m);

@@ -4,8 +4,8 @@
 #include "kernels/linear/linear_few.h"
 #include "kernels/linear/linear_tiles.h"
 
-/* Sums that a multiprocessor has registers for, beside what they need; threads at least. */
-enum { SUMS = 16384, THREADS = 384 };
+/* Rows of lanes' blocks that a multiprocessor has registers for, with what they need. */
+enum { ROWS_AT_ONCE = 4096 };
 
 /* The terms of a pass's result that is like x, or like z; NULL: there is none. */
 static const clb_irreps *irreps_of(const clb_linear_problem *lp, int pass, bool like_x) {
@@ -61,23 +61,27 @@ static int64_t most_elements(const clb_problem *p, const clb_schedule *s) {
 }
 
 static clb_status check(const clb_problem *p, const clb_limits *limits, clb_error_sink *error) {
-  return p->linear.weights != CLB_LINEAR_PER_ROW
-             ? clb_linear_check(p, limits, error)
-             : clb_fail(error, CLB_ERROR_UNSUPPORTED,
-                        "linear maps of few rows share their weights, or have those of a species");
+  if (p->linear.weights == CLB_LINEAR_PER_ROW)
+    return clb_fail(error, CLB_ERROR_UNSUPPORTED,
+                    "linear maps of few rows share their weights, or have those of a species");
+  return p->pass && (p->linear.in_split || p->linear.out_split)
+             ? clb_fail(error, CLB_ERROR_UNSUPPORTED, "linear maps of two arrays run forward only")
+             : clb_linear_check(p, limits, error);
 }
 
 static void plan(const clb_problem *p, const clb_limits *limits, clb_linear_size size,
                  clb_schedule *s) {
-  static const clb_linear_settings blocks[] = {[CLB_LINEAR_SMALL] = {4, 4, 0},
-                                               [CLB_LINEAR_MEDIUM] = {8, 4, 0},
-                                               [CLB_LINEAR_LARGE] = {8, 8, 0}};
-  static const int subgroups[] = {8, 4, 4};
-  const int bytes = ir_type_bytes(clb_ir_type((clb_dtype)p->arithmetic));
+  static const struct {
+    int block, subgroups;
+  } of[] = {[CLB_LINEAR_SMALL] = {CLB_LINEAR_BLOCK / 2, 8},
+            [CLB_LINEAR_MEDIUM] = {CLB_LINEAR_BLOCK, 4},
+            [CLB_LINEAR_LARGE] = {CLB_LINEAR_BLOCK, 1}};
+  const int most = limits->max_subgroups,
+            bytes = ir_type_bytes(clb_ir_type((clb_dtype)p->arithmetic));
   clb_linear_schedule(p, limits, s);
-  s->linear = blocks[size];
+  s->linear.rows_per_lane = of[size].block;
   s->linear.elements_per_access = clb_linear_width(p);
-  s->subgroups = subgroups[size] < limits->max_subgroups ? subgroups[size] : limits->max_subgroups;
+  s->subgroups = of[size].subgroups < most ? of[size].subgroups : most;
   while (s->subgroups > 1 && s->subgroups * most_elements(p, s) * bytes > limits->local_bytes)
     s->subgroups /= 2;
 }
@@ -86,16 +90,17 @@ static void schedule(const clb_problem *p, const clb_limits *limits, clb_schedul
   plan(p, limits, CLB_LINEAR_MEDIUM, s);
 }
 
+/* Groups for a unit of the device from which on none needs to share its sums. */
+enum { MANY_GROUPS = 20 };
+
 clb_linear_size clb_linear_few_size(const clb_problem *p, const clb_limits *limits, int64_t n,
                                     clb_schedule *s) {
-  clb_schedule own;
-  plan(p, limits, CLB_LINEAR_MEDIUM, &own);
-  const int64_t groups = clb_linear_few_groups(p, &own, n);
-  const clb_linear_size size = 2 * groups < limits->units ? CLB_LINEAR_SMALL : CLB_LINEAR_MEDIUM;
-  plan(p, limits, size, &own);
-  own.scalar_access = s->scalar_access;
-  own.accumulate_in_memory = s->accumulate_in_memory;
-  *s = own;
+  plan(p, limits, CLB_LINEAR_MEDIUM, s);
+  const int64_t groups = clb_linear_few_groups(p, s, n);
+  const clb_linear_size size = 2 * groups < limits->units             ? CLB_LINEAR_SMALL
+                               : groups < MANY_GROUPS * limits->units ? CLB_LINEAR_MEDIUM
+                                                                      : CLB_LINEAR_LARGE;
+  if (size != CLB_LINEAR_MEDIUM) plan(p, limits, size, s);
   return size;
 }
 
@@ -115,7 +120,8 @@ static void store_sums(const builder *x, const clb_linear_tiling *t, ir_val at, 
                        ir_val mask, int width, ir_val *sum) {
   const clb_linear_kernel *b = &x->b;
   ir_kernel *k = b->k;
-  const clb_row_array *to = t->r->to;
+  const bool second = clb_linear_is_second(b->lp->out_split, t->number);
+  const clb_row_array *to = second ? &b->second_out : t->r->to;
   ir_val row, component;
   clb_linear_locate(t, at, &row, &component);
   const clb_term *term = t->term.term;
@@ -220,6 +226,7 @@ static void make_term(builder *x, const clb_linear_result *r, int number) {
                          .mine = x->mine};
   if (!t.term.term->mul) return;
   t.shape = clb_linear_shape_of(b->lp, t.term.term, b->s);
+  x->b.accumulate = b->p->accumulate >> clb_linear_is_second(b->lp->out_split, number) & 1;
   const ir_val begin = x->before, end = ir_add(k, begin, tiles_of(x, &t));
   x->before = end;
   ir_if(k, ir_2(k, IR_AND, ir_2(k, IR_LE, begin, x->tile), ir_2(k, IR_LT, x->tile, end)));
@@ -265,8 +272,7 @@ static int list_terms(const clb_problem *p, const clb_linear_result results[2],
 
 /* Groups that a multiprocessor should have registers for. */
 static int groups_at_once(const clb_schedule *s) {
-  const int most = SUMS / (s->linear.rows_per_lane * s->linear.columns_per_lane),
-            groups = (most > THREADS ? most : THREADS) / (s->lanes * s->subgroups);
+  const int groups = ROWS_AT_ONCE / s->linear.rows_per_lane / (s->lanes * s->subgroups);
   return groups < 32 ? groups : 32;
 }
 
@@ -277,6 +283,7 @@ static void lower(const clb_problem *p, const clb_schedule *s, ir_kernel *k) {
   clb_linear_result results[2];
   result_term list[2 * CLB_MAX_TERMS];
   clb_linear_begin(&x.b, k, p, s, names[p->pass], CLB_LINEAR_ROWS);
+  clb_linear_second(&x.b);
   clb_linear_results(&x.b, results);
   if (x.b.t == IR_F32) k->min_blocks_per_sm = groups_at_once(s);
   const int64_t part = most_elements(p, s);

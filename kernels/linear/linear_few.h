@@ -8,7 +8,8 @@ enum { CLB_LINEAR_MOST_FEW = 1 << 24 }; /* rows: it counts components of rows, a
 
 /* Groups for n rows of a pass. */
 int64_t clb_linear_few_groups(const clb_problem *p, const clb_schedule *s, int64_t n);
-/* Blocks of sums: small ones where larger ones would leave units of the device idle. */
+/* How sums are divided: into blocks of half the rows, and shared by twice the sub-groups, where
+   units of the device would be idle; shared by none where there are many. */
 typedef enum {
   CLB_LINEAR_SMALL,
   CLB_LINEAR_MEDIUM,

@@ -71,6 +71,13 @@ void clb_linear_begin(clb_linear_kernel *b, ir_kernel *k, const clb_problem *p,
   }
 }
 
+void clb_linear_second(clb_linear_kernel *b) {
+  clb_row_block block = {.k = b->k};
+  const clb_dtype storage = (clb_dtype)b->p->storage;
+  if (b->lp->in_split) b->second_in = clb_rows_array(&block, storage, false);
+  if (b->lp->out_split) b->second_out = clb_rows_array(&block, storage, true);
+}
+
 const clb_row_array *clb_linear_array(const clb_linear_kernel *b, clb_operand_role role, int of) {
   for (int i = 0; i < b->n_operands; i++)
     if (b->operand[i].role == role && b->operand[i].of == of)

@@ -20,7 +20,8 @@ typedef struct {
   clb_signature_operand operand[CLB_SIGNATURE_OPERANDS];
   clb_row_array array[CLB_SIGNATURE_OPERANDS];
   int n_operands;
-  ir_val species, first_species; /* i32 of each row; i64; IR_NONE: not by species */
+  clb_row_array second_in, second_out; /* forward: of terms from in_split and out_split on */
+  ir_val species, first_species;       /* i32 of each row; i64; IR_NONE: not by species */
 } clb_linear_kernel;
 
 /* A term of a row and its layout. */
@@ -36,6 +37,9 @@ void clb_linear_print(const clb_problem *p, clb_text *out);
 /* Begins a kernel with the parameters n, operands, and species of rows. */
 void clb_linear_begin(clb_linear_kernel *b, ir_kernel *k, const clb_problem *p,
                       const clb_schedule *s, const char *name, int rows);
+/* Adds the parameters of the second arrays, of maps that have them. */
+void clb_linear_second(clb_linear_kernel *b);
+static inline bool clb_linear_is_second(int32_t split, int term) { return split && term >= split; }
 /* The operand with this role and shape, CLB_OPERAND_X ...; NULL: it is left out. */
 const clb_row_array *clb_linear_array(const clb_linear_kernel *b, clb_operand_role role, int of);
 

@@ -23,12 +23,11 @@ static ir_val both(ir_kernel *k, ir_val a, ir_val b) {
 /* A tile with so many lanes side by side. */
 static clb_linear_shape shape_of(const clb_linear_problem *lp, const clb_term *t,
                                  const clb_schedule *s, int across) {
-  const int components = 2 * t->l + 1, side = s->linear.columns_per_lane, down = s->lanes / across,
-            most = s->linear.rows_per_lane;
-  int block =
-      lp->weights == CLB_LINEAR_ONE_ROW ? most * side / down : (components + down - 1) / down;
+  const int components = 2 * t->l + 1, down = s->lanes / across, most = s->linear.rows_per_lane;
+  int block = lp->weights == CLB_LINEAR_ONE_ROW ? most * CLB_LINEAR_COLUMNS / down
+                                                : (components + down - 1) / down;
   block = block > most ? most : block > 1 ? block : 1;
-  return (clb_linear_shape){across, down, block, side, down * block, across * side};
+  return (clb_linear_shape){across, down, block, down * block, across * CLB_LINEAR_COLUMNS};
 }
 
 /* Accesses to local memory for a row: each element that a lane reads serves its block's rows, or
@@ -36,7 +35,7 @@ static clb_linear_shape shape_of(const clb_linear_problem *lp, const clb_term *t
 static double cost_of(const clb_linear_problem *lp, const clb_term *t, clb_linear_shape s) {
   const int columns = (t->mul + s.columns - 1) / s.columns * s.columns,
             rows = lp->weights == CLB_LINEAR_ONE_ROW ? 1 : s.rows;
-  return (double)columns * rows * (1. / s.block + 1. / s.side);
+  return (double)columns * rows * (1. / s.block + 1. / CLB_LINEAR_COLUMNS);
 }
 
 clb_linear_shape clb_linear_shape_of(const clb_linear_problem *lp, const clb_term *t,
@@ -236,17 +235,17 @@ static void multiply(const clb_linear_tiling *t) {
   const int width = local_width(b->t), pitch = weight_pitch(t->shape, b->t);
   const ir_val lane = ir_lane(k), across = i32(t, t->shape.across),
                rows = plus_times(t, ir_2(k, IR_DIV, lane, across), row_pitch(b->t), t->mine),
-               weights =
-                   ir_add(k, plus_times(t, ir_2(k, IR_MOD, lane, across), t->shape.side, t->mine),
-                          i32(t, (int64_t)t->shape.rows * row_pitch(b->t)));
+               weights = ir_add(
+                   k, plus_times(t, ir_2(k, IR_MOD, lane, across), CLB_LINEAR_COLUMNS, t->mine),
+                   i32(t, (int64_t)t->shape.rows * row_pitch(b->t)));
   for (int u = 0; u < CLB_LINEAR_CHUNK; u += width) {
-    ir_val w[4][CLB_LINEAR_BLOCK], x[4];
+    ir_val w[4][CLB_LINEAR_COLUMNS], x[4];
     for (int i = 0; i < width; i++)
-      get(t, ir_add(k, weights, i32(t, (int64_t)(u + i) * pitch)), t->shape.side, w[i]);
+      get(t, ir_add(k, weights, i32(t, (int64_t)(u + i) * pitch)), CLB_LINEAR_COLUMNS, w[i]);
     for (int r = 0; r < t->shape.block; r++) {
       get(t, ir_add(k, rows, i32(t, (int64_t)r * t->shape.down * row_pitch(b->t) + u)), width, x);
       for (int i = 0; i < width; i++)
-        for (int c = 0; c < t->shape.side; c++)
+        for (int c = 0; c < CLB_LINEAR_COLUMNS; c++)
           ir_set(k, t->sum[r][c], ir_fma(k, x[i], w[i][c], ir_get(k, t->sum[r][c])));
     }
   }
@@ -266,7 +265,8 @@ static void add_path(const clb_linear_tiling *t, const clb_linear_factor *f,
   ir_val values[2][MOST_LOADS][4];
   loads operand[2];
   if (!chunks) return;
-  find_rows(t, f->rows, from, &operand[0]);
+  find_rows(t, clb_linear_is_second(b->lp->in_split, path->in) ? &b->second_in : f->rows, from,
+            &operand[0]);
   find_weights(t, f->weights, path, &operand[1]);
   const ir_val first = ir_mul(k, mine, i32(t, CLB_LINEAR_CHUNK));
   for (int i = 0; i < 2; i++) fetch(t, &operand[i], first, depth, whole, values[i]);
@@ -295,7 +295,7 @@ void clb_linear_sum_tile(clb_linear_tiling *t) {
   const clb_linear_kernel *b = r->b;
   int64_t before = 0;
   for (int i = 0; i < t->shape.block; i++)
-    for (int c = 0; c < t->shape.side; c++)
+    for (int c = 0; c < CLB_LINEAR_COLUMNS; c++)
       t->sum[i][c] = ir_var(b->k, ir_real(b->k, b->t, 0), false);
   for (int f = 0; f < r->n_factors; f++)
     for (int i = 0; i < b->lp->n_paths; i++) {
@@ -309,15 +309,15 @@ void clb_linear_keep_sums(const clb_linear_tiling *t) {
   ir_kernel *k = t->r->b->k;
   const int width = local_width(t->r->b->t);
   const ir_val lane = ir_lane(k), across = i32(t, t->shape.across),
-               column = ir_mul(k, ir_2(k, IR_MOD, lane, across), i32(t, t->shape.side)),
+               column = ir_mul(k, ir_2(k, IR_MOD, lane, across), i32(t, CLB_LINEAR_COLUMNS)),
                at = plus_times(t, ir_2(k, IR_DIV, lane, across), t->shape.columns,
                                ir_add(k, t->mine, column));
   ir_barrier(k, false);
   for (int r = 0; r < t->shape.block; r++) {
     const ir_val row = ir_add(k, at, i32(t, (int64_t)r * t->shape.down * t->shape.columns));
-    ir_val v[CLB_LINEAR_BLOCK];
-    for (int c = 0; c < t->shape.side; c++) v[c] = ir_get(k, t->sum[r][c]);
-    for (int c = 0; c < t->shape.side; c += width)
+    ir_val v[CLB_LINEAR_COLUMNS];
+    for (int c = 0; c < CLB_LINEAR_COLUMNS; c++) v[c] = ir_get(k, t->sum[r][c]);
+    for (int c = 0; c < CLB_LINEAR_COLUMNS; c += width)
       ir_store_aligned(k, t->local, ir_add(k, row, i32(t, c)), IR_NONE, width, v + c);
   }
 }

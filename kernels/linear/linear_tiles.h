@@ -9,13 +9,13 @@
 
 #include "kernels/linear/linear_sums.h"
 
-/* Channels of x in a chunk; rows and columns of a lane's block, at most. */
-enum { CLB_LINEAR_CHUNK = 8, CLB_LINEAR_BLOCK = 8 };
+/* Channels of x in a chunk; of a lane's block, columns and at most rows. */
+enum { CLB_LINEAR_CHUNK = 8, CLB_LINEAR_COLUMNS = 4, CLB_LINEAR_BLOCK = 8 };
 
-/* How a sub-group divides a tile: lanes side by side, and one above the other; rows and columns of
-   a lane's block, of which the rows are `down` apart; rows and columns of the tile. */
+/* How a sub-group divides a tile: lanes side by side, and one above the other; rows of a lane's
+   block, which are `down` apart; rows and columns of the tile. */
 typedef struct {
-  int across, down, block, side, rows, columns;
+  int across, down, block, rows, columns;
 } clb_linear_shape;
 
 clb_linear_shape clb_linear_shape_of(const clb_linear_problem *lp, const clb_term *t,
@@ -45,7 +45,7 @@ typedef struct {
   ir_val channel;       /* i32: the tile's first */
   ir_val weights;       /* i64: the row of weights; IR_NONE: there is one */
   ir_val local, mine;   /* array; i32: where this sub-group's part of it starts */
-  ir_val sum[CLB_LINEAR_BLOCK][CLB_LINEAR_BLOCK]; /* variables */
+  ir_val sum[CLB_LINEAR_BLOCK][CLB_LINEAR_COLUMNS]; /* variables */
 } clb_linear_tiling;
 
 /* Where row `at` (i32) of all tiles is: its row of x (i64), and its component (i32). */

@@ -7,6 +7,7 @@
 #include "kernels/convolution/host/convolution.h"
 #include "kernels/graph/host/row_sum.h"
 #include "kernels/layers/host/edge_spline.h"
+#include "kernels/linear/host/few.h"
 #include "src/problem/activation.h"
 
 enum { CLB_RADIAL_MATRICES = 16 };
@@ -202,6 +203,22 @@ extern const clb_layer_kind clb_linear_kind;
 /* Lays weights out as rows of all matrices, one for each species if they are by species. */
 clb_status clb_linear_make_rows(clb_network *n, clb_layer *y);
 clb_status clb_linear_add(clb_network *n, clb_linear *p, int from, int to, int64_t weights);
+/* The map as a problem, and (_turn) that from gradients to gradients. */
+clb_status clb_linear_describe(clb_network *n, const clb_layer *y, clb_linear_problem *lp);
+void clb_linear_turn(const clb_network *n, const clb_layer *y, clb_linear_problem *lp);
+/* Maps for these passes, [1]: of which the results are added, besides those that are there. */
+clb_status clb_linear_make_maps(clb_network *n, clb_layer *y, const unsigned wanted[2]);
+
+/* ---- two linear maps of one array: of few rows, one launch ---- */
+
+typedef struct {
+  clb_linear of[CLB_LAYER_OUTS];
+  clb_linear_few *forth[4], *back[2]; /* by which results are added to; NULL: not needed */
+  int64_t weights, transposed;        /* where those of both begin */
+} clb_linear_pair;
+extern const clb_layer_kind clb_linear_pair_kind;
+/* The second of two linear layers does the work of both. */
+clb_status clb_linear_join(clb_network *n, const clb_layer *first, clb_layer *second);
 
 /* ---- exchange: its input is its output, whose rows of ghosts are set ---- */
 

@@ -47,8 +47,8 @@ clb_status clb_linear_make_rows(clb_network *n, clb_layer *y) {
 /* ---- ops ---- */
 
 /* The map's matrices lie anywhere in the network's weights, from `weights` on. */
-static clb_status describe(clb_network *n, const clb_layer *y, clb_linear *p,
-                           clb_linear_problem *lp) {
+clb_status clb_linear_describe(clb_network *n, const clb_layer *y, clb_linear_problem *lp) {
+  clb_linear *p = y->parameters;
   int64_t end = 0;
   *lp = (clb_linear_problem){.in = n->array[y->in[0]]->irreps,
                              .out = n->array[y->out[0]]->irreps,
@@ -96,8 +96,7 @@ clb_status clb_linear_transpose(clb_network *n, clb_layer *y) {
   return CLB_OK;
 }
 
-/* The map from gradients to gradients. */
-static void describe_back(clb_network *n, const clb_layer *y, clb_linear_problem *lp) {
+void clb_linear_turn(const clb_network *n, const clb_layer *y, clb_linear_problem *lp) {
   const clb_linear *p = y->parameters;
   const clb_irreps in = lp->in;
   lp->in = lp->out;
@@ -128,8 +127,7 @@ static clb_status make(clb_network *n, clb_problem *problem, unsigned passes, cl
   return passes ? clb_linear_make_by_library(n->ctx, problem, passes, map) : CLB_OK;
 }
 
-/* Maps for the order of layers as it is, besides those that are there. */
-static clb_status make_maps(clb_network *n, clb_layer *y) {
+clb_status clb_linear_make_maps(clb_network *n, clb_layer *y, const unsigned wanted[2]) {
   enum { FORTH = CLB_PASS_BIT(CLB_FORWARD), BACK = CLB_PASS_BIT(CLB_BACKWARD) };
   clb_linear *p = y->parameters;
   clb_problem *problem = calloc(1, sizeof *problem);
@@ -138,19 +136,24 @@ static clb_status make_maps(clb_network *n, clb_layer *y) {
   problem->storage = problem->arithmetic = (int32_t)n->type;
   clb_status s = CLB_OK;
   for (int adds = 0; adds < 2 && !s; adds++) {
-    const unsigned passes = p->passes[adds] | passes_of(n, y, adds);
+    const unsigned passes = p->passes[adds] | wanted[adds];
     if (passes == p->passes[adds]) continue;
     problem->accumulate = adds;
-    s = describe(n, y, p, &problem->linear);
+    s = clb_linear_describe(n, y, &problem->linear);
     if (!s) s = make(n, problem, p->transposes ? passes & FORTH : passes, &p->map[adds]);
     if (!s && p->transposes) {
-      describe_back(n, y, &problem->linear);
+      clb_linear_turn(n, y, &problem->linear);
       s = make(n, problem, passes & BACK ? FORTH : 0, &p->back[adds]);
     }
     p->passes[adds] = s ? 0 : passes;
   }
   free(problem);
   return s;
+}
+
+/* For the order of layers as it is. */
+static clb_status make_maps(clb_network *n, clb_layer *y) {
+  return clb_linear_make_maps(n, y, (const unsigned[]){passes_of(n, y, 0), passes_of(n, y, 1)});
 }
 
 /* Its matrices, or those transposed. */
@@ -190,7 +193,7 @@ static clb_status derive(clb_network *n, clb_layer *y) {
   problem->kind = CLB_LINEAR;
   problem->storage = problem->arithmetic = (int32_t)n->type;
   problem->accumulate = 1;
-  clb_status s = describe(n, y, y->parameters, &problem->linear);
+  clb_status s = clb_linear_describe(n, y, &problem->linear);
   problem->linear.gradients = CLB_OPERAND_W;
   if (!s)
     s = clb_linear_make_by_library(n->ctx, problem,

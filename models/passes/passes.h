@@ -26,6 +26,8 @@ clb_status clb_pass_frames(clb_network *n);
 /* Matrices by species, and all of networks that train, are put into rows; those that do not change
    are transposed once, for gradients on devices with lanes. */
 clb_status clb_pass_transpose(clb_network *n);
+/* Linear maps of one array that no others stand between become pairs; after transposing. */
+clb_status clb_pass_join(clb_network *n);
 /* Whether an array lives in one phase of the order: those of edges in blocks of atoms do, but for
    vectors. */
 static inline bool clb_passing(const clb_network *n, int array) {

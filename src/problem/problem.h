@@ -103,6 +103,9 @@ typedef struct {
   int32_t gradients, incoming; /* as in tensor products; all bits are set where the description has
                                   0 for all */
   int32_t n_paths, n_weights;  /* n_weights: with biases */
+  int32_t in_split, out_split; /* of linear_few, forward: terms from these on are of a second array,
+                                  in whose rows they are; 0: there is one. Bit 1 of `accumulate`
+                                  is the second result's */
   int32_t bias[CLB_MAX_TERMS]; /* of a term of `out`: 1 + offset of its biases in a row of weights;
                                   0: it has none */
   clb_linear_path path[CLB_MAX_PATHS]; /* unused ones are 0 */

@@ -1,6 +1,7 @@
 /* kernels/linear/host/linear.c - linear maps of irreps: operands, and launches: one for what has a
    row for each row of x, or products of a BLAS; one or two for gradients by weights. */
 #include "kernels/linear/host/linear.h"
+#include "kernels/linear/host/few.h"
 #include "kernels/linear/host/products.h"
 #include "kernels/linear/linear_few.h"
 
@@ -10,9 +11,7 @@
 
 /* op->parts of a linear map. */
 typedef struct {
-  clb_op *few; /* for rows that would not fill the device; NULL: there is none */
-  clb_kernel *tiles[CLB_PASSES][CLB_LINEAR_SIZES][2]; /* its kernels; [1]: of aligned rows; NULL:
-                                                         not asked for so far */
+  clb_linear_few *few;           /* for rows that would not fill the device; NULL: there is none */
   clb_linear_products *products; /* of many rows, and all gradients by weights, by a BLAS; NULL:
                                     there is none, or it cannot */
   clb_op *sums;        /* gradients by weights; NULL: none are asked for, or products make them */
@@ -48,7 +47,7 @@ enum { ROOM = 64 << 20, MAX_BLOCKS = 512, BLOCKS_OF_A_CORE = 4, MIN_ROWS = 16 };
 
 static void destroy_parts(clb_op *op) {
   linear_parts *own = op->parts;
-  clb_op_destroy(&own->few);
+  clb_linear_few_destroy(&own->few);
   clb_linear_products_destroy(&own->products);
   clb_op_destroy(&own->sums);
   clb_buffer_destroy(&own->partial);
@@ -82,18 +81,6 @@ static clb_status create_sums(clb_context *ctx, const clb_problem *p, unsigned d
   return clb_buffer_create(ctx, (uint64_t)(own->max_blocks * row), &own->partial);
 }
 
-static clb_status create_few(clb_context *ctx, const clb_problem *p, linear_parts *own) {
-  const clb_limits *l = &ctx->device->limits;
-  if (l->simd || l->max_subgroups < 2 || p->linear.weights == CLB_LINEAR_PER_ROW) return CLB_OK;
-  clb_problem *few = malloc(sizeof *few);
-  if (!few) return clb_fail(&ctx->error, CLB_ERROR_MEMORY, "linear: no memory");
-  *few = *p;
-  few->kind = CLB_LINEAR_FEW;
-  const clb_status s = clb_op_create(ctx, few, own->by_rows, NULL, &own->few);
-  free(few);
-  return s;
-}
-
 clb_status clb_linear_make(clb_context *ctx, const clb_problem *p, unsigned bits, clb_op **op) {
   const clb_linear_problem *lp = &p->linear;
   clb_status s = clb_op_check(ctx, p, bits);
@@ -113,7 +100,7 @@ clb_status clb_linear_make(clb_context *ctx, const clb_problem *p, unsigned bits
   (*op)->parts = own;
   (*op)->destroy_parts = destroy_parts;
   if (derivatives) s = create_sums(ctx, p, derivatives, own);
-  if (!s && own->by_rows) s = create_few(ctx, p, own);
+  if (!s && own->by_rows) s = clb_linear_few_create(ctx, p, own->by_rows, &own->few);
   for (int pass = 0; pass < CLB_PASSES && !s; pass++) /* shown by clb_op_source and the like */
     if (derivatives & ~own->by_rows & CLB_PASS_BIT(pass)) {
       (*op)->kernel[pass] = own->sums->kernel[pass];
@@ -139,7 +126,7 @@ clb_status clb_linear_make_by_library(clb_context *ctx, const clb_problem *p, un
   *own = (linear_parts){.products = products, .by_rows = passes};
   (*op)->parts = own;
   (*op)->destroy_parts = destroy_parts;
-  s = create_few(ctx, p, own);
+  s = clb_linear_few_create(ctx, p, own->by_rows, &own->few);
   if (s) clb_op_destroy(op);
   return s;
 }
@@ -171,8 +158,7 @@ static clb_status check_weights(clb_op *op, clb_pass pass, int64_t rows,
   return s;
 }
 
-/* Where rows have weights by species. */
-static void add_species(clb_call *c, const clb_operand *operands, int count) {
+void clb_linear_call_species(clb_call *c, const clb_operand *operands, int count) {
   for (int i = 0; i < count; i++) {
     if (!operands[i].indexed) continue;
     clb_call_buffer(c, operands[i].rows.index);
@@ -191,7 +177,7 @@ static clb_status launch_sums(clb_op *op, clb_pass pass, int64_t n, const clb_op
     if (operands[i].written && (operands[i].of != CLB_OPERAND_W || own->partial))
       c.arg[c.n_args - 3].memory = NULL; /* not accessed */
   }
-  add_species(&c, operands, count);
+  clb_linear_call_species(&c, operands, count);
   clb_call_i64(&c, block_rows);
   if (own->partial) clb_call_buffer(&c, own->partial);
   return clb_call_launch(&c, own->sums->kernel[pass], blocks * op->problem.linear.n_species);
@@ -221,48 +207,19 @@ static clb_status run_weights(clb_op *op, clb_pass pass, int64_t n, const clb_op
                              lp->n_species * clb_divide_up(lp->n_weights, total->ir.lanes));
 }
 
-/* Whether the kernel for few rows is better: groups of the other one would leave units of the
-   device idle, or products cost more than they save. */
-static bool are_few(const clb_op *op, clb_pass pass, int64_t n) {
+bool clb_linear_has_few(const clb_op *op, clb_pass pass, int64_t n) {
   const linear_parts *own = op->parts;
   if (!own->few || n > CLB_LINEAR_MOST_FEW) return false;
   return own->products ? !clb_linear_products_pay(op, n)
                        : n / op->kernel[pass]->ir.rows < 2 * op->ctx->device->limits.units;
 }
 
-/* Whether rows of which several elements are accessed at once start at multiples of their number.
- */
-static bool are_aligned(const clb_op *few, const clb_operand *operands, int count, int width) {
-  for (int i = 0; i < count && width > 1; i++)
-    if (operands[i].columns && clb_linear_few_is_wide(&few->problem, operands[i].of) &&
-        !clb_operand_is_aligned(few, &operands[i], width))
-      return false;
-  return true;
-}
-
-static clb_status launch_few(linear_parts *own, clb_pass pass, int64_t n,
-                             const clb_operand *operands, int count) {
-  clb_op *few = own->few;
-  clb_schedule s = few->choice[pass].schedule;
-  const bool aligned = are_aligned(few, operands, count, s.linear.elements_per_access);
-  few->problem.pass = (int32_t)pass;
-  const clb_linear_size size = clb_linear_few_size(&few->problem, &few->ctx->device->limits, n, &s);
-  clb_kernel **kernel = &own->tiles[pass][size][aligned];
-  if (!aligned) s.linear.elements_per_access = 1;
-  const clb_status status = *kernel ? CLB_OK : clb_op_make_kernel(few, pass, &s, kernel);
-  if (status) return status;
-  clb_call c = clb_call_start(few->ctx);
-  clb_call_i64(&c, n);
-  for (int i = 0; i < count; i++) clb_call_operand(&c, &operands[i]);
-  add_species(&c, operands, count);
-  return clb_call_launch(&c, *kernel, clb_linear_few_groups(&few->problem, &s, n));
-}
-
 /* What has a row for each row of x. */
 static clb_status run_rows(clb_op *op, clb_pass pass, int64_t n, const clb_operand *operands,
                            int count) {
   const linear_parts *own = op->parts;
-  if (are_few(op, pass, n)) return launch_few(op->parts, pass, n, operands, count);
+  if (clb_linear_has_few(op, pass, n))
+    return clb_linear_few_run(own->few, pass, n, operands, count);
   return own->products ? clb_linear_products_rows(own->products, &op->problem, pass, n, operands)
                        : clb_op_run_rows(op, CLB_LINEAR, pass, n, operands, count);
 }

@@ -12,9 +12,9 @@ struct clb_linear_products {
   int64_t parts;
 };
 
-/* Multiply-adds of a unit of the device in the time that a product takes however small it is: an
-   estimate. */
-enum { WORK_OF_A_PRODUCT = 1 << 21 };
+/* Multiply-adds of a unit of the device for each product, from which on products are faster than
+   one launch for all. */
+enum { WORK_OF_A_PRODUCT = 1 << 23 };
 enum { MOST_PARTS = 64, MOST_OF_A_CPU = 16, ROOM = 32 << 20, ROOM_OF_A_CPU = 8 << 20 };
 enum { ROWS_OF_A_PART = 64, ROWS_OF_A_CPU = 256 }; /* no fewer than there are parts */
 
