@@ -15,11 +15,9 @@ static const clb_irreps *irreps_of(const clb_linear_problem *lp, int pass, bool 
 }
 
 /* Tiles above each other, of n rows of x. */
-static int64_t tiles_down(const clb_linear_problem *lp, const clb_term *t, const clb_schedule *s,
-                          int64_t n) {
-  const int64_t rows = clb_linear_shape_of(lp, t, s).rows, components = 2 * t->l + 1;
-  return lp->weights == CLB_LINEAR_ONE_ROW ? (n * components + rows - 1) / rows
-                                           : n * clb_linear_tiles_of_row(lp, t, s);
+static int64_t tiles_down(const clb_term *t, const clb_schedule *s, int64_t n) {
+  const int64_t rows = clb_linear_shape_of(t, s).rows;
+  return (n * (2 * t->l + 1) + rows - 1) / rows;
 }
 
 int64_t clb_linear_few_groups(const clb_problem *p, const clb_schedule *s, int64_t n) {
@@ -28,8 +26,7 @@ int64_t clb_linear_few_groups(const clb_problem *p, const clb_schedule *s, int64
   for (int i = 0; i < 2; i++) {
     const clb_irreps *irreps = irreps_of(lp, p->pass, !i);
     for (int t = 0; irreps && t < irreps->n; t++)
-      tiles +=
-          clb_linear_tiles_across(lp, &irreps->term[t], s) * tiles_down(lp, &irreps->term[t], s, n);
+      tiles += clb_linear_tiles_across(&irreps->term[t], s) * tiles_down(&irreps->term[t], s, n);
   }
   return tiles;
 }
@@ -52,8 +49,8 @@ static int64_t most_elements(const clb_problem *p, const clb_schedule *s) {
   for (int i = 0; i < 2; i++) {
     const clb_irreps *irreps = irreps_of(&p->linear, p->pass, !i);
     for (int t = 0; irreps && t < irreps->n; t++) {
-      const int64_t elements = clb_linear_tile_elements(&p->linear, &irreps->term[t], s,
-                                                        clb_ir_type((clb_dtype)p->arithmetic));
+      const int64_t elements =
+          clb_linear_tile_elements(&irreps->term[t], s, clb_ir_type((clb_dtype)p->arithmetic));
       if (elements > most) most = elements;
     }
   }
@@ -82,7 +79,9 @@ static void plan(const clb_problem *p, const clb_limits *limits, clb_linear_size
   s->linear.rows_per_lane = of[size].block;
   s->linear.elements_per_access = clb_linear_width(p);
   s->subgroups = of[size].subgroups < most ? of[size].subgroups : most;
-  while (s->subgroups > 1 && s->subgroups * most_elements(p, s) * bytes > limits->local_bytes)
+  const int64_t lists = p->linear.weights == CLB_LINEAR_BY_SPECIES ? 8 * CLB_LINEAR_TILE_ROWS : 0;
+  while (s->subgroups > 1 &&
+         s->subgroups * most_elements(p, s) * bytes + lists > limits->local_bytes)
     s->subgroups /= 2;
 }
 
@@ -109,6 +108,7 @@ clb_linear_size clb_linear_few_size(const clb_problem *p, const clb_limits *limi
 typedef struct {
   clb_linear_kernel b;
   ir_val tile, rows, local, mine; /* i32: of the group, and of x; array; i32: this sub-group's */
+  ir_val species, leads;          /* local arrays, or IR_NONE: see linear_tiles.h */
   ir_val before;                  /* i32: tiles so far */
 } builder;
 
@@ -174,11 +174,16 @@ static void add_up(const builder *x, const clb_linear_tiling *t) {
     for (int i = 0; i < width && s; i++) sum[i] = ir_add(k, sum[i], more[i]);
   }
   const int32_t bias = t->r->bias ? b->lp->bias[t->number] : 0;
+  const ir_val species =
+      bias && t->species != IR_NONE
+          ? ir_load(k, t->species, ir_2(k, IR_DIV, number, i32(x, along)), inside)
+          : IR_NONE;
   for (int i = 0; i < width && bias; i++) {
     const ir_val one = ir_add(k, channel, i32(x, i)),
                  there = ir_2(k, IR_AND, mask, ir_2(k, IR_LT, one, i32(x, t->term.term->mul))),
-                 start = t->weights == IR_NONE ? t->r->bias->offset
-                                               : clb_linear_row(b, t->r->bias, t->weights);
+                 start = t->species == IR_NONE
+                             ? t->r->bias->offset
+                             : clb_linear_row(b, t->r->bias, ir_cast(k, IR_I64, species));
     sum[i] = ir_add(k, sum[i],
                     clb_linear_load(b, t->r->bias, start,
                                     ir_cast(k, IR_I64, ir_add(k, one, i32(x, bias - 1))), there));
@@ -189,30 +194,18 @@ static void add_up(const builder *x, const clb_linear_tiling *t) {
 
 /* Where the tile of that number (i32) of the term is. */
 static void find_tile(const builder *x, clb_linear_tiling *t, ir_val number) {
-  const clb_linear_kernel *b = &x->b;
-  ir_kernel *k = b->k;
-  const clb_term *term = t->term.term;
-  const ir_val across = i32(x, clb_linear_tiles_across(b->lp, term, b->s)),
-               of_row = i32(x, clb_linear_tiles_of_row(b->lp, term, b->s)),
-               components = i32(x, 2 * term->l + 1), down = ir_2(k, IR_DIV, number, across);
-  const bool shared = b->species == IR_NONE;
+  ir_kernel *k = x->b.k;
+  const ir_val across = i32(x, clb_linear_tiles_across(t->term.term, x->b.s));
   t->channel = ir_mul(k, ir_2(k, IR_MOD, number, across), i32(x, t->shape.columns));
-  t->first = ir_mul(k, shared ? down : ir_2(k, IR_MOD, down, of_row), i32(x, t->shape.rows));
-  t->n = shared ? ir_mul(k, x->rows, components) : components;
-  t->row = shared ? IR_NONE : ir_cast(k, IR_I64, ir_2(k, IR_DIV, down, of_row));
-  t->weights = shared ? IR_NONE : clb_linear_species(b, t->row);
+  t->first = ir_mul(k, ir_2(k, IR_DIV, number, across), i32(x, t->shape.rows));
 }
 
 /* Tiles of a term, i32. */
 static ir_val tiles_of(const builder *x, const clb_linear_tiling *t) {
-  const clb_linear_kernel *b = &x->b;
-  ir_kernel *k = b->k;
-  const clb_term *term = t->term.term;
-  const ir_val rows = i32(x, t->shape.rows), all = ir_mul(k, x->rows, i32(x, 2 * term->l + 1)),
-               down = b->species == IR_NONE
-                          ? ir_2(k, IR_DIV, ir_add(k, all, i32(x, t->shape.rows - 1)), rows)
-                          : ir_mul(k, x->rows, i32(x, clb_linear_tiles_of_row(b->lp, term, b->s)));
-  return ir_mul(k, down, i32(x, clb_linear_tiles_across(b->lp, term, b->s)));
+  ir_kernel *k = x->b.k;
+  const ir_val down =
+      ir_2(k, IR_DIV, ir_add(k, t->n, i32(x, t->shape.rows - 1)), i32(x, t->shape.rows));
+  return ir_mul(k, down, i32(x, clb_linear_tiles_across(t->term.term, x->b.s)));
 }
 
 static void make_term(builder *x, const clb_linear_result *r, int number) {
@@ -223,10 +216,14 @@ static void make_term(builder *x, const clb_linear_result *r, int number) {
                          .width = b->s->linear.elements_per_access,
                          .term = clb_linear_term_of(r, number),
                          .local = x->local,
-                         .mine = x->mine};
+                         .mine = x->mine,
+                         .species = x->species,
+                         .leads = x->leads,
+                         .weights = IR_NONE};
   if (!t.term.term->mul) return;
-  t.shape = clb_linear_shape_of(b->lp, t.term.term, b->s);
+  t.shape = clb_linear_shape_of(t.term.term, b->s);
   x->b.accumulate = b->p->accumulate >> clb_linear_is_second(b->lp->out_split, number) & 1;
+  t.n = ir_mul(k, x->rows, i32(x, 2 * t.term.term->l + 1));
   const ir_val begin = x->before, end = ir_add(k, begin, tiles_of(x, &t));
   x->before = end;
   ir_if(k, ir_2(k, IR_AND, ir_2(k, IR_LE, begin, x->tile), ir_2(k, IR_LT, x->tile, end)));
@@ -292,6 +289,11 @@ static void lower(const clb_problem *p, const clb_schedule *s, ir_kernel *k) {
   x.before = i32(&x, 0);
   x.local = ir_local(k, x.b.t, s->subgroups * part);
   x.mine = ir_mul(k, ir_subgroup(k), i32(&x, part));
+  x.species = x.leads = IR_NONE;
+  if (x.b.species != IR_NONE) {
+    x.species = ir_local(k, IR_I32, CLB_LINEAR_TILE_ROWS);
+    x.leads = ir_local(k, IR_I32, CLB_LINEAR_TILE_ROWS);
+  }
   const int n = list_terms(p, results, list);
   for (int i = 0; i < n; i++) make_term(&x, list[i].r, list[i].number);
   ir_finish(k);

@@ -2,7 +2,7 @@
    being loaded into registers. */
 #include "kernels/linear/linear_tiles.h"
 
-enum { MOST_ACROSS = 8, MOST_ACROSS_BY_SPECIES = 32, MOST_LOADS = 64 };
+enum { MOST_ACROSS = 8, MOST_LOADS = 64 };
 
 static ir_val i32(const clb_linear_tiling *t, int64_t x) { return ir_int(t->r->b->k, IR_I32, x); }
 
@@ -21,44 +21,33 @@ static ir_val both(ir_kernel *k, ir_val a, ir_val b) {
 /* ---- shapes ---- */
 
 /* A tile with so many lanes side by side. */
-static clb_linear_shape shape_of(const clb_linear_problem *lp, const clb_term *t,
-                                 const clb_schedule *s, int across) {
-  const int components = 2 * t->l + 1, down = s->lanes / across, most = s->linear.rows_per_lane;
-  int block = lp->weights == CLB_LINEAR_ONE_ROW ? most * CLB_LINEAR_COLUMNS / down
-                                                : (components + down - 1) / down;
+static clb_linear_shape shape_of(const clb_schedule *s, int across) {
+  const int down = s->lanes / across, most = s->linear.rows_per_lane;
+  int block = most * CLB_LINEAR_COLUMNS / down;
   block = block > most ? most : block > 1 ? block : 1;
   return (clb_linear_shape){across, down, block, down * block, across * CLB_LINEAR_COLUMNS};
 }
 
 /* Accesses to local memory for a row: each element that a lane reads serves its block's rows, or
    columns. */
-static double cost_of(const clb_linear_problem *lp, const clb_term *t, clb_linear_shape s) {
-  const int columns = (t->mul + s.columns - 1) / s.columns * s.columns,
-            rows = lp->weights == CLB_LINEAR_ONE_ROW ? 1 : s.rows;
-  return (double)columns * rows * (1. / s.block + 1. / CLB_LINEAR_COLUMNS);
+static double cost_of(const clb_term *t, clb_linear_shape s) {
+  const int columns = (t->mul + s.columns - 1) / s.columns * s.columns;
+  return columns * (1. / s.block + 1. / (int)CLB_LINEAR_COLUMNS);
 }
 
-clb_linear_shape clb_linear_shape_of(const clb_linear_problem *lp, const clb_term *t,
-                                     const clb_schedule *s) {
-  const int most = lp->weights == CLB_LINEAR_ONE_ROW ? MOST_ACROSS : MOST_ACROSS_BY_SPECIES;
-  clb_linear_shape best = shape_of(lp, t, s, 1);
-  for (int across = 2; across <= most && across <= s->lanes && best.columns < t->mul; across *= 2) {
-    const clb_linear_shape next = shape_of(lp, t, s, across);
-    if (cost_of(lp, t, next) <= cost_of(lp, t, best)) best = next;
+clb_linear_shape clb_linear_shape_of(const clb_term *t, const clb_schedule *s) {
+  clb_linear_shape best = shape_of(s, 1);
+  for (int across = 2; across <= MOST_ACROSS && across <= s->lanes && best.columns < t->mul;
+       across *= 2) {
+    const clb_linear_shape next = shape_of(s, across);
+    if (cost_of(t, next) <= cost_of(t, best)) best = next;
   }
   return best;
 }
 
-int64_t clb_linear_tiles_across(const clb_linear_problem *lp, const clb_term *t,
-                                const clb_schedule *s) {
-  const int columns = clb_linear_shape_of(lp, t, s).columns;
+int64_t clb_linear_tiles_across(const clb_term *t, const clb_schedule *s) {
+  const int columns = clb_linear_shape_of(t, s).columns;
   return (t->mul + columns - 1) / columns;
-}
-
-int64_t clb_linear_tiles_of_row(const clb_linear_problem *lp, const clb_term *t,
-                                const clb_schedule *s) {
-  const int rows = clb_linear_shape_of(lp, t, s).rows;
-  return (2 * t->l + rows) / rows;
 }
 
 /* Elements of an access to local memory, of 16 bytes. */
@@ -67,9 +56,8 @@ static int local_width(ir_type type) { return 16 / ir_type_bytes(type); }
 static int row_pitch(ir_type type) { return CLB_LINEAR_CHUNK + local_width(type); }
 static int weight_pitch(clb_linear_shape s, ir_type type) { return s.columns + local_width(type); }
 
-int64_t clb_linear_tile_elements(const clb_linear_problem *lp, const clb_term *t,
-                                 const clb_schedule *s, ir_type type) {
-  const clb_linear_shape shape = clb_linear_shape_of(lp, t, s);
+int64_t clb_linear_tile_elements(const clb_term *t, const clb_schedule *s, ir_type type) {
+  const clb_linear_shape shape = clb_linear_shape_of(t, s);
   const int64_t sums = (int64_t)shape.rows * shape.columns,
                 chunk = (int64_t)shape.rows * row_pitch(type) +
                         (int64_t)CLB_LINEAR_CHUNK * weight_pitch(shape, type);
@@ -85,8 +73,8 @@ int clb_linear_width(const clb_problem *p) {
 void clb_linear_locate(const clb_linear_tiling *t, ir_val at, ir_val *row, ir_val *component) {
   ir_kernel *k = t->r->b->k;
   const ir_val components = i32(t, 2 * t->term.term->l + 1);
-  *row = t->row != IR_NONE ? t->row : wide(t, ir_2(k, IR_DIV, at, components));
-  *component = t->row != IR_NONE ? at : ir_2(k, IR_MOD, at, components);
+  *row = wide(t, ir_2(k, IR_DIV, at, components));
+  *component = ir_2(k, IR_MOD, at, components);
 }
 
 /* ---- from memory into registers, and from there into local memory ---- */
@@ -143,6 +131,8 @@ static void find_rows(const clb_linear_tiling *t, const clb_row_array *rows, clb
     l->depth[j] = ir_mul(k, ir_2(k, IR_MOD, number, i32(t, along)), i32(t, width));
     l->local[j] = plus_times(t, row, row_pitch(b->t), l->depth[j]);
     l->exists[j] = IR_NONE;
+    if (t->species != IR_NONE)
+      l->exists[j] = ir_2(k, IR_EQ, ir_load(k, t->species, row, l->inside[j]), t->now);
     const ir_val place =
         plus_times(t, component, by_component ? from.term->mul : 1, i32(t, from.term->at));
     l->place[j] = ir_add(k, ir_add(k, clb_linear_row(b, rows, of), wide(t, place)),
@@ -270,7 +260,7 @@ static void add_path(const clb_linear_tiling *t, const clb_linear_factor *f,
   find_weights(t, f->weights, path, &operand[1]);
   const ir_val first = ir_mul(k, mine, i32(t, CLB_LINEAR_CHUNK));
   for (int i = 0; i < 2; i++) fetch(t, &operand[i], first, depth, whole, values[i]);
-  if (*before) ir_barrier(k, false);
+  if (*before || t->species != IR_NONE) ir_barrier(k, false);
   for (int i = 0; i < 2; i++) put(t, &operand[i], values[i]);
   ir_barrier(k, false);
   *before += chunks;
@@ -290,19 +280,64 @@ static void add_path(const clb_linear_tiling *t, const clb_linear_factor *f,
   if (rest) ir_end(k);
 }
 
-void clb_linear_sum_tile(clb_linear_tiling *t) {
+/* The species of the tile's rows, and which of them is the first of its own. */
+static void find_species(const clb_linear_tiling *t) {
+  const clb_linear_kernel *b = t->r->b;
+  ir_kernel *k = b->k;
+  const ir_val one = ir_2(k, IR_EQ, ir_subgroup(k), i32(t, 0));
+  ir_val mask[CLB_LINEAR_TILE_ROWS], own[CLB_LINEAR_TILE_ROWS], row[CLB_LINEAR_TILE_ROWS];
+  const int n = loads_of(t, t->shape.rows);
+  for (int j = 0; j < n; j++) {
+    ir_val inside, of, component;
+    row[j] = vector_number(t, j, t->shape.rows, &inside);
+    mask[j] = both(k, inside, one);
+    clb_linear_locate(t, ir_2(k, IR_MIN, ir_add(k, t->first, row[j]), ir_sub(k, t->n, i32(t, 1))),
+                      &of, &component);
+    own[j] = ir_load(k, b->species, ir_add(k, b->first_species, of), mask[j]);
+    ir_store(k, t->species, row[j], mask[j], own[j]);
+  }
+  ir_barrier(k, true);
+  for (int j = 0; j < n; j++) {
+    ir_val leads = i32(t, 1);
+    for (int i = 0; i < t->shape.rows - 1; i++) {
+      const ir_val other = ir_load(k, t->species, i32(t, i), IR_NONE),
+                   before = ir_2(k, IR_AND, ir_2(k, IR_EQ, other, own[j]),
+                                 ir_2(k, IR_LT, i32(t, i), row[j]));
+      leads = ir_select(k, before, i32(t, 0), leads);
+    }
+    ir_store(k, t->leads, row[j], mask[j], leads);
+  }
+  ir_barrier(k, true);
+}
+
+static void add_paths(const clb_linear_tiling *t) {
   const clb_linear_result *r = t->r;
-  const clb_linear_kernel *b = r->b;
+  const clb_linear_problem *lp = r->b->lp;
   int64_t before = 0;
-  for (int i = 0; i < t->shape.block; i++)
-    for (int c = 0; c < CLB_LINEAR_COLUMNS; c++)
-      t->sum[i][c] = ir_var(b->k, ir_real(b->k, b->t, 0), false);
   for (int f = 0; f < r->n_factors; f++)
-    for (int i = 0; i < b->lp->n_paths; i++) {
-      const clb_linear_path *path = &b->lp->path[i];
+    for (int i = 0; i < lp->n_paths; i++) {
+      const clb_linear_path *path = &lp->path[i];
       if ((r->transposed ? path->in : path->out) == t->number)
         add_path(t, &r->factor[f], path, &before);
     }
+}
+
+void clb_linear_sum_tile(clb_linear_tiling *t) {
+  ir_kernel *k = t->r->b->k;
+  for (int i = 0; i < t->shape.block; i++)
+    for (int c = 0; c < CLB_LINEAR_COLUMNS; c++)
+      t->sum[i][c] = ir_var(k, ir_real(k, t->r->b->t, 0), false);
+  if (t->species == IR_NONE) {
+    add_paths(t);
+    return;
+  }
+  find_species(t);
+  const ir_val row = ir_loop(k, i32(t, 0), i32(t, t->shape.rows), i32(t, 1));
+  ir_if(k, ir_2(k, IR_EQ, ir_load(k, t->leads, row, IR_NONE), i32(t, 1)));
+  t->now = ir_load(k, t->species, row, IR_NONE);
+  t->weights = wide(t, t->now);
+  add_paths(t);
+  for (int i = 0; i < 2; i++) ir_end(k);
 }
 
 void clb_linear_keep_sums(const clb_linear_tiling *t) {

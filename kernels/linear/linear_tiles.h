@@ -3,7 +3,8 @@
    sub-groups of a group share the sum over channels of x: each takes some chunks of it, which it
    puts into local memory.
 
-   Where each species has weights of its own, the rows of a tile are components of one row of x. */
+   Where each species has weights of its own, the sums are made for one species of the tile after
+   the other, with zeros for the rows of others. */
 #ifndef CLB_KERNELS_LINEAR_LINEAR_TILES_H
 #define CLB_KERNELS_LINEAR_LINEAR_TILES_H
 
@@ -17,17 +18,13 @@ enum { CLB_LINEAR_CHUNK = 8, CLB_LINEAR_COLUMNS = 4, CLB_LINEAR_BLOCK = 8 };
 typedef struct {
   int across, down, block, rows, columns;
 } clb_linear_shape;
+enum { CLB_LINEAR_TILE_ROWS = 64 }; /* at most */
 
-clb_linear_shape clb_linear_shape_of(const clb_linear_problem *lp, const clb_term *t,
-                                     const clb_schedule *s);
-/* Tiles of `columns` channels side by side, and of one row of x above each other (by species). */
-int64_t clb_linear_tiles_across(const clb_linear_problem *lp, const clb_term *t,
-                                const clb_schedule *s);
-int64_t clb_linear_tiles_of_row(const clb_linear_problem *lp, const clb_term *t,
-                                const clb_schedule *s);
+clb_linear_shape clb_linear_shape_of(const clb_term *t, const clb_schedule *s);
+/* Tiles of `columns` channels side by side. */
+int64_t clb_linear_tiles_across(const clb_term *t, const clb_schedule *s);
 /* Elements of local memory for a sub-group: a chunk's operands, and later its sums. */
-int64_t clb_linear_tile_elements(const clb_linear_problem *lp, const clb_term *t,
-                                 const clb_schedule *s, ir_type type);
+int64_t clb_linear_tile_elements(const clb_term *t, const clb_schedule *s, ir_type type);
 /* Elements that one access of 8 or 16 bytes can have of arrays of this storage; 1: only one. */
 int clb_linear_width(const clb_problem *p);
 /* Whether channels of a term are accessed so where rows start at multiples of the width. */
@@ -40,11 +37,13 @@ typedef struct {
   int number, width; /* of the term; of accesses to arrays: 1 where rows start anywhere */
   clb_linear_term term;
   clb_linear_shape shape;
-  ir_val row, first, n; /* i64, or IR_NONE: the row of x; i32: the tile's first row, and how many
-                           there are of all tiles */
-  ir_val channel;       /* i32: the tile's first */
-  ir_val weights;       /* i64: the row of weights; IR_NONE: there is one */
-  ir_val local, mine;   /* array; i32: where this sub-group's part of it starts */
+  ir_val first, n;       /* i32: the tile's first row, and how many there are of all tiles */
+  ir_val channel;        /* i32: the tile's first */
+  ir_val species, leads; /* by species: local arrays of rows, of the species of each (i32), and of
+                            whether it is the first one of it (0 or 1); IR_NONE */
+  ir_val now;            /* i32: the species whose sums are made */
+  ir_val weights;        /* i64: the row of weights that is used; IR_NONE: there is one */
+  ir_val local, mine;    /* array; i32: where this sub-group's part of it starts */
   ir_val sum[CLB_LINEAR_BLOCK][CLB_LINEAR_COLUMNS]; /* variables */
 } clb_linear_tiling;
 

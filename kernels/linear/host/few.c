@@ -3,7 +3,6 @@
 
 #include <stdlib.h>
 
-#include "kernels/linear/host/linear.h"
 #include "kernels/linear/linear_few.h"
 
 struct clb_linear_few {
@@ -39,6 +38,14 @@ void clb_linear_few_destroy(clb_linear_few **few) {
   clb_op_destroy(&(*few)->op);
   free(*few);
   *few = NULL;
+}
+
+void clb_linear_call_species(clb_call *c, const clb_operand *operands, int count) {
+  for (int i = 0; i < count; i++) {
+    if (!operands[i].indexed) continue;
+    clb_call_buffer(c, operands[i].rows.index);
+    clb_call_i64(c, 0);
+  }
 }
 
 /* Whether rows of which several elements are accessed at once start at multiples of their number.

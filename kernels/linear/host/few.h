@@ -4,6 +4,7 @@
 #define CLB_KERNELS_LINEAR_HOST_FEW_H
 
 #include "kernels/host/operand_lists.h"
+#include "src/runtime/call.h"
 
 typedef struct clb_linear_few clb_linear_few;
 
@@ -15,5 +16,7 @@ void clb_linear_few_destroy(clb_linear_few **few);
 /* What has a row for each row of x; last: the second array of x, and that of z, if there are. */
 clb_status clb_linear_few_run(clb_linear_few *few, clb_pass pass, int64_t n,
                               const clb_operand *operands, int count);
+/* Adds the arguments that say where rows have weights by species. */
+void clb_linear_call_species(clb_call *c, const clb_operand *operands, int count);
 
 #endif

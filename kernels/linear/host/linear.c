@@ -158,14 +158,6 @@ static clb_status check_weights(clb_op *op, clb_pass pass, int64_t rows,
   return s;
 }
 
-void clb_linear_call_species(clb_call *c, const clb_operand *operands, int count) {
-  for (int i = 0; i < count; i++) {
-    if (!operands[i].indexed) continue;
-    clb_call_buffer(c, operands[i].rows.index);
-    clb_call_i64(c, 0);
-  }
-}
-
 /* A block of rows and a species for each group. */
 static clb_status launch_sums(clb_op *op, clb_pass pass, int64_t n, const clb_operand *operands,
                               int count, int64_t block_rows, int64_t blocks) {

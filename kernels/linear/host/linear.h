@@ -3,7 +3,6 @@
 #define CLB_KERNELS_LINEAR_HOST_LINEAR_H
 
 #include "kernels/host/operand_lists.h"
-#include "src/runtime/call.h"
 
 /* Fills the (zeroed) problem but for types and pass. */
 clb_status clb_linear_read(const clb_linear_desc *desc, clb_linear_problem *p,
@@ -18,7 +17,5 @@ clb_status clb_linear_make_by_library(clb_context *ctx, const clb_problem *p, un
 clb_status clb_linear_run(clb_op *op, clb_pass pass, int64_t n, const clb_rows *rows);
 /* Whether n rows are so few that one launch does a pass. */
 bool clb_linear_has_few(const clb_op *op, clb_pass pass, int64_t n);
-/* Arguments that say where rows have weights by species. */
-void clb_linear_call_species(clb_call *c, const clb_operand *operands, int count);
 
 #endif

@@ -1,5 +1,6 @@
-/* models/layers/linear_pair.c - two maps of one array, each with one matrix for all rows: where
-   rows are few one launch does both, else one after the other runs.  Not of networks that train. */
+/* models/layers/atoms/linear_pair.c - two maps of one array, each with one matrix for all rows:
+   where rows are few one launch does both, else one after the other runs.  Not of networks that
+   train. */
 #include <stdlib.h>
 
 #include "kernels/linear/host/linear.h"
