@@ -233,7 +233,10 @@ static void blank_times(char *text) {
     const bool time = !strncmp(line, "time ", 5) || memmem(line, n, " ns/day", 7) ||
                       memmem(line, n, " parameters, in ", 16) || memmem(line, n, " steps, ", 8) ||
                       (n > 9 && memmem(line, n, "\"seconds", 8));
-    if (time) memmove(line, next, strlen(next) + 1);
+    if (memmem(line, n, "\"of_a_step\"", 11)) { /* all are times */
+      char *last = strchr(line, '}');
+      memmove(line, last ? last : end, strlen(last ? last : end) + 1);
+    } else if (time) memmove(line, next, strlen(next) + 1);
     else line = next;
   }
 }
