@@ -108,14 +108,22 @@ static bool fits(const intel_kernel *k, const intel_operand *o, int lanes, bool 
   return true;
 }
 
+/* r[a0.2]<2,1>: of each w = 2 lanes, the elements, h = 1 apart, that begin at the address in the
+   next element of a0, from 2 on; r[a0.2]<0;1,0>: of all lanes, the element at the address in 2. */
 static bool indirect(char *s, intel_operand *o) {
-  unsigned element;
+  unsigned element, w = INTEL_LANES, h = 0;
   int offset = 0, used = 0;
   if (strncmp(s, "r[a0.", 5) != 0 || sscanf(s + 5, "%u%n", &element, &used) != 1) return false;
   s += 5 + used;
   if (*s == ',' && (sscanf(s + 1, "%d%n", &offset, &used) == 1)) s += 1 + used;
-  if (strncmp(s, "]<1,0>:", 7) != 0 || !type_of(s + 7, o)) return false;
+  used = 0;
+  if (!strncmp(s, "]<0;1,0>:", 9)) s += 9;
+  else if (sscanf(s, "]<%u,%u>:%n", &w, &h, &used) == 2 && used && w && w <= 4 && h <= 4) s += used;
+  else return false;
+  if (!type_of(s, o)) return false;
   o->where = INDIRECT;
+  o->w = (uint8_t)w;
+  o->h = (uint8_t)h;
   o->at = element;
   o->offset = offset;
   return element < INTEL_SUBGROUP;

@@ -23,8 +23,8 @@ const unsigned char *intel_gather(intel_thread *t, const intel_ins *i, const int
     if (o->where == REGISTER) at = intel_lane_at(o, k);
     else {
       uint16_t address;
-      memcpy(&address, t->g + INTEL_ADDRESS + 2 * (o->at + (uint32_t)k), 2);
-      at = (uint32_t)(address + o->offset);
+      memcpy(&address, t->g + INTEL_ADDRESS + 2 * (o->at + (uint32_t)(k / o->w)), 2);
+      at = (uint32_t)(address + o->offset + k % o->w * o->h * bytes);
       bool good = at + (uint32_t)bytes <= registers * INTEL_REGISTER && at % (uint32_t)bytes == 0;
       if (!good && on >> k & 1) intel_fail(t, i, "channel %d reads the register byte %u", k, at);
       if (!good) at = 0;

@@ -158,6 +158,17 @@ static uint32_t clamped(double x, double low, double high) {
     "and (16|M0) r30.0<1>:d r10.0<1;1,0>:d 15:w\nshl (16|M0) r30.0<1>:d r30.0<1;1,0>:d 2:w\n"      \
     "add (16|M0) a0.0<1>:uw r30.0<2;1,0>:uw 704:w\nmov (16|M0) r20.0<1>:d r[a0.0]<1,0>:d",         \
     r[0][l] = a[1][a[0][l] & 15])                                                                  \
+  X(indirect_scalar, "w...",                                                                       \
+    "(W) mov (1|M0) a0.0<1>:uw 716:w\n(W) mov (1|M0) r21.0<1>:d r[a0.0]<0;1,0>:d\n"                \
+    "(W) mov (1|M0) a0.1<1>:uw 708:w\nmov (16|M0) r20.0<1>:d r[a0.1]<0;1,0>:d",                    \
+    r[0][l] = a[1][1])                                                                             \
+  X(indirect_pairs, "ww..",                                                                        \
+    "and (16|M0) r30.0<1>:d r10.0<1;1,0>:d 7:w\nshl (16|M0) r30.0<1>:d r30.0<1;1,0>:d 3:w\n"       \
+    "add (16|M0) a0.0<1>:uw r30.0<2;1,0>:uw 704:w\n(W) mov (32|M0) r20.0<1>:ud r[a0.0]<2,1>:ud",   \
+    {                                                                                              \
+      const int k = (a[0][l / 2] & 7) * 2 + l % 2, m = (a[0][8 + l / 2] & 7) * 2 + l % 2;          \
+      r[0][l] = a[1][k], r[1][l] = a[1][m];                                                        \
+    })                                                                                             \
   X(branches, "ww..",                                                                              \
     "cmp (16|M0) (lt)f0.0 null<1>:d r10.0<1;1,0>:d 0:w\n(f0.0) goto (16|M0) ELSE ELSE\n"           \
     "mov (16|M0) r20.0<1>:d 1:w\n(W) mov (16|M0) r21.0<1>:d 5:w\ngoto (16|M0) ELSE END\n"          \
