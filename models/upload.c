@@ -310,7 +310,8 @@ clb_status clb_model_set_graph(clb_model *m, const clb_model_edges *found) {
              blocked = m->options.block_atoms || large || m->net.trains;
   if (blocked && !m->edges.same) leave_room(m, e);
   clb_status s = set_graph(m, e, m->edges.same ? m->net.blocked : blocked);
-  if (s == CLB_ERROR_MEMORY && !blocked && e->n_edges && !m->edges.room.due) {
+  const int64_t n_edges = m->edges.room.n_edges ? m->edges.room.found : e->n_edges;
+  if (s == CLB_ERROR_MEMORY && !blocked && n_edges && !m->edges.room.due) {
     leave_room(m, e);
     m->too_many_edges = e->n_edges;
     m->edges.same = false;
