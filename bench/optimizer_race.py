@@ -1,7 +1,7 @@
 """Optimizers beside each other on one set of labelled structures: steps and seconds of `clebsch train` until the loss of the
 frames that are not trained on is what all of them reach.  For example
 
-    python3 bench/optimizer_race.py --train water.xyz --device cuda --epochs 60 --json h100_race.json
+    python3 bench/optimizer_race.py --train water.xyz --device cuda --epochs 60 --json h200_race.json
 
 Each runs with each of its learning rates, as many epochs; the one with the lowest loss counts.  The rate falls by half a
 cosine, but for schedule-free, which has its own average in place of that of the others.  The time of a step is that after the

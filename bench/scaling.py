@@ -82,7 +82,7 @@ def inputs():
 def training_table(i):
     """The head and rows: a step of training, of so many structures a GPU."""
     t = i["training"]
-    runs = [r for r in results("h100_training_gpus.json")["results"] if r["model"] == t["model"] and r["kind"] == "weak"]
+    runs = [r for r in results("h200_training_gpus.json")["results"] if r["model"] == t["model"] and r["kind"] == "weak"]
 
     def step(structures, gpus):
         """Seconds of everything but the sum, of the sum within a host, between hosts; and of one GPU alone."""

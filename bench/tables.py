@@ -313,7 +313,7 @@ def lammps_gpus():
 
 def training_gpus():
     """Training on GPUs of one host."""
-    runs = results("h100_training_gpus.json")["results"]
+    runs = results("h200_training_gpus.json")["results"]
     rows = []
     for r in runs:
         least = min((x for x in runs if (x["model"], x["kind"]) == (r["model"], r["kind"]) and
@@ -338,7 +338,7 @@ def race():
     """Optimizers to the same loss."""
     return table(["optimizer", "learning rate", "steps", "s", "ms a step", "of it the optimizer", "best loss of all steps"],
                  [[r["optimizer"], f"{r['rate']:g}", str(r["steps"]), f"{r['seconds']:.3g}", milliseconds(r["times"]["seconds"]),
-                   milliseconds(r["times"]["optimizer"]), f"{r['best_loss']:.3g}"] for r in results("h100_race.json")["results"]])
+                   milliseconds(r["times"]["optimizer"]), f"{r['best_loss']:.3g}"] for r in results("h200_race.json")["results"]])
 
 
 def moving():

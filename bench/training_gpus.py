@@ -2,7 +2,7 @@
 of.  For example
 
     python3 bench/training_gpus.py --model "SevenNet-0 (11 July 2024)=sevennet.safetensors" --gpus 1 2 4 8 \\
-        --json h100_training_gpus.json
+        --json h200_training_gpus.json
 
 Weak scaling: so many structures for each GPU (--weak); strong: as many in all (--strong).  Structures are those of
 bench/training_step.c: 32 atoms, rattled diamond and, in turn, rock salt of Na and Cl or, with --oxide, of Si and O; labels are
