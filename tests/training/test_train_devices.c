@@ -165,8 +165,6 @@ static void refused(void **state) {
    written then, with all steps before. */
 static void one_fails(void **state) {
   void *genuine = NULL;
-  const char *before = getenv("LD_LIBRARY_PATH");
-  char *path = before ? strdup(before) : NULL;
   const char *form = "train --model other --train p.xyz --exact --batch 2 --ema 0.9 --schedule "
                      "constant --lr 1e-4 --valid-part 0 --device cpu,opencl --epochs %d --out %s "
                      "--restart %s%s";
@@ -174,6 +172,8 @@ static void one_fails(void **state) {
   struct stat about, failed;
   (void)state;
   if (!find_fake_opencl(&genuine)) skip_because("there is no OpenCL");
+  const char *before = getenv("LD_LIBRARY_PATH");
+  char *path = before ? strdup(before) : NULL;
   assert_int_equal(mkdir("drivers", 0700), 0);
   assert_int_equal(symlink(getenv("CLB_TEST_FAKE_OPENCL"), "drivers/libOpenCL.so.1"), 0);
   setenv("LD_LIBRARY_PATH", format("%s/drivers:%s", work_folder, path ? path : ""), 1);
