@@ -1,8 +1,6 @@
 /* models/layers/product_op.c - the op of layers that multiply rows. */
 #include <stdlib.h>
 
-#include "kernels/tensor_product/host/shared_weights.h"
-#include "kernels/tensor_product/host/split.h"
 #include "kernels/tensor_product/host/tensor_product.h"
 #include "models/layers/kinds.h"
 #include "src/problem/irreps.h"
@@ -24,9 +22,7 @@ clb_status clb_product_create(clb_network *n, const clb_layer *y, clb_tensor_pro
   t->z = n->array[y->out[0]]->irreps;
   clb_status s = clb_tensor_product_fill(&d, t, n->error);
   t->edges = d.indexed;
-  if (!s)
-    s = (t->shared_weights ? clb_shared_weights_create
-                           : clb_split_product_create)(n->ctx, problem, passes, NULL, op);
+  if (!s) s = clb_tensor_product_make(n->ctx, problem, passes, NULL, op);
   free(problem);
   return s;
 }

@@ -4,11 +4,9 @@
 #include <string.h>
 
 #include "kernels/host/description.h"
-#include "kernels/tensor_product/host/split.h"
 #include "kernels/tensor_product/host/tensor_product.h"
 #include "src/problem/irreps.h"
 #include "src/tuning/autotune.h"
-#include "kernels/tensor_product/host/shared_weights.h"
 
 static const char type[] = "clb_tensor_product_desc";
 
@@ -35,9 +33,8 @@ clb_status clb_tensor_product_create_sized(clb_context *ctx, const clb_tensor_pr
     s = clb_fail(&ctx->error, CLB_ERROR_ARGUMENT,
                  "clb_tensor_product_create: layout_z is CLB_MERGED, which only convolutions have");
   if (!s)
-    s = (p->tensor_product.shared_weights ? clb_shared_weights_create : clb_split_product_create)(
-        ctx, p, desc.passes & ~CLB_MEASURE,
-        clb_tuner_for(ctx, desc.passes, &clb_test_run_of_rows, &tuner), op);
+    s = clb_tensor_product_make(ctx, p, desc.passes & ~CLB_MEASURE,
+                                clb_tuner_for(ctx, desc.passes, &clb_test_run_of_rows, &tuner), op);
   free(p);
   return s;
 }

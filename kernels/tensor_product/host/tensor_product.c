@@ -1,5 +1,5 @@
 /* kernels/tensor_product/host/tensor_product.c - the operands of each pass of the tensor product,
- * and a call of it. */
+ * and how it is made and called. */
 #include "kernels/tensor_product/host/tensor_product.h"
 
 #include "kernels/tensor_product/host/shared_weights.h"
@@ -25,13 +25,25 @@ int clb_tensor_product_operands(const clb_problem *problem, clb_pass pass, const
   return n;
 }
 
+clb_status clb_tensor_product_make(clb_context *ctx, const clb_problem *problem, unsigned passes,
+                                   const clb_tuner *tuner, clb_op **op) {
+  return (problem->tensor_product.shared_weights
+              ? clb_shared_weights_create
+              : clb_split_product_create)(ctx, problem, passes, tuner, op);
+}
+
+clb_status clb_tensor_product_run_on(clb_op *op, clb_pass pass, int64_t n,
+                                     const clb_operand *operands, int count) {
+  return (op->problem.tensor_product.shared_weights
+              ? clb_shared_weights_run
+              : clb_split_product_run)(op, pass, n, operands, count);
+}
+
 clb_status clb_tensor_product_run(clb_op *op, clb_pass pass, int64_t n, const clb_rows *rows) {
   clb_operand operands[CLB_TENSOR_PRODUCT_OPERANDS];
   if (!op) return clb_op_null(CLB_TENSOR_PRODUCT, pass);
   int count = clb_tensor_product_operands(&op->problem, pass, rows, operands);
   if (op->problem.kind != CLB_TENSOR_PRODUCT) /* which is refused */
     return clb_op_run_rows(op, CLB_TENSOR_PRODUCT, pass, n, operands, count);
-  return (op->problem.tensor_product.shared_weights
-              ? clb_shared_weights_run
-              : clb_split_product_run)(op, pass, n, operands, count);
+  return clb_tensor_product_run_on(op, pass, n, operands, count);
 }

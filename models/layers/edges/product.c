@@ -6,8 +6,6 @@
 #include <string.h>
 
 #include "kernels/graph/host/row_sum.h"
-#include "kernels/tensor_product/host/shared_weights.h"
-#include "kernels/tensor_product/host/split.h"
 #include "kernels/tensor_product/host/tensor_product.h"
 #include "models/layers/kinds.h"
 
@@ -108,8 +106,7 @@ static clb_status run_part(clb_op *op, clb_pass pass, int64_t first, int64_t cou
     if (o[i].indexed) o[i].index_first += first;
     else o[i].rows.offset += first * clb_operand_stride(&o[i]);
   }
-  return (op->problem.tensor_product.shared_weights ? clb_shared_weights_run
-                                                    : clb_split_product_run)(op, pass, count, o, n);
+  return clb_tensor_product_run_on(op, pass, count, o, n);
 }
 
 typedef struct {
