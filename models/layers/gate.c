@@ -32,11 +32,6 @@ static clb_status create(clb_network *n, clb_layer *y, bool adds, unsigned passe
 
 /* ---- rows of scalars at knots, and then of their slopes ---- */
 
-static clb_rows second(const clb_network *n, clb_rows rows) {
-  rows.offset += clb_grid_rows(n) / 2 * rows.stride;
-  return rows;
-}
-
 static clb_status forward_slopes(clb_network *n, const clb_layer *y) {
   const clb_gate *p = y->parameters;
   const int64_t rows = clb_grid_rows(n) / 2;
@@ -45,7 +40,7 @@ static clb_status forward_slopes(clb_network *n, const clb_layer *y) {
       clb_public_op_run(p->op, CLB_GATE, CLB_FORWARD, rows, (const clb_rows[]){x, out});
   return s ? s
            : clb_public_op_run(p->op, CLB_GATE, CLB_BACKWARD, rows,
-                               (const clb_rows[]){x, second(n, x), second(n, out)});
+                               (const clb_rows[]){x, clb_slopes(n, x), clb_slopes(n, out)});
 }
 
 /* Of out = f(x), out' = f'(x) x': d_x = f' d_out + f'' x' d_out', d_x' = f' d_out'; the latter's
@@ -55,15 +50,15 @@ static clb_status reverse_slopes(clb_network *n, const clb_layer *y) {
   const int64_t rows = clb_grid_rows(n) / 2;
   const clb_rows x = clb_value(n, y->in[0]), d_x = clb_adjoint(n, y->in[0]),
                  d_out = clb_adjoint(n, y->out[0]);
-  clb_status s =
-      clb_public_op_run(p->along, CLB_GATE, CLB_DOUBLE_BACKWARD, rows,
-                        (const clb_rows[]){x, second(n, d_out), second(n, x), d_x, second(n, d_x)});
+  clb_status s = clb_public_op_run(
+      p->along, CLB_GATE, CLB_DOUBLE_BACKWARD, rows,
+      (const clb_rows[]){x, clb_slopes(n, d_out), clb_slopes(n, x), d_x, clb_slopes(n, d_x)});
   if (!s)
     s = clb_public_op_run(y->derivatives, CLB_GATE, CLB_BACKWARD, rows,
                           (const clb_rows[]){x, d_out, d_x});
   return s ? s
            : clb_public_op_run(p->op, CLB_GATE, CLB_BACKWARD, rows,
-                               (const clb_rows[]){x, second(n, d_out), second(n, d_x)});
+                               (const clb_rows[]){x, clb_slopes(n, d_out), clb_slopes(n, d_x)});
 }
 
 /* ---- passes ---- */

@@ -325,6 +325,11 @@ bool clb_network_learns(const clb_network *n, int array);
 int64_t clb_row_count(const clb_network *n, int array); /* of the block */
 /* Of knots: values, then slopes. */
 static inline int64_t clb_grid_rows(const clb_network *n) { return 2 * (n->grid.intervals + 1); }
+/* Of an array of knots, the rows of slopes. */
+static inline clb_rows clb_slopes(const clb_network *n, clb_rows rows) {
+  rows.offset += (n->grid.intervals + 1) * rows.stride;
+  return rows;
+}
 /* The species by which rows choose weights, and how many there are: those of edges, if there is an
    array of these (models/layers/edges/pairs.c), else those of atoms. */
 clb_buffer *clb_row_species(const clb_network *n, int pairs);

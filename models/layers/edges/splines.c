@@ -55,12 +55,6 @@ clb_status clb_places_sort(clb_network *n, const clb_graph *edges, clb_graph *so
 
 /* ---- spline: factors, and a network's outputs at knots -> weights of paths ---- */
 
-/* Rows of slopes follow those of values. */
-static clb_rows slopes(const clb_network *n, clb_rows rows) {
-  rows.offset += (n->grid.intervals + 1) * rows.stride;
-  return rows;
-}
-
 static clb_status build_spline(clb_network *n, clb_layer *y) {
   return clb_edge_spline_create(n->ctx, n->type, n->grid.intervals, n->array[y->out[0]]->irreps.dim,
                                 &((clb_spline_layer *)y->parameters)->op);
@@ -77,7 +71,7 @@ static clb_status backward_spline(clb_network *n, clb_layer *y, unsigned adds) {
   const clb_spline_layer *p = y->parameters;
   (void)adds;
   return clb_edge_spline_backward(
-      p->op, n->by_knots, slopes(n, clb_value(n, y->in[CLB_SPLINE_TABLE])),
+      p->op, n->by_knots, clb_slopes(n, clb_value(n, y->in[CLB_SPLINE_TABLE])),
       clb_gradient(n, y->out[0]), clb_gradient(n, y->in[CLB_SPLINE_PLACES]));
 }
 
@@ -87,12 +81,12 @@ static clb_status along_spline(clb_network *n, clb_layer *y, unsigned adds, bool
   const int table = y->in[CLB_SPLINE_TABLE];
   const clb_rows c = clb_tangent(n, y->in[CLB_SPLINE_PLACES]);
   (void)adds;
-  const clb_status s = clb_edge_spline_forward(p->op, n->by_knots, slopes(n, clb_value(n, table)),
-                                               c, clb_tangent(n, y->out[0]));
-  return s || !bends
-             ? s
-             : clb_edge_spline_sum(p->op, n->by_knots, c, clb_gradient(n, y->out[0]),
-                                   slopes(n, clb_adjoint(n, table)), n->graph->adds, n->workspace);
+  const clb_status s = clb_edge_spline_forward(
+      p->op, n->by_knots, clb_slopes(n, clb_value(n, table)), c, clb_tangent(n, y->out[0]));
+  return s || !bends ? s
+                     : clb_edge_spline_sum(p->op, n->by_knots, c, clb_gradient(n, y->out[0]),
+                                           clb_slopes(n, clb_adjoint(n, table)), n->graph->adds,
+                                           n->workspace);
 }
 
 static clb_status reverse_spline(clb_network *n, clb_layer *y, unsigned adds) {
@@ -167,7 +161,7 @@ static clb_status forward_knots(clb_network *n, clb_layer *y, unsigned adds) {
   const clb_status s = clb_radial_pairs_forward(basis->op, p->graph, none, v, none, out, none);
   return s ? s
            : clb_radial_pairs_along(basis->op, p->graph, none, v, vectors_of(n, p, true),
-                                    slopes(n, out), none);
+                                    clb_slopes(n, out), none);
 }
 
 static clb_status reverse_knots(clb_network *n, clb_layer *y, unsigned adds) {
@@ -178,7 +172,7 @@ static clb_status reverse_knots(clb_network *n, clb_layer *y, unsigned adds) {
   (void)adds;
   const clb_status s =
       clb_radial_pairs_frequencies(basis->op, p->graph, none, vectors_of(n, p, false),
-                                   vectors_of(n, p, true), g, slopes(n, g), by_knot);
+                                   vectors_of(n, p, true), g, clb_slopes(n, g), by_knot);
   return s ? s
            : clb_column_sum_run(basis->sums, p->graph->n_edges, &p->by_knot->memory, 0, g.stride,
                                 &n->weight_gradient->memory, basis->frequencies, true);
