@@ -145,7 +145,6 @@ clb_status clb_model_set_edges(clb_model *m, const clb_model_atoms *a, clb_model
     clb_model_explain_memory(m, a->n, l->between.n_edges);
   if (!s) s = clb_model_set_states(m, 1, a);
   if (!s) s = clb_model_set_graph(m, e);
-  if (!s) e->n_edges = m->net.n_edges; /* without room, where memory lacked for it */
   if (!s)
     s = clb_edges_vectors(l, m->net.whole, a->positions, clb_all_values(&m->net, CLB_VECTORS), e);
   if (!s) s = clb_model_place_dispersion(m, 1, a, a->n, NULL, a->positions);

@@ -23,12 +23,12 @@ static clb_status derive_atoms(clb_model *m, const clb_model_edge_results *r) {
 }
 
 /* Runs what follows from the gradients by vectors. */
-static clb_status derive(clb_model *m, const clb_model_edges *e, const clb_model_edge_results *r) {
+static clb_status derive(clb_model *m, const clb_model_edge_results *r) {
   clb_network *n = &m->net;
   const clb_rows v = clb_value(n, CLB_VECTORS), g_v = clb_gradient(n, CLB_VECTORS);
   const clb_result_offsets at = clb_model_result_offsets(m);
   clb_status s = CLB_OK;
-  if (r->virial) s = clb_virial_run(m->virial, e->n_edges, v, g_v, clb_model_result(m, at.virial));
+  if (r->virial) s = clb_virial_run(m->virial, n->n_edges, v, g_v, clb_model_result(m, at.virial));
   if (s || !(r->forces || r->forces_buffer || r->v_atom)) return s;
   if (!n->blocked) return derive_atoms(m, r);
   for (int64_t b = 0; b < m->n_blocks && !s; b++) {
@@ -43,7 +43,7 @@ static clb_status run(clb_model *m, const clb_model_edges *e, const clb_model_ed
   const bool backward = r->forces || r->forces_buffer || r->d_vectors || r->d_vectors_buffer ||
                         r->virial || r->v_atom;
   const clb_status s = clb_model_run(m, e, backward);
-  return s ? s : derive(m, e, r);
+  return s ? s : derive(m, r);
 }
 
 /* What the launches depend on. Buffers of a caller may be others at the same address, and an
