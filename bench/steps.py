@@ -25,8 +25,7 @@ from models import carbon, water  # noqa: E402
 
 SYMBOLS, MASSES = {1: "H", 6: "C", 8: "O"}, {1: 1.008, 6: 12.011, 8: 15.999}
 KINDS = {"carbon": carbon, "water": water}
-SYSTEMS = [("carbon", carbon, 1), ("carbon", carbon, 2), ("water", water, 4), ("carbon", carbon, 3),
-           ("water", water, 6), ("carbon", carbon, 5), ("water", water, 15)]
+SYSTEMS = ["carbon:1", "carbon:2", "water:4", "carbon:3", "water:6", "carbon:5", "water:15"]
 THERMOSTATS = [None, "Langevin", "Bussi"]
 OPTIONS = {"Langevin": ["--langevin", "1"], "Bussi": ["--bussi", "100"]}
 
@@ -83,13 +82,13 @@ def main():
     p.add_argument("--knots", type=int, default=512)
     p.add_argument("--repeat", type=int, default=300)
     p.add_argument("--largest", type=int, default=20000, help="systems of more atoms are left out")
-    p.add_argument("--systems", nargs="+", metavar="NAME:SIZE",
+    p.add_argument("--systems", nargs="+", metavar="NAME:SIZE", default=SYSTEMS,
                    help="in place of the usual ones, such as carbon:9, of 8 x 9^3 atoms, and water:12, of 3 x 12^3")
     p.add_argument("--md", action="store_true", help="steps of md of the first model, too")
     p.add_argument("--before", type=pathlib.Path, help="a file of an earlier run")
     p.add_argument("--json", type=pathlib.Path)
     a = p.parse_args()
-    systems = [(name, KINDS[name], int(size)) for name, size in (x.split(":") for x in a.systems or [])] or SYSTEMS
+    systems = [(name, int(size)) for name, size in (x.split(":") for x in a.systems)]
     out = json.loads(a.before.read_text()) if a.before else {}
     known = {(r["model"], r["system"], r["atoms"]): r for r in out.get("steps", [])}
     devices = json.loads(program(a, "devices", "--json"))
@@ -98,8 +97,8 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         for name, model in (m.rsplit("=", 1) for m in a.model):
             elements = json.loads(program(a, "info", "--json", "--device", a.device, "-m", model))["elements"]
-            for system, make, size in systems:
-                numbers, positions, length = make(size)
+            for system, size in systems:
+                numbers, positions, length = KINDS[system](size)
                 if len(numbers) > a.largest or not {SYMBOLS[z] for z in numbers} <= set(elements):
                     continue
                 path = pathlib.Path(folder) / f"{system}{size}.xyz"

@@ -313,19 +313,20 @@ def lammps_gpus():
 
 def training_gpus():
     """Training on GPUs of one host."""
+    parts = ["gradient", "waiting", "sum", "optimizer", "parameters"]
     runs = results("h200_training_gpus.json")["results"]
     rows = []
+
+    def what(r):
+        weak = r["kind"] == "weak"
+        return r["model"], f"{r['structures'] // r['gpus']} a GPU" if weak else f"{r['structures']} in all"
     for r in runs:
-        least = min((x for x in runs if (x["model"], x["kind"]) == (r["model"], r["kind"]) and
-                     x["structures"] * (r["gpus"] if r["kind"] == "weak" else 1)
-                     == r["structures"] * (x["gpus"] if r["kind"] == "weak" else 1)), key=lambda x: x["gpus"])
+        least = min((x for x in runs if what(x) == what(r)), key=lambda x: x["gpus"])
         ideal = least["times"]["seconds"] * (least["gpus"] / r["gpus"] if r["kind"] == "strong" else 1)
-        t = r["times"]
-        rest = t["seconds"] - sum(t[k] for k in ("gradient", "waiting", "sum", "optimizer", "parameters"))
-        structures = f"{r['structures'] // r['gpus']} a GPU" if r["kind"] == "weak" else f"{r['structures']} in all"
-        rows.append([r["model"], structures, str(r["gpus"]), f"{milliseconds(t['seconds'])} ({100 * ideal / t['seconds']:.0f} %)"] +
-                    [milliseconds(x) for x in (t["gradient"], t["waiting"], t["sum"], t["optimizer"], t["parameters"], rest)])
-    return table(["model", "structures", "GPUs", "ms a step", "gradient", "waiting", "sum", "optimizer", "parameters", "rest"], rows)
+        t, of = r["times"], [r["times"][k] for k in parts]
+        rows.append([*what(r), str(r["gpus"]), f"{milliseconds(t['seconds'])} ({100 * ideal / t['seconds']:.0f} %)"] +
+                    [milliseconds(x) for x in (*of, t["seconds"] - sum(of))])
+    return table(["model", "structures", "GPUs", "ms a step", *parts, "rest"], rows)
 
 
 def training_on_paper():
