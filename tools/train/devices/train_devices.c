@@ -134,21 +134,21 @@ void train_devices_warn(const train_devices *d, const md_system *y, const char *
 
 typedef struct {
   const train_devices *d;
-  const double *parameters;
-  clb_status *status; /* [n] */
+  const void *numbers; /* in the models' type */
+  clb_status *status;  /* [n] */
 } setting;
 
 static void set(void *user, int k) {
   const setting *s = user;
   const train_devices *d = s->d;
-  encode(d->y[k].dtype, s->parameters, d->staged[k], d->y[k].info.parameters);
-  s->status[k] = clb_buffer_write(d->buffer[k], 0, d->staged[k], bytes_of(d));
+  s->status[k] = clb_buffer_write(d->buffer[k], 0, s->numbers, bytes_of(d));
   if (!s->status[k]) s->status[k] = clb_model_take_parameters(d->y[k].model, d->buffer[k]);
 }
 
 bool train_devices_use(const train_devices *d, const double *parameters) {
-  setting s = {d, parameters, allocate((size_t)d->n, sizeof *s.status)};
+  setting s = {d, d->staged[0], allocate((size_t)d->n, sizeof *s.status)};
   int k = 0;
+  encode(d->y[0].dtype, parameters, d->staged[0], d->y[0].info.parameters);
   threads_run(d->n, set, &s);
   while (k < d->n && !s.status[k]) k++;
   if (k < d->n) train_devices_warn(d, &d->y[k], "");
