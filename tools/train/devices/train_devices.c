@@ -206,25 +206,27 @@ static void weigh(share *s, const train_batch *b) {
   s->loss.stress *= s->part[LABEL_STRESS];
 }
 
-/* Of part `from`, whose atoms have so many others before them. */
-static share share_of(const train_devices *d, int k, const train_batch *b, const clb_loss *loss,
-                      const clb_gradient_results *r, int64_t before) {
+/* Of device k, whose atoms have so many others before them. */
+static void fill_share(share *x, const train_devices *d, int k, const train_batch *b,
+                       const clb_loss *loss, const clb_gradient_results *r, int64_t before) {
   const int p = d->first + k;
   const int64_t from = p ? b->ends[p - 1] : 0;
-  share x = {.y = &d->y[k],
-             .n = b->ends[p] - from,
-             .atoms = b->atoms + from,
-             .labels = b->labels + from,
-             .loss = *loss,
-             .gradient = k && r->gradient ? d->gradient[k] : r->gradient,
-             .staged = d->staged[k]};
-  for (int64_t i = 0; i < x.n; i++) x.n_atoms += x.atoms[i].n;
-  x.results = (clb_gradient_results){.gradient_buffer = r->gradient ? d->buffer[k] : NULL,
-                                     .energies = r->energies ? r->energies + from : NULL,
-                                     .forces = r->forces ? r->forces + 3 * before : NULL,
-                                     .stresses = r->stresses ? r->stresses + 9 * from : NULL};
-  weigh(&x, b);
-  return x;
+  *x = (share){.y = &d->y[k],
+               .n = b->ends[p] - from,
+               .atoms = b->atoms + from,
+               .labels = b->labels + from,
+               .loss = *loss,
+               .gradient = k && r->gradient ? d->gradient[k] : r->gradient,
+               .staged = d->staged[k]};
+  for (int64_t i = 0; i < x->n; i++) x->n_atoms += x->atoms[i].n;
+  x->results = (clb_gradient_results){.loss = &x->sum,
+                                      .terms = x->terms,
+                                      .energies = r->energies ? r->energies + from : NULL,
+                                      .forces = r->forces ? r->forces + 3 * before : NULL,
+                                      .stresses = r->stresses ? r->stresses + 9 * from : NULL,
+                                      .errors = x->errors[0],
+                                      .gradient_buffer = r->gradient ? d->buffer[k] : NULL};
+  weigh(x, b);
 }
 
 /* A part of the parameters, each in the order of the devices. */
@@ -284,13 +286,8 @@ clb_status train_devices_gradient(const train_devices *d, const train_batch *b,
     atoms += b->atoms[i].n;
   }
   for (int k = 0; k < d->n; k++) {
-    s.of[k] = share_of(d, k, b, loss, results, before);
+    fill_share(&s.of[k], d, k, b, loss, results, before);
     before += s.of[k].n_atoms;
-  }
-  for (int k = 0; k < d->n; k++) {
-    s.of[k].results.loss = &s.of[k].sum;
-    s.of[k].results.terms = s.of[k].terms;
-    s.of[k].results.errors = s.of[k].errors[0];
   }
   threads_run(d->n, compute, &s);
   const double computed = seconds_now();
