@@ -53,6 +53,14 @@ static inline opened open_allegro(const char *device, const clb_limits *limits, 
   return open_file_as(device, limits, path, options);
 }
 
+/* Whether there is such a device here. */
+static inline bool is_here(const char *device) {
+  clb_context *ctx = NULL;
+  const bool here = !clb_context_create(device, &ctx);
+  clb_context_destroy(&ctx);
+  return here;
+}
+
 static inline void close_model(opened *o) {
   clb_model_destroy(&o->model);
   clb_context_destroy(&o->ctx);

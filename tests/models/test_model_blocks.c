@@ -69,12 +69,8 @@ static void on_interpreter(void **state) {
 static void on_opencl(void **state) {
   static const char *const devices[] = {"opencl:0:0", "opencl:1:0", "opencl:2:0"};
   (void)state;
-  for (size_t i = 0; i < sizeof devices / sizeof *devices; i++) {
-    clb_context *ctx = NULL;
-    const bool there = !clb_context_create(devices[i], &ctx);
-    clb_context_destroy(&ctx);
-    if (there) same_as_whole(devices[i], NULL, 1, (clb_model_options){.knots = 16});
-  }
+  for (size_t i = 0; i < sizeof devices / sizeof *devices; i++)
+    if (is_here(devices[i])) same_as_whole(devices[i], NULL, 1, (clb_model_options){.knots = 16});
 }
 
 /* ---- a caller's edges ---- */

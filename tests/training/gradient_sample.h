@@ -85,6 +85,26 @@ static inline double loss_at(opened *o, const sample *s, const clb_loss *loss,
   return find(o, s, loss, NULL);
 }
 
+/* Of a made model, which is closed then. */
+static inline double *gradient_of(opened o, int which, int64_t *n) {
+  sample s = make_sample(made_models[which].n_species);
+  set_sample(&s);
+  double *g = numbers_for(&o, n);
+  find(&o, &s, &losses[1], g);
+  close_model(&o);
+  return g;
+}
+
+/* By what part of the size of `wanted` it differs. */
+static inline double part_off(int64_t n, const double *found, const double *wanted) {
+  double size = 0, off = 0;
+  for (int64_t i = 0; i < n; i++) {
+    size += wanted[i] * wanted[i];
+    off += (found[i] - wanted[i]) * (found[i] - wanted[i]);
+  }
+  return sqrt(off / size);
+}
+
 /* ---- central differences ---- */
 
 /* Of the loss along random numbers in one tensor, of fourth order. */
