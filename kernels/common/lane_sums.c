@@ -1,8 +1,14 @@
-/* kernels/common/lane_sums.c - sums over lanes of many values at once. */
+/* kernels/common/lane_sums.c - sums of a lane's values, and over lanes of many at once. */
 #include "kernels/common/lane_sums.h"
 
 static ir_val plus(ir_kernel *k, ir_val a, ir_val b) {
   return a == IR_NONE ? b : b == IR_NONE ? a : ir_add(k, a, b);
+}
+
+ir_val clb_sum_pairwise(ir_kernel *k, const ir_val *v, int n) {
+  return n == 1
+             ? *v
+             : ir_add(k, clb_sum_pairwise(k, v, n / 2), clb_sum_pairwise(k, v + n / 2, n - n / 2));
 }
 
 ir_val clb_sum_over_lanes(ir_kernel *k, ir_type t, int lanes, const ir_val *v, int n, int *share) {

@@ -5,6 +5,7 @@
    the single row in[the segment's row][column]; CLB_ROWS_WHOLE: `listed`, of whole rows, whose
    slots the sub-groups of a group share. TOGETHER rows are loaded at a time, summed pairwise, and
    then added to the sum so far: a fixed order, with all those loads in flight. */
+#include "kernels/common/lane_sums.h"
 #include "kernels/common/rows.h"
 #include "kernels/common/team_sums.h"
 #include "kernels/graph/segment.h"
@@ -61,10 +62,6 @@ static void schedule(const clb_problem *p, const clb_limits *limits, clb_schedul
                                   .columns_per_lane = (int32_t)parts_of(chunks, blocks)}};
 }
 
-static ir_val pairwise(ir_kernel *k, const ir_val *v, int n) {
-  return n == 1 ? *v : ir_add(k, pairwise(k, v, n / 2), pairwise(k, v + n / 2, n - n / 2));
-}
-
 static ir_val load(builder *b, const clb_row_array *a, ir_val at, ir_val mask) {
   return ir_cast(b->k, b->arithmetic, ir_load(b->k, a->buffer, at, mask));
 }
@@ -92,7 +89,7 @@ static void add_rows(builder *b, ir_val i, ir_val n, int together, ir_val base, 
           load(b, &b->in, ir_add(k, start[t], ir_int(k, IR_I64, (int64_t)j * b->s->lanes)), due);
     }
   for (int j = 0; j < width; j++)
-    ir_set(k, sum[j], ir_add(k, ir_get(k, sum[j]), pairwise(k, value[j], together)));
+    ir_set(k, sum[j], ir_add(k, ir_get(k, sum[j]), clb_sum_pairwise(k, value[j], together)));
 }
 
 /* What the sums are added to, where they are. */

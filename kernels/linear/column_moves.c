@@ -3,6 +3,7 @@
    lanes are pairs.
 
    The first pass reads storage and writes arithmetic precision, the second one the reverse. */
+#include "kernels/common/lane_sums.h"
 #include "kernels/common/rows.h"
 #include "kernels/kernel.h"
 
@@ -16,10 +17,6 @@ static clb_status check(const clb_problem *p, const clb_limits *limits, clb_erro
 static void schedule(const clb_problem *p, const clb_limits *limits, clb_schedule *s) {
   *s = (clb_schedule){.lanes = limits->lanes[p->arithmetic], .subgroups = 1};
   if (!limits->simd) s->subgroups = limits->max_subgroups < 4 ? limits->max_subgroups : 4;
-}
-
-static ir_val pairwise(ir_kernel *k, const ir_val *v, int n) {
-  return n == 1 ? *v : ir_add(k, pairwise(k, v, n / 2), pairwise(k, v + n / 2, n / 2));
 }
 
 /* The parts of one element. */
@@ -47,7 +44,7 @@ static ir_val sum_parts(ir_kernel *k, ir_type t, const source *s) {
   ir_set(k, sum[0], ir_add(k, ir_get(k, sum[0]), one_part(k, t, s, part, s->mask)));
   ir_end(k);
   for (int i = 0; i < IN_FLIGHT; i++) value[i] = ir_get(k, sum[i]);
-  return pairwise(k, value, IN_FLIGHT);
+  return clb_sum_pairwise(k, value, IN_FLIGHT);
 }
 
 static void lower(const clb_problem *p, const clb_schedule *s, ir_kernel *k) {

@@ -4,6 +4,7 @@
    A sub-group sums one block of rows of its columns: out[block][column] = (+) sum over the block's
    rows of in[row][column]. The first pass computes partial sums in arithmetic precision, the second
    one sums these as one block. */
+#include "kernels/common/lane_sums.h"
 #include "kernels/kernel.h"
 #include "kernels/common/rows.h"
 
@@ -26,10 +27,6 @@ static void schedule(const clb_problem *p, const clb_limits *limits, clb_schedul
   if (!limits->simd) s->subgroups = limits->max_subgroups < 4 ? limits->max_subgroups : 4;
 }
 
-static ir_val pairwise(ir_kernel *k, const ir_val *v, int n) {
-  return n == 1 ? *v : ir_add(k, pairwise(k, v, n / 2), pairwise(k, v + n / 2, n / 2));
-}
-
 /* Sums the rows first ... end - 1 of `array` from `base` on, in a fixed order. */
 static ir_val sum_rows(ir_kernel *k, ir_type t, ir_val array, ir_val base, ir_val stride,
                        ir_val first, ir_val end, ir_val mask) {
@@ -50,7 +47,7 @@ static ir_val sum_rows(ir_kernel *k, ir_type t, ir_val array, ir_val base, ir_va
                 ir_cast(k, t, ir_load(k, array, ir_add(k, base, ir_mul(k, row, stride)), mask))));
   ir_end(k);
   for (int i = 0; i < IN_FLIGHT; i++) value[i] = ir_get(k, sum[i]);
-  return pairwise(k, value, IN_FLIGHT);
+  return clb_sum_pairwise(k, value, IN_FLIGHT);
 }
 
 static void lower(const clb_problem *p, const clb_schedule *s, ir_kernel *k) {

@@ -2,6 +2,7 @@
    order that does not change; and what makes states 0.
 
    With check_finite there is a second list, of sums of 0 g: 0 or NaN. */
+#include "kernels/common/lane_sums.h"
 #include "kernels/optimizer/chunks.h"
 
 typedef struct {
@@ -10,10 +11,6 @@ typedef struct {
   bool finite;
   ir_val g[CLB_MOST_PLACES * IR_MAX_WIDTH];
 } sums;
-
-static ir_val pairwise(ir_kernel *k, const ir_val *v, int n) {
-  return n == 1 ? *v : ir_add(k, pairwise(k, v, n / 2), pairwise(k, v + n / 2, n - n / 2));
-}
 
 static void load(void *user, const clb_elements *place, int n) {
   sums *s = user;
@@ -24,13 +21,13 @@ static void load(void *user, const clb_elements *place, int n) {
 static void finish(void *user, const clb_elements *place, int n) {
   sums *s = user;
   ir_kernel *k = s->c.k;
-  ir_val of[CLB_MOST_PLACES * IR_MAX_WIDTH];
+  ir_val of[CLB_MOST_PLACES * IR_MAX_WIDTH] = {IR_NONE};
   const int all = n * place->width;
   for (int i = 0; i < all; i++) of[i] = ir_mul(k, s->g[i], s->g[i]);
-  ir_set(k, s->part[0], ir_add(k, ir_get(k, s->part[0]), pairwise(k, of, all)));
+  ir_set(k, s->part[0], ir_add(k, ir_get(k, s->part[0]), clb_sum_pairwise(k, of, all)));
   if (!s->finite) return;
   for (int i = 0; i < all; i++) of[i] = ir_mul(k, s->g[i], ir_real(k, s->c.t, 0));
-  ir_set(k, s->part[1], ir_add(k, ir_get(k, s->part[1]), pairwise(k, of, all)));
+  ir_set(k, s->part[1], ir_add(k, ir_get(k, s->part[1]), clb_sum_pairwise(k, of, all)));
 }
 
 /* The group's sum of its sub-groups' in the first lane's place of a list. */
@@ -43,7 +40,7 @@ static ir_val of_group(sums *s, ir_val local, int list, ir_val sum) {
   ir_barrier(k, true);
   for (int i = 0; i < n; i++)
     each[i] = ir_load(k, local, ir_int(k, IR_I32, (int64_t)list * n + i), IR_NONE);
-  return pairwise(k, each, n);
+  return clb_sum_pairwise(k, each, n);
 }
 
 void clb_optimizer_lower_sums(const clb_problem *p, const clb_schedule *schedule, ir_kernel *k) {

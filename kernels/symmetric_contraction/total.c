@@ -1,5 +1,6 @@
 /* kernels/symmetric_contraction/total.c - adds up the gradients by weights of all blocks of rows;
    lanes are weights, a sub-group does some of one species. */
+#include "kernels/common/lane_sums.h"
 #include "kernels/symmetric_contraction/contraction.h"
 
 enum { IN_FLIGHT = 8 }; /* blocks whose sums are loaded together, each added to a separate one */
@@ -9,10 +10,6 @@ ir_val clb_contraction_unit(ir_kernel *k, int subgroups) {
   return subgroups > 1 ? ir_add(k, ir_mul(k, unit, ir_int(k, IR_I64, subgroups)),
                                 ir_cast(k, IR_I64, ir_subgroup(k)))
                        : unit;
-}
-
-static ir_val pairwise(ir_kernel *k, const ir_val *v, int n) {
-  return n == 1 ? *v : ir_add(k, pairwise(k, v, n / 2), pairwise(k, v + n / 2, n / 2));
 }
 
 /* Sums column `mine` of the workspace's rows (block, species) that are present. */
@@ -34,7 +31,7 @@ static ir_val sum_blocks(ir_kernel *k, ir_type t, ir_val partial, ir_val present
   for (int i = 0; i < IN_FLIGHT; i++) ir_set(k, sum[i], ir_add(k, ir_get(k, sum[i]), value[i]));
   ir_end(k);
   for (int i = 0; i < IN_FLIGHT; i++) value[i] = ir_get(k, sum[i]);
-  return pairwise(k, value, IN_FLIGHT);
+  return clb_sum_pairwise(k, value, IN_FLIGHT);
 }
 
 void clb_lower_total_weights(const clb_problem *p, const clb_schedule *s, ir_kernel *k) {
