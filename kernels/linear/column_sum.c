@@ -4,9 +4,9 @@
    A sub-group sums one block of rows of its columns: out[block][column] = (+) sum over the block's
    rows of in[row][column]. The first pass computes partial sums in arithmetic precision, the second
    one sums these as one block. */
+#include "kernels/linear/column_sum.h"
+
 #include "kernels/common/lane_sums.h"
-#include "kernels/kernel.h"
-#include "kernels/common/rows.h"
 
 enum { IN_FLIGHT = 8 }; /* rows loaded together, each added to a separate sum */
 
@@ -22,14 +22,13 @@ static clb_status check(const clb_problem *p, const clb_limits *limits, clb_erro
              : CLB_OK;
 }
 
-static void schedule(const clb_problem *p, const clb_limits *limits, clb_schedule *s) {
+void clb_column_schedule(const clb_problem *p, const clb_limits *limits, clb_schedule *s) {
   *s = (clb_schedule){.lanes = limits->lanes[p->arithmetic], .subgroups = 1};
   if (!limits->simd) s->subgroups = limits->max_subgroups < 4 ? limits->max_subgroups : 4;
 }
 
-/* Sums the rows first ... end - 1 of `array` from `base` on, in a fixed order. */
-static ir_val sum_rows(ir_kernel *k, ir_type t, ir_val array, ir_val base, ir_val stride,
-                       ir_val first, ir_val end, ir_val mask) {
+ir_val clb_column_sum_rows(ir_kernel *k, ir_type t, ir_val array, ir_val base, ir_val stride,
+                           ir_val first, ir_val end, ir_val mask) {
   ir_val sum[IN_FLIGHT], value[IN_FLIGHT], one = ir_int(k, IR_I64, 1),
                                            step = ir_int(k, IR_I64, IN_FLIGHT);
   ir_val whole = ir_add(k, first, ir_mul(k, ir_2(k, IR_DIV, ir_sub(k, end, first), step), step));
@@ -75,7 +74,7 @@ static void lower(const clb_problem *p, const clb_schedule *s, ir_kernel *k) {
          mine = ir_cast(k, IR_I64, ir_add(k, column, ir_lane(k)));
   ir_val first = ir_mul(k, row_block, block_rows),
          end = ir_2(k, IR_MIN, ir_add(k, first, block_rows), rows);
-  ir_val sum = sum_rows(k, t, in, ir_add(k, offset, mine), stride, first, end, mask);
+  ir_val sum = clb_column_sum_rows(k, t, in, ir_add(k, offset, mine), stride, first, end, mask);
   ir_val at =
       ir_add(k, ir_add(k, out_offset, ir_mul(k, row_block, ir_cast(k, IR_I64, columns))), mine);
   ir_val adding =
@@ -93,7 +92,7 @@ static void print(const clb_problem *p, clb_text *out) {
 
 const clb_kernel_kind clb_kind_column_sum = {.name = "column_sum",
                                              .check = check,
-                                             .schedule = schedule,
+                                             .schedule = clb_column_schedule,
                                              .lower = lower,
                                              .print = print,
                                              .passes = 2};
