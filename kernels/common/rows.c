@@ -10,6 +10,11 @@ ir_type clb_ir_type(clb_dtype dtype) {
   return types[dtype];
 }
 
+ir_val clb_wanted_lanes(ir_kernel *k, ir_val wanted, ir_val left) {
+  const ir_val none = ir_int(k, IR_I32, 0);
+  return ir_2(k, IR_LT, ir_lane(k), ir_select(k, ir_2(k, IR_EQ, wanted, none), none, left));
+}
+
 void clb_rows_begin(clb_row_block *b, ir_kernel *k, const clb_schedule *s, clb_dtype arithmetic) {
   k->scalar_access = s->scalar_access;
   *b = (clb_row_block){.k = k,

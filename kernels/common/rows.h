@@ -34,6 +34,13 @@ typedef struct {
 
 ir_type clb_ir_type(clb_dtype dtype);
 
+/* The conjunction of two masks; IR_NONE: all lanes. */
+static inline ir_val clb_and(ir_kernel *k, ir_val a, ir_val b) {
+  return a == IR_NONE ? b : b == IR_NONE ? a : ir_2(k, IR_AND, a, b);
+}
+/* Lanes below `left` (i32), none where `wanted` (i32) is 0. */
+ir_val clb_wanted_lanes(ir_kernel *k, ir_val wanted, ir_val left);
+
 /* Declares the parameter n, then leaves operands to clb_rows_array; call clb_rows_start after the
    last one. */
 void clb_rows_begin(clb_row_block *b, ir_kernel *k, const clb_schedule *s, clb_dtype arithmetic);

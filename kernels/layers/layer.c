@@ -90,11 +90,6 @@ void clb_layer_vector(clb_row_kernel *b, const clb_row_array *a, ir_val row, ir_
                                     : clb_layer_load(b, a, start, clb_i64(b->k, i), mask);
 }
 
-ir_val clb_wanted_lanes(ir_kernel *k, ir_val wanted, ir_val left) {
-  return ir_2(k, IR_LT, ir_lane(k),
-              ir_select(k, ir_2(k, IR_EQ, wanted, clb_i32(k, 0)), clb_i32(k, 0), left));
-}
-
 ir_val clb_first_lane(ir_kernel *k) { return ir_2(k, IR_LT, ir_lane(k), clb_i32(k, 1)); }
 
 clb_atom_species clb_atom_species_begin(ir_kernel *k) {

@@ -46,8 +46,6 @@ void clb_layer_vector(clb_row_kernel *b, const clb_row_array *a, ir_val row, ir_
 
 ir_val clb_i64(ir_kernel *k, int64_t x);
 ir_val clb_i32(ir_kernel *k, int64_t x);
-/* Lanes below `left` (i32), none where `wanted` (i32) is 0. */
-ir_val clb_wanted_lanes(ir_kernel *k, ir_val wanted, ir_val left);
 ir_val clb_first_lane(ir_kernel *k);
 
 /* Species of atoms from a number on; `first`: what a graph's receiver 0 is among them. */

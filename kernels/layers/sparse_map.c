@@ -2,7 +2,7 @@
    is a result.
 
    out_i = sum over the entries e of row i, in their order, of factor_e in_from(e); a row without
-   any is 0, or with `keep` stays as it is. */
+   any is 0 if it `clears`, else stays as it is. */
 #include "kernels/layers/layer.h"
 
 static void schedule(const clb_problem *p, const clb_limits *limits, clb_schedule *s) {
@@ -15,7 +15,7 @@ static void lower(const clb_problem *p, const clb_schedule *s, ir_kernel *k) {
   const ir_val rows = ir_scalar(k, IR_I64), most = ir_scalar(k, IR_I32),
                starts = ir_buffer(k, IR_I32, false), from = ir_buffer(k, IR_I32, false),
                factor = ir_buffer(k, b.t, false), in = ir_buffer(k, b.t, false),
-               out = ir_buffer(k, b.t, true), keep = ir_scalar(k, IR_I32);
+               out = ir_buffer(k, b.t, true), clears = ir_scalar(k, IR_I32);
   clb_layer_start(&b);
   const ir_val row = ir_add(k, ir_mul(k, b.unit, clb_i64(k, s->lanes)),
                             ir_cast(k, IR_I64, ir_lane(k))),
@@ -28,9 +28,8 @@ static void lower(const clb_problem *p, const clb_schedule *s, ir_kernel *k) {
   ir_set(k, sum,
          ir_fma(k, ir_load(k, factor, place, here), ir_load(k, in, at, here), ir_get(k, sum)));
   ir_end(k);
-  const ir_val some = ir_2(k, IR_LT, first, end), all = ir_2(k, IR_EQ, keep, clb_i32(k, 0)),
-               wanted = ir_2(k, IR_LT, ir_lane(k),
-                             ir_select(k, all, clb_i32(k, s->lanes), clb_i32(k, 0)));
+  const ir_val some = ir_2(k, IR_LT, first, end),
+               wanted = clb_wanted_lanes(k, clears, clb_i32(k, s->lanes));
   ir_store(k, out, row, ir_2(k, IR_AND, mask, ir_2(k, IR_OR, some, wanted)), ir_get(k, sum));
   clb_layer_finish(&b);
 }

@@ -23,8 +23,7 @@ static void lower(const clb_problem *p, const clb_schedule *s, ir_kernel *k) {
   const clb_row_array out =
       clb_rows_array(&block, (clb_dtype)(p->pass ? p->storage : p->arithmetic), true);
   const ir_val add = ir_scalar(k, IR_I32), across = ir_scalar(k, IR_I64),
-               units = ir_scalar(k, IR_I64), nothing = ir_int(k, IR_I32, 0),
-               lanes = ir_int(k, IR_I64, s->lanes);
+               units = ir_scalar(k, IR_I64), lanes = ir_int(k, IR_I64, s->lanes);
   ir_val unit = ir_cast(k, IR_I64, ir_group(k));
   if (s->subgroups > 1)
     unit = ir_add(k, ir_mul(k, unit, ir_int(k, IR_I64, s->subgroups)),
@@ -41,8 +40,7 @@ static void lower(const clb_problem *p, const clb_schedule *s, ir_kernel *k) {
                    ir_add(k, ir_add(k, offset, ir_mul(k, row, stride)), ir_cast(k, IR_I64, column)),
                at = ir_add(k, ir_add(k, out.offset, ir_mul(k, row, out.stride)),
                            ir_cast(k, IR_I64, to)),
-               adding = ir_2(k, IR_LT, ir_lane(k),
-                             ir_select(k, ir_2(k, IR_EQ, add, nothing), nothing, left));
+               adding = clb_wanted_lanes(k, add, left);
   const ir_val all =
                    clb_column_sum_rows(k, t, array, from, apart, ir_int(k, IR_I64, 0), parts, mask),
                sum = ir_add(k, all, ir_cast(k, t, ir_load(k, out.buffer, at, adding)));

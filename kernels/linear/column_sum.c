@@ -61,8 +61,7 @@ static void lower(const clb_problem *p, const clb_schedule *s, ir_kernel *k) {
          columns = ir_scalar(k, IR_I32), add = ir_scalar(k, IR_I32);
   ir_val blocks = ir_scalar(k, IR_I32); /* of columns */
   ir_val units = ir_scalar(k, IR_I64);  /* number of sub-groups that have work */
-  ir_val unit = ir_cast(k, IR_I64, ir_group(k)), lanes = ir_int(k, IR_I32, s->lanes),
-         nothing = ir_int(k, IR_I32, 0);
+  ir_val unit = ir_cast(k, IR_I64, ir_group(k)), lanes = ir_int(k, IR_I32, s->lanes);
   if (s->subgroups > 1)
     unit = ir_add(k, ir_mul(k, unit, ir_int(k, IR_I64, s->subgroups)),
                   ir_cast(k, IR_I64, ir_subgroup(k)));
@@ -77,8 +76,7 @@ static void lower(const clb_problem *p, const clb_schedule *s, ir_kernel *k) {
   ir_val sum = clb_column_sum_rows(k, t, in, ir_add(k, offset, mine), stride, first, end, mask);
   ir_val at =
       ir_add(k, ir_add(k, out_offset, ir_mul(k, row_block, ir_cast(k, IR_I64, columns))), mine);
-  ir_val adding =
-      ir_2(k, IR_LT, ir_lane(k), ir_select(k, ir_2(k, IR_EQ, add, nothing), nothing, left));
+  ir_val adding = clb_wanted_lanes(k, add, left);
   sum = ir_add(k, sum, ir_cast(k, t, ir_load(k, out, at, adding))); /* 0 unless accumulating */
   ir_store(k, out, at, mask, ir_cast(k, ir_register_type(to), sum));
   ir_end(k);

@@ -14,10 +14,6 @@ static ir_val plus_times(const clb_linear_tiling *t, ir_val x, int64_t by, ir_va
 
 static ir_val wide(const clb_linear_tiling *t, ir_val x) { return ir_cast(t->r->b->k, IR_I64, x); }
 
-static ir_val both(ir_kernel *k, ir_val a, ir_val b) {
-  return a == IR_NONE ? b : b == IR_NONE ? a : ir_2(k, IR_AND, a, b);
-}
-
 /* ---- shapes ---- */
 
 /* A tile with so many lanes side by side. */
@@ -188,7 +184,7 @@ static void fetch(const clb_linear_tiling *t, const loads *l, ir_val at, int64_t
   for (int j = 0; j < l->n; j++) {
     const ir_val inside =
                      whole ? IR_NONE : ir_2(k, IR_LT, ir_add(k, at, l->depth[j]), i32(t, depth)),
-                 mask = both(k, both(k, l->inside[j], l->exists[j]), inside),
+                 mask = clb_and(k, clb_and(k, l->inside[j], l->exists[j]), inside),
                  place = ir_add(k, l->place[j], forward);
     if (l->width > 1) ir_load_aligned(k, l->buffer, place, mask, l->width, values[j]);
     else values[j][0] = ir_load(k, l->buffer, place, mask);
@@ -290,7 +286,7 @@ static void find_species(const clb_linear_tiling *t) {
   for (int j = 0; j < n; j++) {
     ir_val inside, of, component;
     row[j] = vector_number(t, j, t->shape.rows, &inside);
-    mask[j] = both(k, inside, one);
+    mask[j] = clb_and(k, inside, one);
     clb_linear_locate(t, ir_2(k, IR_MIN, ir_add(k, t->first, row[j]), ir_sub(k, t->n, i32(t, 1))),
                       &of, &component);
     own[j] = ir_load(k, b->species, ir_add(k, b->first_species, of), mask[j]);

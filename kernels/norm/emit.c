@@ -5,11 +5,6 @@ enum { UNROLLED = CLB_NORM_CHAINS }; /* chunks in the body of a loop */
 
 /* ---- chunks ---- */
 
-static ir_val both(ir_kernel *k, ir_val a, ir_val b) {
-  if (a == IR_NONE || b == IR_NONE) return a == IR_NONE ? b : a;
-  return ir_2(k, IR_AND, a, b);
-}
-
 static void segment(clb_norm_kernel *b, const clb_norm_segment *s, int *number,
                     clb_norm_each *each) {
   ir_kernel *k = b->l.k;
@@ -27,8 +22,8 @@ static void segment(clb_norm_kernel *b, const clb_norm_segment *s, int *number,
   if (s->length % length)
     each(b, &(clb_norm_chunk){
                 s, clb_i64(k, whole * length),
-                both(k, b->row_mask,
-                     ir_2(k, IR_LT, b->member, clb_i32(k, s->length % length / b->width))),
+                clb_and(k, b->row_mask,
+                        ir_2(k, IR_LT, b->member, clb_i32(k, s->length % length / b->width))),
                 (*number)++});
 }
 

@@ -90,10 +90,6 @@ static inline int clb_width(const clb_term *t) { return 2 * t->l + 1; }
 static inline int clb_path_term(const clb_path *p, int slot) {
   return slot == X ? p->in1 : slot == Y ? p->in2 : p->out;
 }
-/* The conjunction of two masks; IR_NONE: all lanes. */
-static inline ir_val clb_and(ir_kernel *k, ir_val a, ir_val b) {
-  return a == IR_NONE ? b : b == IR_NONE ? a : ir_2(k, IR_AND, a, b);
-}
 
 /* i64: start of term t in this row. */
 ir_val clb_form_start(clb_form_builder *b, const clb_form_array *a, const clb_term *t);

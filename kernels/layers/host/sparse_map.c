@@ -49,6 +49,6 @@ clb_status clb_sparse_map_run(clb_op *op, const clb_sparse_map *map, const clb_b
   clb_call_buffer(&c, map->factors);
   clb_call_buffer(&c, in);
   clb_call_buffer(&c, out);
-  clb_call_i32(&c, keep);
+  clb_call_i32(&c, !keep);
   return clb_call_run(&c, 0);
 }
