@@ -5,10 +5,9 @@
    so that rows of the table are read from a cache.  g_c_e,j = g_w_e . T_b(e)+j.  The gradient by T
    comes in two steps: a sub-group sums columns of c_e,j g_w_e over the edges of one b, in the order
    in which these are sorted; then those of four b are added up for each row of T. */
-#include "kernels/layers/edges/spline_sum.h"
 #include "kernels/layers/layer.h"
 
-enum { FORWARD, BACKWARD, SUM, TOTAL, PASSES, ROWS = 4, TOGETHER = 4, WIDE = CLB_SPLINE_WIDE };
+enum { FORWARD, BACKWARD, SUM, TOTAL, PASSES, ROWS = 4, TOGETHER = 4 };
 
 typedef struct {
   clb_row_kernel l;
@@ -72,24 +71,20 @@ static void lower_rows(const clb_problem *p, const clb_schedule *s, ir_kernel *k
 
 /* ---- the gradient by the table ---- */
 
-/* What a unit does: WIDE columns of each lane, of a row, or of edges with such a first row; bound:
-   of their slots. */
+/* What a unit does: a column of each lane (with 4, sums took a third longer on an H200), of a row,
+   or of edges with such a first row; bound: of their slots. */
 typedef struct {
-  ir_val row, at[WIDE], mask[WIDE], bound[2];
+  ir_val row, at, mask, bound[2];
 } place;
 
 static place find(builder *b, const clb_problem *p) {
   ir_kernel *k = b->l.k;
   const int64_t lanes = b->l.s->lanes, columns = p->edge_spline.columns;
-  const ir_val blocks = clb_i64(k, (columns - 1) / (WIDE * lanes) + 1),
-               block = ir_2(k, IR_MOD, b->l.unit, blocks),
-               first = ir_add(k, ir_mul(k, block, clb_i64(k, WIDE * lanes)),
-                              ir_cast(k, IR_I64, ir_lane(k)));
-  place x = {.row = ir_2(k, IR_DIV, b->l.unit, blocks)};
-  for (int w = 0; w < WIDE; w++) {
-    x.at[w] = ir_add(k, first, clb_i64(k, w * lanes));
-    x.mask[w] = ir_2(k, IR_LT, x.at[w], clb_i64(k, columns));
-  }
+  const ir_val blocks = clb_i64(k, (columns - 1) / lanes + 1),
+               block = ir_2(k, IR_MOD, b->l.unit, blocks);
+  place x = {.at = ir_add(k, ir_mul(k, block, clb_i64(k, lanes)), ir_cast(k, IR_I64, ir_lane(k)))};
+  x.row = ir_2(k, IR_DIV, b->l.unit, blocks);
+  x.mask = ir_2(k, IR_LT, x.at, clb_i64(k, columns));
   return x;
 }
 
@@ -101,30 +96,28 @@ static void find_slots(builder *b, ir_val starts, ir_val first, ir_val bound[2])
 
 /* TOGETHER edges from a slot on. */
 static void add_edges(builder *b, const clb_row_array *c, ir_val sorted, ir_val slots,
-                      const place *x, ir_val sums[ROWS][WIDE]) {
+                      const place *x, ir_val sums[ROWS]) {
   ir_kernel *k = b->l.k;
-  ir_val factor[ROWS][TOGETHER], g[WIDE][TOGETHER];
+  ir_val factor[ROWS][TOGETHER], g[TOGETHER];
   for (int t = 0; t < TOGETHER; t++) {
     const ir_val slot = ir_add(k, slots, clb_i32(k, t)), inside = ir_2(k, IR_LT, slot, x->bound[1]),
                  edge = ir_cast(k, IR_I64, ir_load(k, sorted, ir_cast(k, IR_I64, slot), inside)),
                  start = clb_layer_row(&b->l, c, edge), row = clb_layer_row(&b->l, &b->rows, edge);
     for (int j = 0; j < ROWS; j++)
       factor[j][t] = clb_layer_load(&b->l, c, start, clb_i64(k, j), inside);
-    for (int w = 0; w < WIDE; w++)
-      g[w][t] = clb_layer_load(&b->l, &b->rows, row, x->at[w], ir_2(k, IR_AND, inside, x->mask[w]));
+    g[t] = clb_layer_load(&b->l, &b->rows, row, x->at, ir_2(k, IR_AND, inside, x->mask));
   }
-  for (int j = 0; j < ROWS; j++)
-    for (int w = 0; w < WIDE; w++) {
-      ir_val sum = ir_get(k, sums[j][w]);
-      for (int t = 0; t < TOGETHER; t++) sum = ir_fma(k, g[w][t], factor[j][t], sum);
-      ir_set(k, sums[j][w], sum);
-    }
+  for (int j = 0; j < ROWS; j++) {
+    ir_val sum = ir_get(k, sums[j]);
+    for (int t = 0; t < TOGETHER; t++) sum = ir_fma(k, g[t], factor[j][t], sum);
+    ir_set(k, sums[j], sum);
+  }
 }
 
 /* part[first row][j][columns] of first rows that some edge has. */
 static void lower_sum(const clb_problem *p, const clb_schedule *s, ir_kernel *k) {
   builder b = {.backward = true};
-  ir_val sums[ROWS][WIDE];
+  ir_val sums[ROWS];
   clb_layer_begin(&b.l, k, "edge_spline_sum", s, p->arithmetic);
   const ir_val starts = ir_buffer(k, IR_I32, false), sorted = ir_buffer(k, IR_I32, false);
   const clb_row_array c = clb_layer_array(&b.l, p->storage, false);
@@ -134,34 +127,21 @@ static void lower_sum(const clb_problem *p, const clb_schedule *s, ir_kernel *k)
   place x = find(&b, p);
   find_slots(&b, starts, x.row, x.bound);
   ir_if(k, ir_2(k, IR_LT, x.bound[0], x.bound[1]));
-  for (int j = 0; j < ROWS; j++)
-    for (int w = 0; w < WIDE; w++) sums[j][w] = ir_var(k, ir_real(k, b.l.t, 0), false);
+  for (int j = 0; j < ROWS; j++) sums[j] = ir_var(k, ir_real(k, b.l.t, 0), false);
   const ir_val slots = ir_loop(k, x.bound[0], x.bound[1], clb_i32(k, TOGETHER));
   add_edges(&b, &c, sorted, slots, &x, sums);
   ir_end(k);
   for (int j = 0; j < ROWS; j++) {
     const ir_val row = ir_add(k, ir_mul(k, x.row, clb_i64(k, ROWS)), clb_i64(k, j)),
                  start = ir_mul(k, row, columns);
-    for (int w = 0; w < WIDE; w++)
-      ir_store(k, part, ir_add(k, start, x.at[w]), x.mask[w], ir_get(k, sums[j][w]));
+    ir_store(k, part, ir_add(k, start, x.at), x.mask, ir_get(k, sums[j]));
   }
   ir_end(k);
   clb_layer_finish(&b.l);
 }
 
-/* Adds the parts of row `first` + j for the unit's row, if there are such rows. */
-static void add_part(builder *b, const place *x, ir_val part, ir_val row, ir_val some,
-                     ir_val columns, ir_val sum[WIDE]) {
-  ir_kernel *k = b->l.k;
-  const ir_val start = ir_mul(k, row, columns);
-  for (int w = 0; w < WIDE; w++)
-    sum[w] = ir_add(
-        k, sum[w], ir_load(k, part, ir_add(k, start, x->at[w]), ir_2(k, IR_AND, some, x->mask[w])));
-}
-
 static void lower_total(const clb_problem *p, const clb_schedule *s, ir_kernel *k) {
   builder b = {.backward = true};
-  ir_val sum[WIDE];
   clb_layer_begin(&b.l, k, "edge_spline_total", s, p->arithmetic);
   const ir_val starts = ir_buffer(k, IR_I32, false), part = ir_buffer(k, b.l.t, false);
   b.table = clb_layer_array(&b.l, p->storage, true);
@@ -171,18 +151,18 @@ static void lower_total(const clb_problem *p, const clb_schedule *s, ir_kernel *
   const ir_val row = clb_layer_row(&b.l, &b.table, x.row),
                wanted = ir_2(k, IR_LT, clb_i32(k, 0), adds),
                last = clb_i64(k, p->edge_spline.knots - ROWS);
-  for (int w = 0; w < WIDE; w++)
-    sum[w] = clb_layer_load(&b.l, &b.table, row, x.at[w], ir_2(k, IR_AND, wanted, x.mask[w]));
+  ir_val sum = clb_layer_load(&b.l, &b.table, row, x.at, ir_2(k, IR_AND, wanted, x.mask));
   for (int j = 0; j < ROWS; j++) {
     const ir_val wish = ir_sub(k, x.row, clb_i64(k, j)),
                  first = ir_2(k, IR_MAX, ir_2(k, IR_MIN, wish, last), clb_i64(k, 0));
     find_slots(&b, starts, first, x.bound);
-    const ir_val some =
-        ir_2(k, IR_AND, ir_2(k, IR_EQ, wish, first), ir_2(k, IR_LT, x.bound[0], x.bound[1]));
-    add_part(&b, &x, part, ir_add(k, ir_mul(k, first, clb_i64(k, ROWS)), clb_i64(k, j)), some,
-             columns, sum);
+    const ir_val some = ir_2(k, IR_AND, ir_2(k, IR_EQ, wish, first),
+                             ir_2(k, IR_LT, x.bound[0], x.bound[1])),
+                 of = ir_add(k, ir_mul(k, first, clb_i64(k, ROWS)), clb_i64(k, j)),
+                 at = ir_add(k, ir_mul(k, of, columns), x.at);
+    sum = ir_add(k, sum, ir_load(k, part, at, ir_2(k, IR_AND, some, x.mask)));
   }
-  for (int w = 0; w < WIDE; w++) clb_layer_store(&b.l, &b.table, row, x.at[w], x.mask[w], sum[w]);
+  clb_layer_store(&b.l, &b.table, row, x.at, x.mask, sum);
   clb_layer_finish(&b.l);
 }
 

@@ -1,7 +1,6 @@
 /* kernels/layers/host/edge_spline.c - rows of edges from splines that learn: the calls. */
 #include "kernels/layers/host/edge_spline.h"
 
-#include "kernels/layers/edges/spline_sum.h"
 #include "kernels/layers/host/layer_call.h"
 
 enum { FIRST, FORWARD, ALONG, BACKWARD, KNOTS_PASSES };
@@ -113,9 +112,8 @@ uint64_t clb_edge_spline_bytes(const clb_op *op) {
 
 /* Begins one of the two steps: of so many rows, each in blocks of columns. */
 static clb_call begin_sum(clb_op *op, int pass, const clb_graph *graph, int64_t rows) {
-  const int64_t lanes = clb_layer_schedule_of(op, pass).lanes;
-  clb_call c = clb_call_begin(op, CLB_EDGE_SPLINE, rows,
-                              rows * clb_divide_up(columns_of(op), CLB_SPLINE_WIDE * lanes));
+  const int64_t across = clb_divide_up(columns_of(op), clb_layer_schedule_of(op, pass).lanes);
+  clb_call c = clb_call_begin(op, CLB_EDGE_SPLINE, rows, rows * across);
   call_list(&c, graph, CLB_GRAPH_ROW_START + CLB_BY_RECEIVER);
   return c;
 }
