@@ -6,6 +6,7 @@
 #include "kernels/tensor_product/host/shared_parts.h"
 #include "kernels/tensor_product/modes.h"
 #include "src/problem/wigner.h"
+#include "src/runtime/call.h"
 
 enum {
   WORTH_A_PRODUCT = 64, /* weights of all paths to a term: with fewer, products cost more than they
@@ -75,8 +76,13 @@ typedef struct {
   const clb_tensor_product_problem *tp;
   clb_shared_products *w;
   bool singles; /* channels of y are terms of their own */
+  bool packed;  /* weights are copied, in the order of pairs, and products are of terms, not of
+                   blocks */
+  bool moved;   /* columns of z are copied */
   int first_single[CLB_MAX_TERMS];
-  int64_t pairs[CLB_MAX_TERMS], at_pairs[CLB_MAX_TERMS]; /* by term of z */
+  int64_t pairs[CLB_MAX_TERMS], at_pairs[CLB_MAX_TERMS]; /* by term of z, as the next */
+  int64_t at_weights[CLB_MAX_TERMS], n_weights;          /* in the order of pairs */
+  int64_t at_z[CLB_MAX_TERMS];
   int n_blocks;
   block block[CLB_MAX_PATHS];
 } plan;
@@ -134,18 +140,44 @@ static void add_path(plan *a, const clb_path *path) {
                          .mode = CLB_UVU});
 }
 
+/* Whether products of terms, with copies of weights, are better than those of blocks. */
+static bool packs(const plan *a) {
+  bool small = false, several = false;
+  for (int i = 0; i < a->n_blocks; i++) {
+    const block *b = &a->block[i];
+    small |= b->q < FEW_PAIRS;
+    several |= b->q < a->pairs[b->path->out];
+  }
+  return several && a->n_weights <= (small ? LARGE_PACK : SMALL_PACK);
+}
+
+/* In layout mul_ir components of a channel are side by side. */
+static bool moves(const plan *a) {
+  bool some = false;
+  for (int t = 0; t < a->tp->z.n; t++) some |= a->pairs[t] && a->tp->z.term[t].l;
+  return some && a->tp->layout_z == CLB_MUL_IR;
+}
+
 static void find_blocks(plan *a, const bool chosen[CLB_MAX_PATHS]) {
-  int64_t at = 0;
+  clb_shared_products *w = a->w;
   a->singles = has_singles(a->p, chosen);
   for (int t = 0, singles = 0; t < a->tp->y.n; singles += a->tp->y.term[t++].mul)
     a->first_single[t] = singles;
   for (int i = 0; i < a->tp->n_paths; i++)
     if (chosen[i]) add_path(a, &a->tp->path[i]);
+  a->moved = moves(a);
   for (int t = 0; t < a->tp->z.n; t++) {
-    a->at_pairs[t] = at;
-    at += a->pairs[t] * (2 * a->tp->z.term[t].l + 1);
+    const clb_term *z = &a->tp->z.term[t];
+    const int64_t width = 2 * z->l + 1;
+    a->at_pairs[t] = w->n_pairs;
+    a->at_weights[t] = a->n_weights;
+    a->at_z[t] = a->moved ? w->n_z : z->at;
+    w->n_pairs += a->pairs[t] * width;
+    a->n_weights += a->pairs[t] * z->mul;
+    if (a->pairs[t]) w->n_z += z->mul * width;
   }
-  a->w->n_pairs = at;
+  a->packed = packs(a);
+  w->n_weights = a->packed ? a->n_weights : a->tp->n_weights;
 }
 
 /* Each channel of y as a term. */
@@ -187,47 +219,34 @@ static void make_pairs(const plan *a, clb_problem *pairs) {
 
 /* ---- matrix products ---- */
 
-/* Products of blocks; or, where weights are copied in the order of pairs, of terms. */
-static void make_products(plan *a, bool packed, bool moved) {
+static void make_products(const plan *a) {
   clb_shared_products *w = a->w;
-  int64_t at_z[CLB_MAX_TERMS], weight_at[CLB_MAX_TERMS], n_weights = 0;
   bool reached[CLB_MAX_TERMS] = {false};
-  for (int t = 0; t < a->tp->z.n; t++) {
-    const clb_term *z = &a->tp->z.term[t];
-    at_z[t] = moved ? w->n_z : z->at;
-    weight_at[t] = n_weights;
-    if (!a->pairs[t]) continue;
-    w->n_z += (int64_t)z->mul * (2 * z->l + 1);
-    n_weights += a->pairs[t] * z->mul;
-  }
-  w->n_weights = packed ? n_weights : a->tp->n_weights;
   for (int i = 0; i < a->n_blocks; i++) {
     const block *b = &a->block[i];
     const int t = b->path->out;
     const clb_term *z = &a->tp->z.term[t];
-    if (!packed || !reached[t])
+    if (!a->packed || !reached[t])
       w->product[w->n_products++] =
-          (clb_mixing_product){.q = packed ? a->pairs[t] : b->q,
+          (clb_mixing_product){.q = a->packed ? a->pairs[t] : b->q,
                                .w = z->mul,
                                .components = 2 * z->l + 1,
-                               .at_pairs = a->at_pairs[t] + (packed ? 0 : b->before),
+                               .at_pairs = a->at_pairs[t] + (a->packed ? 0 : b->before),
                                .apart = a->pairs[t],
-                               .at_z = at_z[t],
-                               .weight_at = packed ? weight_at[t] : b->weight_at,
-                               .weight_stride = packed ? z->mul : b->weight_stride,
+                               .at_z = a->at_z[t],
+                               .weight_at = a->packed ? a->at_weights[t] : b->weight_at,
+                               .weight_stride = a->packed ? z->mul : b->weight_stride,
                                .first = !reached[t]};
     reached[t] = true;
   }
 }
-
-static int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 /* Rows are cut into slices where the gradients by weights of all rows would not fill the device. */
 static int64_t count_slices(const clb_context *ctx, const clb_shared_products *w) {
   int64_t most = 1;
   for (int i = 0; i < w->n_products; i++) {
     const clb_mixing_product *p = &w->product[i];
-    const int64_t tiles = divide_up(p->q, TILE) * divide_up(p->w, TILE),
+    const int64_t tiles = clb_divide_up(p->q, TILE) * clb_divide_up(p->w, TILE),
                   slices = 2 * (int64_t)ctx->device->limits.units / tiles;
     if (slices > most) most = slices;
   }
@@ -237,14 +256,10 @@ static int64_t count_slices(const clb_context *ctx, const clb_shared_products *w
 }
 
 /* Of all weights of the products. */
-static clb_status move_weights(clb_context *ctx, const plan *a, bool packed) {
+static clb_status move_weights(clb_context *ctx, const plan *a) {
   clb_shared_products *w = a->w;
-  int64_t n = 0, at[CLB_MAX_TERMS], end = 0;
-  for (int t = 0; t < a->tp->z.n; t++) {
-    at[t] = end;
-    end += a->pairs[t] * a->tp->z.term[t].mul;
-  }
-  clb_column_move *move = malloc(sizeof *move * (size_t)end);
+  int64_t n = 0;
+  clb_column_move *move = malloc(sizeof *move * (size_t)a->n_weights);
   if (!move) return clb_fail(&ctx->error, CLB_ERROR_MEMORY, "tensor_product: no memory");
   for (int i = 0; i < a->n_blocks; i++) {
     const block *b = &a->block[i];
@@ -253,8 +268,8 @@ static clb_status move_weights(clb_context *ctx, const plan *a, bool packed) {
     for (int64_t q = 0; q < b->q; q++)
       for (int64_t j = 0; j < columns; j++) {
         const int64_t outer = b->weight_at + q * b->weight_stride + j,
-                      inner = at[t] + (b->before + q) * columns + j;
-        move[n++] = (clb_column_move){(int32_t)outer, (int32_t)(packed ? inner : outer)};
+                      inner = a->at_weights[t] + (b->before + q) * columns + j;
+        move[n++] = (clb_column_move){(int32_t)outer, (int32_t)(a->packed ? inner : outer)};
       }
   }
   const clb_status s = clb_column_moves_create(ctx, (clb_dtype)a->p->storage,
@@ -266,41 +281,20 @@ static clb_status move_weights(clb_context *ctx, const plan *a, bool packed) {
 /* Of all columns of terms of z that products write. */
 static clb_status move_columns(clb_context *ctx, const plan *a) {
   clb_shared_products *w = a->w;
-  int32_t n = 0, at = 0;
+  int32_t n = 0;
   clb_column_move *move = malloc(sizeof *move * (size_t)w->n_z);
   if (!move) return clb_fail(&ctx->error, CLB_ERROR_MEMORY, "tensor_product: no memory");
   for (int t = 0; t < a->tp->z.n; t++) {
     const clb_term *z = &a->tp->z.term[t];
-    const int32_t width = 2 * z->l + 1;
+    const int32_t width = 2 * z->l + 1, at = (int32_t)a->at_z[t];
     if (!a->pairs[t]) continue;
     for (int32_t i = 0; i < z->mul * width; i++)
       move[n++] = (clb_column_move){z->at + i, at + i % width * z->mul + i / width};
-    at += z->mul * width;
   }
   const clb_status s = clb_column_moves_create(ctx, (clb_dtype)a->p->storage,
                                                (clb_dtype)a->p->arithmetic, move, n, &w->columns);
   free(move);
   return s;
-}
-
-/* Whether products of terms, with copies of weights, are better than those of blocks. */
-static bool packs(const plan *a) {
-  int64_t weights = 0;
-  bool small = false, several = false;
-  for (int i = 0; i < a->n_blocks; i++) {
-    const block *b = &a->block[i];
-    weights += b->q * a->tp->z.term[b->path->out].mul;
-    small |= b->q < FEW_PAIRS;
-    several |= b->q < a->pairs[b->path->out];
-  }
-  return several && weights <= (small ? LARGE_PACK : SMALL_PACK);
-}
-
-/* In layout mul_ir components of a channel are side by side. */
-static bool moves(const plan *a) {
-  bool some = false;
-  for (int t = 0; t < a->tp->z.n; t++) some |= a->pairs[t] && a->tp->z.term[t].l;
-  return some && a->tp->layout_z == CLB_MUL_IR;
 }
 
 /* ---- creation ---- */
@@ -357,14 +351,13 @@ static clb_status create(clb_context *ctx, plan *a, const bool chosen[CLB_MAX_PA
   clb_shared_products *w = a->w;
   clb_status s = CLB_OK;
   find_blocks(a, chosen);
-  const bool packed = packs(a), moved = moves(a);
-  make_products(a, packed, moved);
+  make_products(a);
   w->slices = passes >> CLB_BACKWARD && a->tp->gradients & CLB_OPERAND_W ? count_slices(ctx, w) : 1;
   s = create_pairs(ctx, a, passes, tuner, part);
   if (!s) s = clb_gemm_create(ctx, (clb_dtype)a->p->arithmetic, &w->gemm);
-  if (!s && moved) s = move_columns(ctx, a);
-  if (!s && (packed || w->slices > 1)) s = move_weights(ctx, a, packed);
-  return s ? s : create_buffers(ctx, a->p, passes, packed, w);
+  if (!s && a->moved) s = move_columns(ctx, a);
+  if (!s && (a->packed || w->slices > 1)) s = move_weights(ctx, a);
+  return s ? s : create_buffers(ctx, a->p, passes, a->packed, w);
 }
 
 clb_status clb_shared_products_create(clb_context *ctx, const clb_problem *p,
