@@ -17,6 +17,14 @@ clb_status clb_gemm_create_library(clb_context *ctx, clb_dtype type, clb_op **op
 clb_status clb_gemm_run(clb_op *op, const clb_gemm_desc *product);
 clb_status clb_gemm_run_in_slices(clb_op *op, const clb_gemm_desc *product, int64_t max);
 
+/* Into how many parts of equally many rows n rows can be cut: as many as can be from `most` down to
+   above `least`; `most` if into none, and some rows are left. */
+static inline int64_t clb_even_parts(int64_t n, int64_t most, int64_t least) {
+  for (int64_t i = most; i > least; i--)
+    if (n % i == 0) return i;
+  return most;
+}
+
 /* out[columns] (= or +=) sum over rows of in[rows][columns], rows `stride` elements apart: in two
    stages and a fixed order, so that it is deterministic.  `max_rows` bounds rows. */
 clb_status clb_column_sum_create(clb_context *ctx, clb_dtype storage, clb_dtype arithmetic,

@@ -171,21 +171,13 @@ typedef struct {
   bool add;
 } places;
 
-/* A number of parts, perhaps somewhat fewer, that are of equally many rows; if there is none, the
-   few rows that are left are one part more. */
-static int64_t without_rest(int64_t n, int64_t parts) {
-  for (int64_t i = parts; i > parts - parts / 4; i--)
-    if (n % i == 0) return i;
-  return parts;
-}
-
 static places places_of(const clb_linear_products *products, const clb_problem *p, int64_t n,
                         const clb_operand *result) {
   const clb_linear_problem *lp = &p->linear;
   const clb_context *ctx = products->product->ctx;
   int64_t parts = n / (ctx->device->limits.simd ? ROWS_OF_A_CPU : ROWS_OF_A_PART);
   if (parts > products->parts - 1) parts = products->parts - 1;
-  parts = without_rest(n, parts);
+  parts = clb_even_parts(n, parts, parts - parts / 4); /* else rows that are left are one more */
   if (parts < 2)
     return (places){&result->rows.buffer->memory, result->rows.offset, 0, 1, n, p->accumulate};
   const int64_t rows = n / parts;

@@ -149,10 +149,7 @@ enum { ROWS_OF_A_SLICE = 64 };
 static int64_t count_slices(const clb_shared_products *w, int64_t rows) {
   int64_t most = rows / ROWS_OF_A_SLICE;
   if (most > w->slices) most = w->slices;
-  if (most < 1) return 1;
-  for (int64_t n = most; 2 * n > most; n--)
-    if (rows % n == 0) return n;
-  return most;
+  return most < 1 ? 1 : clb_even_parts(rows, most, most / 2);
 }
 
 /* g_w (+)= t^T g; `rows` may be 0. */
