@@ -204,7 +204,6 @@ static void staged(clb_convolution *c, ir_val edge_slot, ir_val last) {
       if (clb_reads(c->f.tp, W, order))
         own[order] = ir_cast(
             k, c->f.t, ir_load(k, g->array, ir_add(k, g->base, i32(c, g->r + order)), IR_NONE));
-    clb_spline_find(&c->spline, &c->f, own[0]);
     clb_spline_edge(&c->spline, &c->f, own);
   }
   for (int order = 0; order < clb_orders(c->f.p) && !c->frame.l; order++)
@@ -258,12 +257,11 @@ static void pass_edge(clb_convolution *c, ir_val edge_slot, ir_val last) {
   p.row = passed(c, a->place.row, lane);
   p.u = passed(c, a->place.u, lane);
   if (c->f.p->pass != CLB_FORWARD) p.rate = passed(c, a->place.rate, lane);
-  if (bends(c)) p.inverse = passed(c, a->place.inverse, lane);
   if (bends(c)) {
+    p.inverse = passed(c, a->place.inverse, lane);
     clb_form_row(&c->f, &c->f.in[W][1], c->edge);
     along = ir_cast(k, c->f.t, ir_load(k, c->f.in[W][1].rows.buffer, c->f.in[W][1].base, IR_NONE));
   }
-  clb_spline_find_row(&c->spline, &c->f, p.row);
   clb_spline_at(&c->spline, &c->f, &p, along);
 }
 
@@ -301,7 +299,6 @@ void clb_edge_begin(clb_convolution *c, ir_val edge_slot, ir_val last) {
       if (clb_reads(c->f.tp, W, order))
         r[order] = ir_cast(
             k, c->f.t, ir_load(k, c->f.in[W][order].rows.buffer, c->f.in[W][order].base, IR_NONE));
-    clb_spline_find(&c->spline, &c->f, r[0]);
     clb_spline_edge(&c->spline, &c->f, r);
   }
   const bool adds = c->unit.has_edge != IR_NONE && clb_wanted_output(&c->f, Z) >= 0;

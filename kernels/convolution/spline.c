@@ -49,14 +49,6 @@ ir_val clb_spline_row(const clb_spline *s, const clb_form_builder *f, ir_val r) 
   return start_of(f, row_of(s, f, i));
 }
 
-void clb_spline_find(clb_spline *s, const clb_form_builder *f, ir_val r) {
-  s->table.base = clb_spline_row(s, f, r);
-}
-
-void clb_spline_find_row(clb_spline *s, const clb_form_builder *f, ir_val row) {
-  s->table.base = start_of(f, row);
-}
-
 /* (4 + u^2 (3 u - 6)) / 6 */
 static ir_val inner(const clb_form_builder *f, ir_val u) {
   ir_kernel *k = f->k;
@@ -84,6 +76,7 @@ clb_spline_place clb_spline_place_of(const clb_spline *s, const clb_form_builder
 void clb_spline_at(clb_spline *s, const clb_form_builder *f, const clb_spline_place *p,
                    ir_val along) {
   ir_kernel *k = f->k;
+  s->table.base = start_of(f, p->row);
   ir_val u = p->u, one = real(f, 1), half = real(f, 0.5), left = ir_sub(k, one, u);
   s->value[0] = outer(f, left);
   s->value[1] = inner(f, u);

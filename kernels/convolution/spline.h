@@ -48,16 +48,14 @@ typedef struct {
 void clb_spline_parameters(clb_spline *s, const clb_form_builder *f);
 /* i64: start of the table's row of a length r (arithmetic, uniform). */
 ir_val clb_spline_row(const clb_spline *s, const clb_form_builder *f, ir_val r);
-/* Makes that row the current one. */
-void clb_spline_find(clb_spline *s, const clb_form_builder *f, ir_val r);
-/* Starts an edge of length r[0] and tangent r[1] (or IR_NONE); its gradient is 0 so far. */
+/* Starts an edge of length r[0] and tangent r[1] (or IR_NONE), with its row of the table; its
+   gradient is 0 so far. */
 void clb_spline_edge(clb_spline *s, const clb_form_builder *f, const ir_val *r);
 /* The same in two steps: first where the length r lies, in whatever lane; then the edge there, with
-   tangent `along` (or IR_NONE), and its row of the table. */
+   tangent `along` (or IR_NONE). */
 clb_spline_place clb_spline_place_of(const clb_spline *s, const clb_form_builder *f, ir_val r);
 void clb_spline_at(clb_spline *s, const clb_form_builder *f, const clb_spline_place *p,
                    ir_val along);
-void clb_spline_find_row(clb_spline *s, const clb_form_builder *f, ir_val row);
 /* Loads the coefficients of a path for all channels of a lane; the first channel must be the
    current one. */
 void clb_spline_load(const clb_spline *s, const clb_form_builder *f, const clb_path *path,

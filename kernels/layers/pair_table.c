@@ -46,9 +46,8 @@ static ir_val find(builder *b, const ir_val v[3], const clb_ends *ends, ir_val t
   for (int i = 0; i < 2; i++) species[i] = clb_end_species(k, ends, i, b->l.unit, IR_NONE);
   ir_val pair = ir_add(k, ir_mul(k, species[0], clb_i64(k, p->n_species)), species[1]),
          table = ir_cast(k, IR_I64, ir_load(k, table_of, pair, IR_NONE));
-  clb_spline_find(&b->spline, &b->f, length);
-  b->spline.table.base = ir_add(k, b->spline.table.base, ir_mul(k, table, clb_i64(k, p->table)));
   clb_spline_edge(&b->spline, &b->f, (const ir_val[]){length, IR_NONE});
+  b->spline.table.base = ir_add(k, b->spline.table.base, ir_mul(k, table, clb_i64(k, p->table)));
   return ir_2(k, IR_DIV, ir_real(k, b->l.t, 1), ir_2(k, IR_MAX, length, b->spline.first));
 }
 
