@@ -22,16 +22,16 @@
               does a row
      SCATTER  list, stride, n_edges, chunk, which digit, table, first offset of each digit, out
               pairs
-     EDGES    sorted list, stride, the other end of each edge, n_edges, how many of them have another end
-              (all or none), out edge in each slot, out other end in each slot
+     EDGES    sorted list, stride, the other end of each edge, n_edges, how many of them have
+              another end (all or none), out edge in each slot, out other end in each slot
      ROWS     sorted list, stride, n_edges, n_rows, iterations, largest power of two <= n_edges
               (iterations: its log2 + 1), out first slot of each row, and n_edges; with one lane, it
               goes through the n_edges + 1 slots instead, the last being the end of the rows
-     SPLITS   sorted list, stride, first slot of each row, number of splits, P (i64), n_rows (i64), out
-              segment of each split, out the same after n_rows segments, out split rows
+     SPLITS   sorted list, stride, first slot of each row, number of splits, P (i64), n_rows (i64),
+              out segment of each split, out the same after n_rows segments, out split rows
      SEGMENT_LIST  first slot of each row, n_rows, P (i32), out segments of rows
-   Scalars that count or number nodes, `stride`, `which digit`, `iterations` and the power of two are i32, all
-   others i64. */
+   Scalars that count or number nodes, `stride`, `which digit`, `iterations` and the power of two are
+   i32, all others i64. */
 /* clang-format on */
 typedef enum {
   CLB_GRAPH_CHECK,
