@@ -6,7 +6,6 @@
 #include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #define EXPORT __attribute__((visibility("default")))
 
@@ -21,10 +20,11 @@ static void *genuine(const char *name) {
   return address;
 }
 
-/* FAKE_OPENCL_FAILS: while there is a file of that name, kernels cannot run. */
+/* FAKE_OPENCL_FAILS, a function's name: it does no more than $FAKE_OPENCL_CALLS calls. */
 static bool fails(const char *name) {
-  const char *file = getenv("FAKE_OPENCL_FAILS");
-  if (!file || strcmp(name, "clEnqueueNDRangeKernel") || access(file, F_OK))
+  static _Atomic long calls;
+  const char *failing = getenv("FAKE_OPENCL_FAILS"), *most = getenv("FAKE_OPENCL_CALLS");
+  if (!failing || !most || strcmp(name, failing) || calls++ < strtol(most, NULL, 10))
     return fake_fails(&fake_opencl, name);
   fake_opencl.code = CL_OUT_OF_RESOURCES;
   return true;

@@ -151,14 +151,13 @@ void batch_names(const batch_work *b, char *text, size_t size) {
     snprintf(text + n, size - n, "; and %lld more", (long long)(b->n - SHOWN));
 }
 
-static batch_outcome refused(const train_devices *d, const md_system *y, clb_status status) {
+static void refused(train_devices *d, const md_system *y, clb_status status) {
 #define SMALLER "; a smaller --batch or --batch-atoms takes less memory"
   const bool memory = status == CLB_ERROR_MEMORY;
   train_devices_warn(d, y,
                      !memory               ? ""
                      : y->dtype == CLB_F64 ? SMALLER ", and so does --dtype f32"
                                            : SMALLER);
-  return y == d->y ? BATCH_FAILED : BATCH_REFUSED;
 }
 
 /* Adds a head's part of means over the batch; gradient: NULL or its own. */
@@ -194,7 +193,7 @@ static bool of_replayed(const batch_work *b, const batch_arrays *x, double *grad
   return good && learner_use(l, l->parameters, HEAD_TRAINED);
 }
 
-batch_outcome batch_compute(const batch_work *b, double *gradient, epoch_sums *sums) {
+bool batch_compute(const batch_work *b, double *gradient, epoch_sums *sums) {
   batch_sums of = {0};
   char names[2048];
   batch_arrays x = arrays_of(b);
@@ -209,12 +208,12 @@ batch_outcome batch_compute(const batch_work *b, double *gradient, epoch_sums *s
     add_fits(b, &x);
   }
   free_arrays(&x);
-  if (!good) return BATCH_FAILED;
-  if (s) return refused(b->learner->devices, y, s);
-  if (isfinite(of.loss)) return BATCH_GOOD;
+  if (s) refused(b->learner->devices, y, s);
+  if (s || !good) return false;
+  if (isfinite(of.loss)) return true;
   batch_names(b, names, sizeof names);
   warn("the loss is %g, of these frames: %s; " NOT_FINITE_HELP, of.loss, names);
-  return BATCH_FAILED;
+  return false;
 }
 
 bool epoch_evaluate(const learner *l, const clb_loss *loss, const labelled_batch *from,
@@ -225,7 +224,7 @@ bool epoch_evaluate(const learner *l, const clb_loss *loss, const labelled_batch
   const int64_t n = epoch_batches(from, which, most, ends);
   for (int64_t k = 0; k < n && good; first = ends[k++]) {
     const batch_work b = {l, loss, from, which + first, ends[k] - first, from->n, NULL};
-    good = batch_compute(&b, NULL, sums) == BATCH_GOOD;
+    good = batch_compute(&b, NULL, sums);
   }
   free(which);
   return good;

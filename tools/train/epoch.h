@@ -37,12 +37,10 @@ typedef struct {
   int64_t replayed; /* structures of `from` from this one on are of the second head */
   label_fits *fits; /* to which predictions and labels are added; NULL: none */
 } batch_work;
-/* After a message, the loss is not finite or cannot be computed; refused: by another device than
-   the first, so that nothing of what training knows is lost. */
-typedef enum { BATCH_GOOD, BATCH_FAILED, BATCH_REFUSED } batch_outcome;
 /* Adds to *sums; gradient[learner->n], or NULL. Of replayed structures the learner's parameters are
-   used, of others those of the models. */
-batch_outcome batch_compute(const batch_work *b, double *gradient, epoch_sums *sums);
+   used, of others those of the models. false, after a message: the loss is not finite or cannot be
+   computed. */
+bool batch_compute(const batch_work *b, double *gradient, epoch_sums *sums);
 #define NOT_FINITE_HELP                                                                            \
   "a smaller --lr, or --clip, may help; --out is still the best epoch of before, if there was one"
 /* Its structures, as FILE, frame N; of many the first ones. */

@@ -170,7 +170,7 @@ static clb_status create(learner *l, const optimizer_choice *o) {
   return s;
 }
 
-bool learner_open(learner *l, const train_devices *devices, const train_arguments *a) {
+bool learner_open(learner *l, train_devices *devices, const train_arguments *a) {
   const md_system *y = devices->y;
   const optimizer_choice *o = &a->optimizer;
   const size_t size = dtype_bytes(y->dtype);
@@ -245,11 +245,8 @@ bool learner_step(learner *l, const double *gradient, double lr) {
   if (!s) s = clb_optimizer_step(l->optimizer);
   if (!s) s = get(l, l->values, l->parameters);
   spent[SPENT_OPTIMIZER] += seconds_now() - start;
-  start = seconds_now();
   if (!s) ranks_copy(l->n, l->parameters);
-  const bool good = done(l, s) && learner_use(l, l->parameters, HEAD_TRAINED);
-  spent[SPENT_PARAMETERS] += seconds_now() - start;
-  return good;
+  return done(l, s);
 }
 
 bool learner_average(learner *l) {

@@ -15,7 +15,7 @@ typedef struct {
 } learned_tensor;
 
 typedef struct {
-  const train_devices *devices;
+  train_devices *devices;
   clb_context *ctx; /* of the first, as all that follows */
   clb_model *model;
   clb_dtype dtype; /* of the buffers: parameters, gradients, averages */
@@ -35,9 +35,9 @@ typedef struct {
 
 /* The following print a message when they return false. *l must be zeroed, and learner_close must
    be called even on failure. */
-bool learner_open(learner *l, const train_devices *devices, const train_arguments *a);
+bool learner_open(learner *l, train_devices *devices, const train_arguments *a);
 void learner_close(learner *l);
-/* One step; the model has the new parameters then. */
+/* One step of the parameters; the models have the old ones until learner_use. */
 bool learner_step(learner *l, const double *gradient, double lr);
 /* Reads the averages. */
 bool learner_average(learner *l);

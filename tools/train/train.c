@@ -28,12 +28,12 @@ typedef struct {
   int64_t *order, *ends;   /* [frames to train on]: of this epoch, and of its batches */
   int64_t epochs, batches; /* of the run; of this epoch */
   uint64_t seed;
-  double *gradient, rate; /* rate: of the last step */
-  double start, told;     /* seconds */
-  double first;           /* the step at which this run started */
-  double timed;           /* the one from which on times are told */
-  bool writes;            /* the files: not those of other ranks than the first */
-  bool stopped;           /* by a signal */
+  double *gradient;
+  double start, told; /* seconds */
+  double first;       /* the step at which this run started */
+  double timed;       /* the one from which on times are told */
+  bool writes;        /* the files: not those of other ranks than the first */
+  bool stopped;       /* by a signal */
 } train_run;
 
 static train_story story_of(const train_run *r) {
@@ -260,11 +260,12 @@ static bool stop_now(train_run *r) {
   return r->stopped = came > 0;
 }
 
-static double rate_now(const train_run *r) {
+/* Of a step of this epoch. */
+static double rate_of(const train_run *r, double batch) {
   const train_numbers *at = &r->state.at;
   const lr_plateau p = {at->plateau[0], at->plateau[1], (int64_t)at->plateau[2]};
   if (second_stage_now(r)) return r->a->second.lr;
-  const lr_time now = {r->state.n, r->epochs, (int64_t)at->batch, r->batches};
+  const lr_time now = {r->state.n, r->epochs, (int64_t)batch, r->batches};
   return schedule_rate(&r->schedule, &p, &now);
 }
 
@@ -287,7 +288,7 @@ static void tell(train_run *r) {
                          : "hours");
 }
 
-static batch_outcome step(train_run *r) {
+static bool step(train_run *r) {
   const double start = seconds_now();
   train_numbers *at = &r->state.at;
   const int64_t k = (int64_t)at->batch, first = k ? r->ends[k - 1] : 0;
@@ -295,22 +296,24 @@ static batch_outcome step(train_run *r) {
   const batch_work b = {&r->learner, &loss, &r->sets[TRAINED], r->order + first, r->ends[k] - first,
                         r->replayed, NULL};
   char names[2048];
-  const batch_outcome outcome = batch_compute(&b, r->gradient, &r->sums);
-  if (outcome != BATCH_GOOD) return outcome;
+  if (!batch_compute(&b, r->gradient, &r->sums)) return false;
   const double norm = learner_norm(&r->learner, r->gradient);
   if (!isfinite(norm)) {
     batch_names(&b, names, sizeof names);
     warn("the gradient is not finite, of these frames: %s; " NOT_FINITE_HELP, names);
-    return BATCH_FAILED;
+    return false;
   }
-  r->rate = rate_now(r);
-  if (!learner_step(&r->learner, r->gradient, r->rate)) return BATCH_FAILED;
+  if (!learner_step(&r->learner, r->gradient, rate_of(r, at->batch))) return false;
   at->norms += norm;
   at->batch++;
   at->step++;
-  r->devices.spent[SPENT_ALL] += seconds_now() - start;
+  const double stepped = seconds_now();
+  if (!learner_use(&r->learner, r->learner.parameters, HEAD_TRAINED)) return false;
+  const double now = seconds_now();
+  r->devices.spent[SPENT_PARAMETERS] += now - stepped;
+  r->devices.spent[SPENT_ALL] += now - start;
   tell(r);
-  return BATCH_GOOD;
+  return true;
 }
 
 /* Of a model that knows something, whether labels seem to have another unit. */
@@ -326,7 +329,7 @@ static bool check_labels(train_run *r) {
   for (int64_t k = 0, first = 0; k < r->batches && first < CHECKED && good; first = r->ends[k++]) {
     const batch_work b = {&r->learner,        &r->a->loss.loss, set,  r->order + first,
                           r->ends[k] - first, r->replayed,      &fits};
-    good = batch_compute(&b, NULL, &sums) == BATCH_GOOD;
+    good = batch_compute(&b, NULL, &sums);
   }
   for (int kind = 0; kind < LABELS && good && r->writes; kind++)
     if (label_units_wrong(&fits, kind, text)) warn("%s", text);
@@ -358,7 +361,7 @@ static bool end_epoch(train_run *r) {
   train_numbers *at = &r->state.at;
   const clb_loss loss = loss_now(r);
   epoch_sums valid = {0};
-  epoch_record record = {.lr = r->rate, .norm = at->norms / at->batch};
+  epoch_record record = {.lr = rate_of(r, at->batch - 1), .norm = at->norms / at->batch};
   if (!validate(r, &loss, &valid)) return false;
   record_set(&record, TRAINED, &r->sums, &loss);
   record_set(&record, VALIDATED, &valid, &loss);
@@ -388,11 +391,8 @@ static void time_steps(train_run *r) {
 static bool run_epoch(train_run *r) {
   begin_epoch(r);
   time_steps(r);
-  while ((int64_t)r->state.at.batch < r->batches && !stop_now(r)) {
-    const batch_outcome outcome = step(r);
-    if (outcome == BATCH_REFUSED && ranks_of_run().n == 1) write_restart(r);
-    if (outcome != BATCH_GOOD) return false;
-  }
+  while ((int64_t)r->state.at.batch < r->batches && !stop_now(r))
+    if (!step(r)) return false;
   if ((int64_t)r->state.at.batch < r->batches) return write_restart(r);
   if (!end_epoch(r) || !write_restart(r)) return false;
   const train_story story = story_of(r);
@@ -407,6 +407,8 @@ static bool go(train_run *r) {
   if (good && isfinite(r->state.at.best)) good = write_best(r);
   else if (good && !r->epochs && r->writes) good = model_bytes_write(&r->file, r->a->out);
   while (good && r->state.n < r->epochs && !stop_now(r)) good = run_epoch(r);
+  if (r->devices.other_failed && r->state.at.step > r->first && ranks_of_run().n == 1)
+    write_restart(r);
   progress(NULL);
   return good;
 }

@@ -125,9 +125,10 @@ void train_devices_close(train_devices *d) {
   *d = (train_devices){0};
 }
 
-void train_devices_warn(const train_devices *d, const md_system *y, const char *more) {
+void train_devices_warn(train_devices *d, const md_system *y, const char *more) {
   const bool named = d->parts > 1;
   warn("%s%s%s%s", named ? y->device.name : "", named ? ": " : "", clb_error(y->ctx), more);
+  d->other_failed = d->other_failed || y != d->y;
 }
 
 /* ---- parameters ---- */
@@ -145,7 +146,7 @@ static void set(void *user, int k) {
   if (!s->status[k]) s->status[k] = clb_model_take_parameters(d->y[k].model, d->buffer[k]);
 }
 
-bool train_devices_use(const train_devices *d, const double *parameters) {
+bool train_devices_use(train_devices *d, const double *parameters) {
   setting s = {d, d->staged[0], allocate((size_t)d->n, sizeof *s.status)};
   int k = 0;
   encode(d->y[0].dtype, parameters, d->staged[0], d->y[0].info.parameters);

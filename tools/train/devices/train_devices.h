@@ -24,7 +24,8 @@ typedef struct {
   double **gradient; /* [n][parameters]; not of the first */
   void **staged;     /* [n][parameters], of the model's type, and so the next */
   clb_buffer **buffer;
-  double *spent; /* [SPENT] */
+  double *spent;     /* [SPENT] */
+  bool other_failed; /* than the first: what training knows is still there */
 } train_devices;
 
 /* Opens the model on choice->devices, which are names with commas between them; "cuda:all" stands
@@ -34,9 +35,9 @@ typedef struct {
 bool train_devices_open(train_devices *d, const md_choice *choice);
 void train_devices_close(train_devices *d);
 /* Prints the error of one of them, which has its name where there are several, and then `more`. */
-void train_devices_warn(const train_devices *d, const md_system *y, const char *more);
+void train_devices_warn(train_devices *d, const md_system *y, const char *more);
 /* Parameters of all models. */
-bool train_devices_use(const train_devices *d, const double *parameters);
+bool train_devices_use(train_devices *d, const double *parameters);
 
 /* Structures in an order by parts: part p ends before ends[p]; of a batch of so many structures and
    atoms. */
