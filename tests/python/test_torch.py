@@ -202,6 +202,8 @@ class Torch(unittest.TestCase):
                 (ValueError, "it must be 1x1o or 1x1e", lambda: ct.SphericalHarmonics("1x1o", True, irreps_in="2x0e")),
                 (ValueError, "degree 2 and this parity", lambda: ct.SphericalHarmonics("1x2o", True)),
                 (ValueError, "no activation of clebsch.gate", lambda: ct.Gate("1x0e", [torch.exp])),
+                (ValueError, "no activation of clebsch.gate", lambda: ct.Gate("1x0e", [torch.nn.functional.relu6])),
+                (ValueError, "no activation of clebsch.gate", lambda: ct.Gate("1x0e", [torch.nn.Hardshrink(0.1)])),
                 (ValueError, "senders and receivers", lambda: ct.Convolution(*UVU)(x, y, w, SENDERS[:3].float(), RECEIVERS[:3])),
                 (ValueError, "numbers from 0 to 1", lambda: ct.linear("1x0e", "1x0e", n_species=2)(normal(1, 1), normal(2, 1), torch.tensor([2]))),
                 (TypeError, "species: torch.float32; they must be whole", lambda: ct.linear("1x0e", "1x0e", n_species=2)(normal(1, 1), normal(2, 1), torch.tensor([0.5]))),
