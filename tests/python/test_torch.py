@@ -294,6 +294,27 @@ class Torch(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, "a parameter that had no gradient in the first step has one"):
             optimizer.step()
 
+    def test_torch_optimizer_groups(self):
+        """The state of before the first step is a state, too; words of PyTorch's optimizers are not passed over."""
+        at = [torch.nn.Parameter(torch.ones(2, dtype=torch.float64)) for _ in range(2)]
+        optimizers = [kind([one], lr=0.1, weight_decay=0.1) for kind, one in zip((ct.Optimizer, torch.optim.AdamW), at)]
+        for one, optimizer in zip(at, optimizers):
+            fresh = copy.deepcopy(optimizer.state_dict())
+            for step in range(4):
+                if step == 2:
+                    optimizer.load_state_dict(fresh)
+                optimizer.zero_grad()
+                (one ** 4).sum().backward()
+                optimizer.step()
+        self.near(at[0].detach(), at[1].detach())
+        self.assertEqual(optimizers[0].progress().steps, 2)
+        with self.assertRaisesRegex(ValueError, "the state of another class of optimizer"):
+            optimizers[0].load_state_dict(optimizers[1].state_dict())
+        optimizers[0].param_groups[0]["eps"] = 1e-3
+        for wrong in (optimizers[0], ct.Optimizer([{"params": at[:1], "betas": (0.9, 0.99)}])):
+            with self.assertRaisesRegex(TypeError, "a group has '(eps|betas)'; here that is"):
+                wrong.step()
+
     def test_torch_documents(self):
         """The blocks of docs/torch.md, but those of other packages, and of torch.compile where there is none."""
         blocks = re.findall(r"^```python\n(.*?)^```", (DATA.parents[1] / "docs" / "torch.md").read_text(), re.M | re.S)

@@ -11,6 +11,8 @@ from ..optimizer import COUNTS, FLAGS, NUMBERS
 from ._ops import context_for
 
 WORDS = ("rule", "muon", *COUNTS, *NUMBERS, *FLAGS)
+THEIRS = {"betas": "beta1 and beta2", "eps": "epsilon", "maximize": "the loss with a minus"}
+"""What PyTorch's optimizers call it, in a group, where it would change nothing here."""
 
 
 class Optimizer(torch.optim.Optimizer):
@@ -32,6 +34,9 @@ class Optimizer(torch.optim.Optimizer):
 
     @staticmethod
     def _numbers(group):
+        for word in THEIRS:
+            if word in group:
+                raise TypeError(f"Optimizer: a group has {word!r}; here that is {THEIRS[word]}")
         return {word: group[word] for word in WORDS if word in group}
 
     def _start(self):
@@ -64,7 +69,7 @@ class Optimizer(torch.optim.Optimizer):
                 p.data_ptr() for p in self._parameters]:
             raise clebsch.Error("step: parameters have moved, or the current stream is another; "
                                 "make the optimizer where the steps are")
-        for i, group in enumerate(self.param_groups):
+        for i, group in enumerate(self.param_groups[:len(self._sent)]):
             numbers = self._numbers(group)
             if numbers != self._sent[i]:
                 self._inner.set_group(i, numbers)
@@ -93,10 +98,13 @@ class Optimizer(torch.optim.Optimizer):
         return found
 
     def load_state_dict(self, state_dict: dict) -> None:
+        if any("rule" not in group for group in state_dict["param_groups"]):
+            raise ValueError("load_state_dict: this is the state of another class of optimizer")
         held = state_dict["state"].get("clebsch")
         super().load_state_dict({**state_dict, "state": {}})
-        if held is not None:
-            self._loaded = held.cpu().numpy().tobytes()
-        if held is not None and self._inner is not None:
+        self._loaded = None if held is None else held.cpu().numpy().tobytes()
+        if held is None:  # of before the first step, which comes again
+            self._inner = None
+        elif self._inner is not None:
             self._inner.load_state(self._loaded)
             self._loaded = None
