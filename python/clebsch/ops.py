@@ -154,10 +154,14 @@ class Graph:
     @_checks.exact_keywords
     def __init__(self, n_receivers: int, senders: Any, receivers: Any,
                  n_senders: Optional[int] = None, device: Union[str, Context] = "") -> None:
-        self.context = context_of(device)
-        self.n_receivers = _checks.count("n_receivers", n_receivers)
-        self.n_senders = (self.n_receivers if n_senders is None
-                          else _checks.count("n_senders", n_senders))
+        self.context, self._handle = context_of(device), None
+        self.update(n_receivers, senders, receivers, n_senders)
+
+    def update(self, n_receivers: int, senders: Any, receivers: Any,
+               n_senders: Optional[int] = None) -> None:
+        """Other edges in their place; where they fail, it has none."""
+        n_receivers = _checks.count("n_receivers", n_receivers)
+        n_senders = n_receivers if n_senders is None else _checks.count("n_senders", n_senders)
         views = [_arrays.View(_arrays.of_list(what, array, "i64"), self.context, what)
                  for array, what in ((senders, "senders"), (receivers, "receivers"))]
         for view in views:
@@ -166,19 +170,22 @@ class Graph:
                 raise ValueError("senders and receivers must be of one type and as many")
             if not view.is_dense():
                 raise Error(f"{view.what}: its elements must be adjacent")
-        self.n_edges = views[0].shape[0]
-        nodes = max(self.n_receivers, self.n_senders)
-        self._handle = self.context._make("graph_create", "graph", nodes, self.n_edges)
-        lists = [self._list(view) for view in views]
-        self.context._call("graph_update", self.n_senders, self.n_receivers, self.n_edges,
-                          s.I32 if views[0].dtype == "i32" else s.I64, *(item for item, _ in lists),
-                          handle=self._handle)
+        n_edges = views[0].shape[0]
+        if self._handle is None:
+            self._handle = self.context._make("graph_create", "graph", max(n_receivers, n_senders),
+                                              n_edges)
+        self.n_receivers = self.n_senders = self.n_edges = 0
+        lists = [self._list(view, n_edges) for view in views]
+        self.context._call("graph_update", n_senders, n_receivers, n_edges,
+                           s.I32 if views[0].dtype == "i32" else s.I64, *(item for item, _ in lists),
+                           handle=self._handle)
+        self.n_receivers, self.n_senders, self.n_edges = n_receivers, n_senders, n_edges
 
-    def _list(self, view):
+    def _list(self, view, n_edges):
         """An index list, and what must live as long."""
-        if view.device == "host" or not self.n_edges:
+        if view.device == "host" or not n_edges:
             return s.index_list(host=view.pointer), view
-        size = self.n_edges * _arrays.BYTES[view.dtype]
+        size = n_edges * _arrays.BYTES[view.dtype]
         buffer = self.context._make("buffer_wrap", "buffer", s.POINTER, view.pointer, size)
         return s.index_list(buffer=buffer.value), (view, buffer)
 

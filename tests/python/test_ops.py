@@ -244,6 +244,12 @@ class Ops(unittest.TestCase):
         self.near((d_g * g).sum(), sum((i * d).sum() for i, d in zip((a, b, c), op.backward(graph, x, y, w, g))))
         empty = clebsch.Graph(m, senders[:0], receivers[:0], n, device="cpu")
         self.near(op.forward(empty, x, y[:0], w[:0]), np.zeros_like(expected))
+        empty.update(m, senders, receivers, n)
+        self.near(op.forward(empty, x, y, w), expected)
+        with self.assertRaisesRegex(clebsch.Error, r"receivers\[0\] is 4"):
+            empty.update(m, senders, receivers + 1, n)
+        with self.assertRaisesRegex(ValueError, "x has 5 rows; it must have 0"):
+            op.forward(empty, x, y, w)
         with self.assertRaisesRegex(ValueError, "y has 6 rows; it must have 7"):
             op.forward(graph, x, y[1:], w)
         with self.assertRaisesRegex(clebsch.Error, "graph is of another context"):

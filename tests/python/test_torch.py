@@ -47,6 +47,7 @@ class Torch(unittest.TestCase):
         self.addCleanup(named.stop)
         _ops._context.cache_clear()
         _ops.described.cache_clear()
+        _ops.graphs_of.cache_clear()
 
     def near(self, a, b, tolerance=1e-12):
         self.assertEqual(tuple(a.shape), tuple(b.shape))
@@ -225,6 +226,45 @@ class Torch(unittest.TestCase):
             with self.assertRaisesRegex(RuntimeError, "modified by an inplace operation"):
                 z.sum().backward()
 
+    def test_torch_known_edges(self):
+        """They are compared where nothing else says that they are the same; the other graphs' memory is used again."""
+        convolution, x, y = ct.convolution(*UVU), normal(4, 11).requires_grad_(), normal(6, 4)
+        product, w = ct.TensorProduct(*UVU, shared_weights=False), normal(6, 10)
+        memory = torch.stack([SENDERS, RECEIVERS]).numpy()
+
+        def check(edges, compared, known=False, turns=2):
+            with unittest.mock.patch.object(_ops.Sorted, "has", autospec=True, side_effect=_ops.Sorted.has) as has, torch.set_grad_enabled(turns > 0):
+                found, other = convolution(x, y, w, *edges, 4, known) / 2, self.convolved(product, x, y, w, *edges)
+                self.near(found, other)
+                for _ in range(turns):
+                    (found,), (other,) = (torch.autograd.grad(one.pow(2).sum(), x, create_graph=True) for one in (found, other))
+                    self.near(found, other, 1e-11)
+            self.assertEqual(has.call_count, compared)
+        edges = torch.from_numpy(memory)
+        check(edges, 0)  # there is no graph yet
+        check(edges, 1)
+        check(edges, 0, True)
+        check(edges.clone(), 1, True)  # elsewhere
+        check(edges, 1, True)
+        edges[0, 0] = 2
+        check(edges, 1, True)  # PyTorch has counted this write
+        memory[0, 1] = 0
+        check(edges, 2)  # and not this one, which is why it is never known at first
+        check(edges, 0, True)
+        with torch.inference_mode():
+            hidden = edges.clone()
+        for _ in range(2):
+            check(hidden, 1, True, 0)
+        graphs = _ops.graphs_of(_ops.context_for(x))
+        for place in range(5):
+            handles = {one.handle.value for one in graphs.found}
+            check(edges.roll(place + 1, 1).clone(), len(graphs.found))
+        self.assertEqual(({one.handle.value for one in graphs.found}, len(handles)), (handles, _ops.MOST_GRAPHS))
+        with self.assertRaisesRegex(clebsch.Error, r"senders\[0\] is 9"):
+            convolution(x, y, w, SENDERS + 9, RECEIVERS)
+        check(edges, 3)
+        check(torch.stack([SENDERS, RECEIVERS]), 4)
+
     def test_torch_copies(self):
         linear = ct.Linear("2x0e+1x1o", "3x0e+1x1o")
         x = torch.randn(2, 5)
@@ -245,8 +285,10 @@ class Torch(unittest.TestCase):
         slopes = torch.autograd.grad(before.pow(2).sum(), tensors)
         self.assertEqual(ct.patch(model), [
             "mace.conv_tp: Convolution for the product and sum of Block", "mace.skip_tp: Linear of each species for OneHot", "sevennet.convolution: Convolution for the product and sum of IrrepsConvolution",
-            "sph: SphericalHarmonics for SphericalHarmonics", "nequip: Convolution for TensorProductScatter",
-            "contraction: SymmetricContraction for SymmetricContraction", "mix: TensorProduct for TensorProduct"])
+            "sevennet.weight_nn: Gate for FullyConnectedNet", "sph: SphericalHarmonics for SphericalHarmonics", "nequip: Convolution for TensorProductScatter",
+            "contraction: SymmetricContraction for SymmetricContraction", "mix: TensorProduct for TensorProduct",
+            "linear: Linear for Linear", "gate: Gate for Gate", "activation: Gate for Activation"])
+        self.assertEqual([one.known for one in model.modules() if isinstance(one, ct.Convolution)], [False, True, True])
         model.load_state_dict(state)
         after = model(x, y, w, z, v)
         self.near(after, before)
@@ -335,7 +377,7 @@ class Torch(unittest.TestCase):
             for a, b in zip(*(torch.autograd.grad(f(*operands).pow(2).sum(), operands) for f in (whole, torch.compile(whole, fullgraph=True)))):
                 self.near(a, b)
             x, y, w = operands[0], normal(6, 4).requires_grad_(), operands[2]
-            torch.library.opcheck(_ops.operators["convolution_forward"], (product.function.text, "", SENDERS, RECEIVERS, 4, x, y, w))
+            torch.library.opcheck(_ops.operators["convolution_forward"], (product.function.text, "", SENDERS, RECEIVERS, 4, False, x, y, w))
 
 
 if __name__ == "__main__":

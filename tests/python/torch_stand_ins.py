@@ -1,5 +1,4 @@
 """Stand-ins for the modules of e3nn, MACE, SevenNet and NequIP that clebsch.torch.patch replaces, and a model of them."""
-import sys
 import types
 
 import torch
@@ -76,19 +75,69 @@ class Block(torch.nn.Module):
         return message + self.skip_tp(x, z).sum(1, True)
 
 
-class Fused(torch.nn.Module):
-    def forward(self, x, y, w, senders, receivers):
-        return self.convolution(x, y, w, senders.int(), receivers.int())
+def ssp(x):
+    """Normalised as e3nn does, with some factor."""
+    return 1.9 * (torch.nn.functional.softplus(x) - torch.log(torch.tensor(2.0, dtype=x.dtype)))
+
+
+class Layer(torch.nn.Module):
+    def __init__(self, h_in, h_out, act, var_in, var_out):
+        super().__init__()
+        self.h_in, self.h_out, self.act, self.var_in, self.var_out = h_in, h_out, act, var_in, var_out
+        self.weight = torch.nn.Parameter(normal(h_in, h_out))
+
+    def forward(self, x):
+        x = x @ self.weight / (self.h_in * self.var_in) ** 0.5
+        return (self.act(x) if self.act else x) * self.var_out ** 0.5
+
+
+class Network(torch.nn.Sequential):
+    def __init__(self):
+        super().__init__()
+        self.hs, self.layer0, self.layer1 = [10, 5, 10], Layer(10, 5, ssp, 1, 2), Layer(5, 10, None, 2, 3)
+
+
+class Linear(torch.nn.Module):
+    """Two paths into the first term, of weights by path, and its bias."""
+
+    def __init__(self):
+        super().__init__()
+        self.irreps_in, self.irreps_out, self.internal_weights = "3x0e+5x0e+4x1o", "2x0e+3x1o", True
+        ends = [(0, 0, 6 ** -0.5), (1, 0, 10 ** -0.5), (2, 1, 0.5), (-1, 0, 1.0)]
+        self.instructions = [types.SimpleNamespace(i_in=i, i_out=j, path_weight=weight) for i, j, weight in ends]
+        self.weight, self.bias = torch.nn.Parameter(normal(28)), torch.nn.Parameter(normal(2))
+        self.register_buffer("output_mask", torch.ones(11, dtype=torch.float64))
+
+    def forward(self, x):
+        parts = self.weight.split([6, 10, 12])
+        one = x[:, :3] @ parts[0].view(3, 2) * 6 ** -0.5 + x[:, 3:8] @ parts[1].view(5, 2) * 10 ** -0.5 + self.bias
+        return torch.cat([one, torch.einsum("num,uv->nvm", x[:, 8:].reshape(-1, 4, 3), parts[2].view(4, 3) / 2).flatten(1)], 1)
+
+
+class Gate(torch.nn.Module):
+    irreps_in, irreps_out, irreps_gated = "2x0e+3x0e+3x1o", "2x0e+3x1o", "3x1o"
+    act_scalars, act_gates = types.SimpleNamespace(irreps_in="2x0e", acts=[ssp]), types.SimpleNamespace(irreps_in="3x0e", acts=[torch.sigmoid])
+
+    def forward(self, x):
+        return torch.cat([ssp(x[:, :2]), (x[:, 5:].reshape(-1, 3, 3) * torch.sigmoid(x[:, 2:5, None])).flatten(1)], 1)
+
+
+class Activation(torch.nn.Module):
+    irreps_in, irreps_out, acts = "1x0e+2x0o", "1x0e+2x0o", [None, torch.tanh]
+
+    def forward(self, x):
+        return torch.cat([x[:, :1], torch.tanh(x[:, 1:])], 1)
 
 
 class Sevennet(torch.nn.Module):
     def __init__(self):
         super().__init__()
-        self.convolution = Product(False)
-        self.convolution_kwargs = {"irreps_out": types.SimpleNamespace(dim=20)}
+        self.key_edge_idx, self.key_x, self.key_filter, self.key_weight_input, self.is_parallel = "edges", "x", "y", "w", False
+        self.convolution, self.weight_nn, self.denominator = Product(False), Network(), torch.nn.Parameter(normal(1))
 
-    def forward(self, x, y, w, senders, receivers):
-        return summed(self.convolution, x, y, w, senders, receivers)
+    def forward(self, data):
+        data["x"] = summed(self.convolution, data["x"], data["y"], self.weight_nn(data["w"]), *data["edges"].flip(0)) / self.denominator
+        return data
 
 
 class Scatter(torch.nn.Module):
@@ -134,10 +183,10 @@ class Contraction(torch.nn.Module):
 
 
 for kind, package, name in ((Product, "e3nn.o3", "TensorProduct"), (Harmonics, "e3nn.o3", "SphericalHarmonics"), (Scatter, "nequip.nn", "TensorProductScatter"),
-                            (Contraction, "mace.modules", "SymmetricContraction"), (Sevennet, "sevenn.nn", "IrrepsConvolution")):
+                            (Contraction, "mace.modules", "SymmetricContraction"), (Sevennet, "sevenn.nn", "IrrepsConvolution"), (Linear, "e3nn.o3", "Linear"),
+                            (Gate, "e3nn.nn", "Gate"), (Activation, "e3nn.nn", "Activation"), (Network, "e3nn.nn", "FullyConnectedNet")):
     kind.__module__, kind.__name__ = package, name
 Block.__bases__ = (type("InteractionBlock", (torch.nn.Module,), {"__module__": "mace.modules.blocks"}),)
-sys.modules["sevenn.nn"] = types.SimpleNamespace(IrrepsScatterGatterFusedConvolution=Fused)
 
 
 class Model(torch.nn.Module):
@@ -145,9 +194,11 @@ class Model(torch.nn.Module):
         super().__init__()
         self.mace, self.sevennet = Block(), Sevennet()
         self.sph, self.nequip, self.contraction, self.mix = Harmonics(), Scatter(), Contraction(), Product(True)
+        self.linear, self.gate, self.activation = Linear(), Gate(), Activation()
 
     def forward(self, x, y, w, z, v):
         y = y + self.sph(v)
-        sums = self.mace(x, y, w, torch.stack([SENDERS, RECEIVERS]), z) + self.sevennet(x, y, w, SENDERS, RECEIVERS)
+        sums = self.mace(x, y, w, torch.stack([SENDERS, RECEIVERS]), z) + self.sevennet({"x": x, "y": y, "w": w, "edges": torch.stack([RECEIVERS, SENDERS])})["x"]
         sums = sums + self.nequip(x, y, w, RECEIVERS, SENDERS) + self.mix(x, y[:4])
-        return torch.cat([sums, self.contraction(sums[:, :8].reshape(-1, 2, 4), z)], 1)
+        more = self.linear(sums), self.gate(sums[:, :14]), self.activation(sums[:, :3])
+        return torch.cat([sums, self.contraction(sums[:, :8].reshape(-1, 2, 4), z), *more], 1)

@@ -36,9 +36,11 @@ class _OfSpecies(Function):
 
 
 class _OfEdges(Function):
-    def __call__(self, x, y, w, senders, receivers, n_receivers=None):
+    def __call__(self, x, y, w, senders, receivers, n_receivers=None, known=False):
+        """known: a function before compared these edges; unless PyTorch has counted a write to
+        them since, they are not compared again."""
         return self._call(self.text, "", senders, receivers,
-                          x.shape[0] if n_receivers is None else n_receivers, x, y, w)
+                          x.shape[0] if n_receivers is None else n_receivers, known, x, y, w)
 
 
 def spherical_harmonics(degrees: Sequence[int], **options: Any) -> Function:
@@ -62,8 +64,9 @@ def tensor_product(irreps_x: Any, irreps_y: Any, irreps_z: Any, instructions: Se
 
 def convolution(irreps_x: Any, irreps_y: Any, irreps_z: Any, instructions: Sequence[Tuple],
                 **options: Any) -> Function:
-    """f(x, y, w, senders, receivers, n_receivers=None): as clebsch.convolution, with its options.
-    Of edges there are lists of int32 or int64; n_receivers: None is as many as rows of x."""
+    """f(x, y, w, senders, receivers, n_receivers=None, known=False): as clebsch.convolution, with
+    its options.  Of edges there are lists of int32 or int64; n_receivers: None is as many as rows
+    of x.  known: they were compared before, by the layer above."""
     return _OfEdges("convolution", _product((irreps_x, irreps_y, irreps_z), instructions, options))
 
 

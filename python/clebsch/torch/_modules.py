@@ -197,9 +197,11 @@ class ElementwiseTensorProduct(TensorProduct):
 class Convolution(TensorProduct):
     """The sum of a tensor product over the edges into each receiver, times `scale`: y and weights
     are of edges, x of senders.  Arguments are those of TensorProduct; weights are not shared by
-    default."""
+    default.
 
-    _op = "convolution"
+    known: another layer of a model, called before, has compared the edges."""
+
+    _op, known = "convolution", False
 
     def __init__(self, irreps_in1: Any, irreps_in2: Any, irreps_out: Any,
                  instructions: Sequence[Tuple], shared_weights: bool = False,
@@ -212,7 +214,8 @@ class Convolution(TensorProduct):
     def forward(self, x: torch.Tensor, y: torch.Tensor,  # type: ignore[override]
                 weight: Optional[torch.Tensor], senders: torch.Tensor, receivers: torch.Tensor,
                 n_receivers: Optional[int] = None) -> torch.Tensor:
-        return self.function(x, y, self._weight(weight), senders, receivers, n_receivers)
+        return self.function(x, y, self._weight(weight), senders, receivers, n_receivers,
+                             self.known)
 
 
 class SymmetricContraction(Module):
@@ -302,26 +305,37 @@ class RMSNorm(Module):
         return self.function(x.reshape(-1, x.shape[-1]), w).reshape(x.shape)
 
 
-def _normalized(activation):
-    """The word of an activation, known by its values near and far from 0, where ReLU6 is no ReLU, with
-    e3nn's factor: the mean of its square is 1 over the numbers that e3nn draws."""
-    if activation is None:
-        return "identity"
+def known_activation(activation):
+    """(factor, word) of a multiple of an activation, by its values near and far from 0, where ReLU6 is
+    no ReLU; None: of no such."""
     some = torch.linspace(-40, 40, 80_001, dtype=torch.float64)
+    values = activation(some)
     for word, function in _FUNCTIONS.items():
-        if activation == word or callable(activation) and torch.allclose(
-                activation(some), function(some), rtol=1e-9, atol=1e-12):
-            drawn = torch.randn(1_000_000, dtype=torch.float64,
-                                generator=torch.Generator().manual_seed(0))
-            factor = function(drawn).pow(2).mean().pow(-0.5).item()
-            return word if abs(factor - 1) < 1e-4 else f"{factor!r}*{word}"
-    raise ValueError(f"{activation}: no activation of clebsch.gate; there are "
-                     f"{', '.join(_FUNCTIONS)}")
+        plain = function(some)
+        factor = ((values * plain).sum() / plain.square().sum()).item()
+        if torch.allclose(values, factor * plain, rtol=1e-9, atol=1e-12):
+            return factor, word
+    return None
+
+
+def _normalized(activation):
+    """The word of an activation with e3nn's factor: the mean of its square is 1 over the numbers that
+    e3nn draws.  A word that has a factor stays."""
+    if activation is None or isinstance(activation, str) and "*" in activation:
+        return activation or "identity"
+    factor, word = (1, activation) if activation in _FUNCTIONS else (
+        callable(activation) and known_activation(activation) or (0, ""))
+    if abs(factor - 1) > 1e-9:
+        raise ValueError(f"{activation}: no activation of clebsch.gate; there are "
+                         f"{', '.join(_FUNCTIONS)}")
+    drawn = torch.randn(1_000_000, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    factor = _FUNCTIONS[word](drawn).pow(2).mean().pow(-0.5).item()
+    return word if abs(factor - 1) < 1e-4 else f"{factor!r}*{word}"
 
 
 class Gate(Module):
     """e3nn.nn.Gate: lists of activations, of PyTorch or words of clebsch.gate, with e3nn's
-    factors."""
+    factors, or with those of "1.7*silu"."""
 
     _foreign = ("sc.", "mul.", "act_scalars.", "act_gates.")
 

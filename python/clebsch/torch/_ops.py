@@ -5,7 +5,8 @@ NAME_PASS(str op, str gradients, ..., operands) -> results.  op: what `describe`
 holds all of the op, so that a graph kept on disk is understood in another process.  gradients: the
 letters of operands (x, y, w, z) whose gradients are wanted; the other results have no elements.
 The operands of a pass are those of the one before and then the gradients of its results, so that
-one function differentiates all of them."""
+one function differentiates all of them.  known: a convolution before compared these edges, unless
+PyTorch has counted a write to them since."""
 from __future__ import annotations
 
 import ctypes as c
@@ -16,6 +17,7 @@ import os
 
 import torch
 from torch.autograd import forward_ad
+from torch.multiprocessing.reductions import StorageWeakRef
 
 import clebsch
 
@@ -28,7 +30,7 @@ from .._usual import TORCH, Buffers
 SHORT = {getattr(torch, long): short for short, long in TORCH.items()}
 OPS = {kind._name: kind for kind in Op.__subclasses__()}
 MAKERS = {name: getattr(clebsch, name) for name in OPS}
-EXTRAS = {"convolution": "Tensor senders, Tensor receivers, SymInt n_receivers, ",
+EXTRAS = {"convolution": "Tensor senders, Tensor receivers, SymInt n_receivers, bool known, ",
           "symmetric_contraction": "Tensor? species, ", "linear": "Tensor? species, "}
 N_EXTRAS = {name: text.count(",") for name, text in EXTRAS.items()}
 N_INDICES = {name: text.count("Tensor") for name, text in EXTRAS.items()}
@@ -208,7 +210,7 @@ class Pass:
 
     def _graph(self, n_senders, extras, kept, like):
         """The graph, and the workspace, which is PyTorch's memory."""
-        graph = graphs_of(self.context).find(n_senders, *extras)
+        graph = graphs_of(self.context).find(self.name != "forward", n_senders, *extras)
         least, most = c.c_uint64(), c.c_uint64()
         self.context._call("convolution_workspace", PASSES[self.name], graph, c.byref(least),
                            c.byref(most), handle=self.handle)
@@ -223,35 +225,81 @@ def graphs_of(context):
     return Graphs(context)
 
 
+def _memory(tensor):
+    """Equal for tensors of one memory between writes that PyTorch counts; None where it counts
+    none."""
+    if tensor.is_inference():
+        return None
+    storage = getattr(tensor, "untyped_storage", tensor.storage)()
+    return (StorageWeakRef(storage), tensor.storage_offset(), tensor.stride(), tensor.dtype,
+            tensor._version)
+
+
 class Graphs:
-    """The last graphs of a context, found again by their edges: layers of a model share one."""
+    """The last graphs of a context, found again by their edges: layers of a model share one.
+
+    Edges are compared, for which a GPU waits.  Where they are known (a derivative's, since autograd
+    refuses what was changed after the forward pass; those of a patched model's other layers) their
+    memory and PyTorch's count of writes to it are enough."""
 
     def __init__(self, context):
         self.context, self.found = context, []
 
-    def find(self, n_senders, senders, receivers, n_receivers):
+    def find(self, derivative, n_senders, senders, receivers, n_receivers, known):
         if senders.dtype not in (torch.int32, torch.int64) or senders.dtype != receivers.dtype or (
                 senders.dim() != 1 or senders.shape != receivers.shape):
             raise ValueError("senders and receivers must be as many numbers of int32 or int64")
-        sizes, lists = (n_senders, n_receivers), (senders, receivers)
+        sizes, lists = (n_senders, n_receivers, senders.shape), (senders, receivers)
+        places = [_memory(one) for one in lists]
         captured = senders.is_cuda and torch.cuda.is_current_stream_capturing()
-        for i, (known, copies, places, graph) in enumerate(self.found):
-            if known == sizes and copies[0].shape == senders.shape and (
-                    places == [one.data_ptr() for one in lists] if captured
-                    else all(map(torch.equal, copies, lists))):
-                self.found.insert(0, self.found.pop(i))
-                return graph
+        alike = [one for one in self.found if one.sizes == sizes]
+        if (known or derivative or captured) and None not in places:
+            for one in alike:
+                if one.places == places:
+                    return self._first(one, captured)
         if captured:
             raise Error("convolution: a CUDA graph is captured, in which edges cannot be sorted; "
                         "call it before with the same senders and receivers")
-        return self._make(sizes, lists)
+        for one in self.found:  # what they were compared with is no longer there
+            if one.places == places:
+                one.places = None
+        graph = next((one for one in alike if one.has(lists)), None) or self._make(sizes, lists)
+        graph.places = places
+        return self._first(graph, False)
+
+    def _first(self, graph, captured):
+        """The last that was used, and so the last that is forgotten."""
+        graph.captured |= captured
+        if self.found[:1] != [graph]:
+            self.found = [graph, *[one for one in self.found if one is not graph]]
+        return graph.handle
 
     def _make(self, sizes, lists):
-        copies = [one.detach().clone(memory_format=torch.contiguous_format) for one in lists]
-        graph = clebsch.Graph(sizes[1], *copies, n_senders=sizes[0], device=self.context)
-        self.found.insert(0, (sizes, copies, [one.data_ptr() for one in lists], graph._handle))
-        del self.found[MOST_GRAPHS:]
-        return graph._handle
+        """In the memory of one that is forgotten, but what a CUDA graph replays."""
+        free = [one for one in self.found if not one.captured]
+        graph = free[-1] if len(free) >= MOST_GRAPHS else None
+        if graph:
+            self.found.remove(graph)
+        return Sorted(self.context, sizes, lists, graph and graph.graph)
+
+
+class Sorted:
+    """A graph, what it was made of, and where that was."""
+
+    def __init__(self, context, sizes, lists, graph):
+        self.sizes, self.places, self.captured = sizes, None, False
+        self.copies = [one.detach().clone(memory_format=torch.contiguous_format) for one in lists]
+        self.graph = graph
+        if graph:
+            graph.update(sizes[1], *self.copies, n_senders=sizes[0])
+        else:
+            self.graph = clebsch.Graph(sizes[1], *self.copies, n_senders=sizes[0], device=context)
+        self.handle = self.graph._handle
+
+    def has(self, lists):
+        """Whether they are these edges, by one wait of a GPU."""
+        (a, b), (senders, receivers) = self.copies, lists
+        return bool(((a == senders) & (b == receivers)).all())
 
 
 def _compute(name, text, gradients, *rest):

@@ -1,7 +1,6 @@
 """Models of MACE, SevenNet and NequIP, made of their own packages, with ops of Clebsch in them."""
 from __future__ import annotations
 
-import importlib
 from typing import List
 
 import torch
@@ -9,7 +8,8 @@ import torch
 import clebsch
 
 from . import _functions
-from ._modules import Convolution, Module, SphericalHarmonics, TensorProduct, terms
+from ._modules import (Convolution, Gate, Linear, Module, SphericalHarmonics, TensorProduct,
+                       known_activation, terms)
 from ._ops import described
 
 
@@ -25,6 +25,18 @@ class _OfNequip(Convolution):
 
     def forward(self, x, edge_attr, edge_weight, edge_dst, edge_src):  # type: ignore[override]
         return super().forward(x, edge_attr, edge_weight, edge_src, edge_dst)
+
+
+class _Sevennet(torch.nn.Module):
+    """An IrrepsConvolution of SevenNet, of whose edges no copies are made.  Operands of a
+    convolution are shorter than its results, and so they are what is divided."""
+
+    def forward(self, data):
+        receivers, senders = data[self.key_edge_idx].unbind()
+        data[self.key_x] = self.convolution(
+            data[self.key_x] / self.denominator, data[self.key_filter],
+            self.weight_nn(data[self.key_weight_input]), senders, receivers)
+        return data
 
 
 def _product(kind, old):
@@ -164,6 +176,89 @@ def _replace_contraction(old, model):
     return new
 
 
+def _replace_linear(old, model):
+    given = [(one.i_in, one.i_out, one.path_weight) for one in old.instructions if one.i_in >= 0]
+    biased = {one.i_out for one in old.instructions if one.i_in < 0}
+    first, last = terms(old.irreps_in), terms(old.irreps_out)
+    if old.weight.dim() > 1 or not old.internal_weights or not given:
+        return None
+    by_element = all(abs(sum(first[i][0] for i, other, _ in given if other == out) * weight ** 2
+                         - 1) < 1e-9 for _, out, weight in given)
+    new = Linear(old.irreps_in, old.irreps_out, instructions=[pair[:2] for pair in given],
+                 biases=[i in biased for i in range(len(last))],
+                 path_normalization="element" if by_element else "path")
+    new.weight, new.bias, new.output_mask = old.weight, old.bias, old.output_mask
+    _agree(old, new, (_random(old.output_mask, 3, new.columns["x"]),))
+    return new
+
+
+def _word(activation):
+    """What a gate calls an activation, with its factor; None: it has no such."""
+    found = (1.0, "identity") if activation is None else known_activation(activation)
+    return found and f"{found[0]!r}*{found[1]}"
+
+
+def _gate(old, model, *arguments):
+    """Lists of activations are of e3nn's Activation."""
+    words = [[_word(act) for act in one.acts] if hasattr(one, "acts") else one for one in arguments]
+    if any(None in one for one in words if isinstance(one, list)):
+        return None
+    new = Gate(*words, irreps_x=str(old.irreps_in))
+    new.irreps_in, new.irreps_out = old.irreps_in, old.irreps_out
+    _agree(old, new, (_random(next(model.parameters()), 3, new.function.columns["x"]),))
+    return new
+
+
+def _replace_gate(old, model):
+    return _gate(old, model, old.act_scalars.irreps_in, old.act_scalars, old.act_gates.irreps_in,
+                 old.act_gates, old.irreps_gated)
+
+
+def _replace_activation(old, model):
+    if any(term[1] for term in terms(old.irreps_in)):
+        return None
+    return _gate(old, model, old.irreps_in, old)
+
+
+class _Layer(torch.nn.Module):
+    """Of e3nn's FullyConnectedNet; its factors are of the weights and the activation."""
+
+    def __init__(self, old, word):
+        super().__init__()
+        self.weight, self.word = old.weight, word
+        self.factor = float(old.h_in * old.var_in) ** -0.5
+        if word:
+            self.act = _functions.gate(f"{old.weight.shape[1]}x0e", word, normalize=False)
+        else:
+            self.factor *= float(old.var_out) ** 0.5
+
+    def forward(self, x):
+        x = x @ (self.weight * self.factor)
+        return self.act(x) if self.word else x
+
+
+class _Network(torch.nn.Sequential):
+    """e3nn's FullyConnectedNet, of rows."""
+
+    def forward(self, x):
+        return super().forward(x.reshape(-1, x.shape[-1])).reshape(*x.shape[:-1], -1)
+
+
+def _replace_network(old, model):
+    layers = dict(old.named_children())
+    words = [one.act and _word(lambda x, one=one: one.act(x) * one.var_out ** 0.5)
+             for one in layers.values()]
+    if any(one.act and not word for one, word in zip(layers.values(), words)):
+        return None
+    new = _Network()
+    new.hs = old.hs
+    for (name, one), word in zip(layers.items(), words):
+        new.add_module(name, _Layer(one, word))
+    first = next(iter(new))
+    _agree(old, new, (_random(first.weight, 3, first.weight.shape[0]),))
+    return new
+
+
 def _is_product(module):
     """Of e3nn, not of another library that takes its place."""
     return _rule({PRODUCT: True}, module)
@@ -180,12 +275,10 @@ def _fuse_mace(block, model):
 
 
 def _fuse_sevennet(block, model):
-    if not _is_product(block.convolution):
+    if block.is_parallel or not _is_product(block.convolution):
         return None
-    fused = importlib.import_module(type(block).__module__).IrrepsScatterGatterFusedConvolution
-    block._out_dim = block.convolution_kwargs["irreps_out"].dim
     block.convolution = _product(Convolution, block.convolution)
-    block.__class__ = fused
+    block.__class__ = _Sevennet
     return "convolution"
 
 
@@ -203,11 +296,14 @@ FUSED = {("mace", "InteractionBlock"): _fuse_mace, ("sevenn", "IrrepsConvolution
 ONE_HOT = {("mace", "InteractionBlock"): "skip_tp",
            ("sevenn", "SelfConnectionIntro"): "fc_tensor_product"}
 REPLACED = {PRODUCT: _replace_product, ("e3nn", "SphericalHarmonics"): _replace_harmonics,
+            ("e3nn", "Linear"): _replace_linear, ("e3nn", "Gate"): _replace_gate,
+            ("e3nn", "Activation"): _replace_activation,
+            ("e3nn", "FullyConnectedNet"): _replace_network,
             ("mace", "SymmetricContraction"): _replace_contraction,
             ("nequip", "TensorProductScatter"): _replace_nequip}
 
 
-_NAMES = {_OfNequip: "Convolution", _Contraction: "SymmetricContraction"}
+_NAMES = {_OfNequip: "Convolution", _Contraction: "SymmetricContraction", _Network: "Gate"}
 
 
 def _rule(rules, module):
@@ -216,13 +312,16 @@ def _rule(rules, module):
 
 
 def patch(model: torch.nn.Module) -> List[str]:
-    """Replaces, in their places, the convolutions, tensor products, symmetric contractions and
-    spherical harmonics of a model of MACE, SevenNet or NequIP, and says what it replaced by what.
+    """Replaces, in their places, the convolutions, tensor products, symmetric contractions,
+    spherical harmonics, linear maps, gates and networks of scalars of a model of MACE, SevenNet or
+    NequIP, and says what it replaced by what.
 
     Parameters stay the same tensors with the same names; each part is compared with what it
     replaces on random numbers.  What is not known stays as it is."""
     done: List[str] = []
     _visit(model, model, "", done)
+    for one in [one for one in model.modules() if isinstance(one, Convolution)][1:]:
+        one.known = True
     if not done:
         raise ValueError("patch: the model has no convolution, tensor product, symmetric "
                          "contraction or spherical harmonics of MACE, SevenNet, NequIP or e3nn")
@@ -239,7 +338,7 @@ def _visit(module, model, path, done):
     if was:
         done.append(f"{path}{name}: Linear of each species for {was}")
     for name, child in list(module.named_children()):
-        if isinstance(child, (TensorProduct, _Contraction, _BySpecies)):
+        if isinstance(child, (Module, TensorProduct, _Contraction)):
             continue
         replace = _rule(REPLACED, child)
         new = replace(child, model) if replace else None
