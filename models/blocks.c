@@ -14,19 +14,6 @@
 
 /* ---- the order of layers for it ---- */
 
-/* Ops that add gradients were made for the order in which they run on whole systems. */
-static clb_status check_adds(clb_model *m) {
-  clb_network *n = &m->net;
-  for (int l = 0; l < n->n_layers; l++) {
-    const clb_layer *y = n->layer[l];
-    const clb_convolution_layer *p = y->kind == &clb_convolution_kind ? y->parameters : NULL;
-    if (p && p->framed && p->adds != clb_network_adds(n, y, CLB_CONVOLUTION_VECTORS))
-      return FAIL(m, CLB_ERROR_INTERNAL, "%s: gradients of vectors in another order in blocks",
-                  y->name);
-  }
-  return CLB_OK;
-}
-
 void clb_blocks_free(clb_model *m) {
   clb_network *n = &m->net;
   for (int i = 0; i < n->n_slots; i++) clb_buffer_destroy(&n->slot[i].buffer);
@@ -56,7 +43,6 @@ clb_status clb_blocks_order(clb_model *m, bool blocked, bool exchanges) {
   n->blocked = blocked;
   n->exchanges = exchanges;
   clb_status s = clb_pass_memory(n);
-  if (!s && blocked) s = check_adds(m);
   if (!s) s = clb_graph_create(m->ctx, 0, 0, &n->whole);
   if (!s && blocked) s = clb_graph_create(m->ctx, 0, 0, &n->block);
   if (!s) n->whole->listed = blocked;

@@ -85,18 +85,17 @@ static clb_status build(clb_network *n, clb_layer *y) {
   free(problem);
   if (!s) s = tables(n, y);
   if (!s && p->framed) {
-    p->adds = clb_network_adds(n, y, CLB_CONVOLUTION_VECTORS);
-    s = clb_convolution_share(p->op, &p->shared, p->adds);
+    clb_convolution_share(p->op, &p->shared);
     if (!clb_convolution_reads_harmonics(p->op)) y->in[CLB_CONVOLUTION_HARMONICS] = -1;
   }
   return s;
 }
 
-/* What it reads of an edge's direction: its vector, or harmonics; and for weights: themselves, or
+/* What it reads of an edge's direction: its frame, or harmonics; and for weights: themselves, or
    with a table lengths, which a convolution in frames shares with others. */
 static int directions(const clb_layer *y) {
   const clb_convolution_layer *p = y->parameters;
-  return y->in[p->framed ? CLB_CONVOLUTION_VECTORS : CLB_CONVOLUTION_HARMONICS];
+  return y->in[p->framed ? CLB_CONVOLUTION_FRAMES : CLB_CONVOLUTION_HARMONICS];
 }
 static int weights(const clb_layer *y) {
   const clb_convolution_layer *p = y->parameters;
@@ -121,7 +120,16 @@ static clb_status forward(clb_network *n, clb_layer *y, unsigned adds) {
                                  clb_value(n, y->out[CLB_CONVOLUTION_MESSAGE]), n->workspace);
 }
 
-/* Gradients by vectors are added to as build says, all others overwritten. */
+/* Gradients by directions; in frames, torques after those of convolutions before this one. */
+static clb_rows by_directions(const clb_network *n, const clb_layer *y) {
+  const clb_convolution_layer *p = y->parameters;
+  if (!p->framed) return clb_gradient(n, y->in[CLB_CONVOLUTION_HARMONICS]);
+  clb_rows torques = clb_gradient(n, y->in[CLB_CONVOLUTION_TORQUES]);
+  torques.offset += (int64_t)p->frames->given * p->frames->columns;
+  p->frames->given += clb_convolution_roles(p->op, CLB_BACKWARD);
+  return torques;
+}
+
 static clb_status backward(clb_network *n, clb_layer *y, unsigned adds) {
   const clb_convolution_layer *p = y->parameters;
   const int x = y->in[CLB_CONVOLUTION_X];
@@ -130,7 +138,7 @@ static clb_status backward(clb_network *n, clb_layer *y, unsigned adds) {
   return clb_convolution_backward(
       p->op, n->graph, features(n, y), clb_value(n, directions(y)), clb_value(n, weights(y)),
       clb_gradient(n, y->out[CLB_CONVOLUTION_MESSAGE]), clb_all_gradients(n, x),
-      clb_gradient(n, directions(y)), clb_gradient(n, weights(y)), n->workspace);
+      by_directions(n, y), clb_gradient(n, weights(y)), n->workspace);
 }
 
 static clb_status workspace(clb_network *n, clb_layer *y, clb_pass pass, uint64_t *min,
@@ -262,9 +270,9 @@ static void free_ops(void *parameters) {
   for (size_t i = 0; i < sizeof all / sizeof *all; i++) clb_op_destroy(all[i]);
 }
 
-enum { ALL = (1 << CLB_CONVOLUTION_INS) - 1, VECTORS = 1 << CLB_CONVOLUTION_VECTORS };
-const clb_layer_kind clb_convolution_kind = {.reads_in = ALL,
-                                             .overwrites = ALL & ~VECTORS,
+enum { ALL = (1 << CLB_CONVOLUTION_INS) - 1, TORQUES = 1 << CLB_CONVOLUTION_TORQUES };
+const clb_layer_kind clb_convolution_kind = {.reads_in = ALL & ~TORQUES,
+                                             .overwrites = ALL & ~TORQUES,
                                              .senders = 1U << CLB_CONVOLUTION_X,
                                              .build = build,
                                              .tables = tables,

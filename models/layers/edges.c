@@ -108,24 +108,73 @@ const clb_layer_kind clb_edges_kind = {.reads_in = 1U << CLB_EDGES_VECTORS,
 
 /* ---- frames, in which convolutions work ---- */
 
-/* Any convolution that reads them makes the same; they have been built. */
+/* A convolution that reads them; NULL: this layer does not. */
+static clb_convolution_layer *reader(const clb_network *n, const clb_layer *y, int layer) {
+  const clb_layer *r = n->layer[layer];
+  return r->kind == &clb_convolution_kind &&
+                 r->in[CLB_CONVOLUTION_FRAMES] == y->out[CLB_FRAMES_FRAMES]
+             ? r->parameters
+             : NULL;
+}
+
+static clb_status make_adding(clb_network *n, clb_layer *y) {
+  clb_frames *p = y->parameters;
+  const clb_op *op = NULL;
+  if (p->add || !clb_network_adds(n, y, 0)) return CLB_OK;
+  for (int l = 0; l < n->n_layers && !op; l++)
+    if (reader(n, y, l)) op = reader(n, y, l)->op;
+  return clb_convolution_frames_create(op, true, &p->add);
+}
+
+/* All convolutions that read them, which have been built, make the same. */
 static clb_status build_frames(clb_network *n, clb_layer *y) {
   clb_frames *p = y->parameters;
-  for (int l = 0; l < n->n_layers; l++)
-    if (n->layer[l]->kind == &clb_convolution_kind &&
-        n->layer[l]->in[CLB_CONVOLUTION_FRAMES] == y->out[0])
-      p->op = ((const clb_convolution_layer *)n->layer[l]->parameters)->op;
-  return CLB_OK;
+  clb_status s = CLB_OK;
+  int32_t columns = 0;
+  for (int l = 0; l < n->n_layers && !s; l++) {
+    clb_convolution_layer *c = reader(n, y, l);
+    if (!c) continue;
+    c->frames = p;
+    p->columns = clb_convolution_edge_sums(c->op, CLB_BACKWARD);
+    columns += clb_convolution_roles(c->op, CLB_BACKWARD) * p->columns;
+    if (!p->make) s = clb_convolution_frames_create(c->op, false, &p->make);
+  }
+  n->array[y->out[CLB_FRAMES_TORQUES]]->irreps = clb_scalars(columns);
+  return s ? s : make_adding(n, y);
 }
 
 static clb_status make_frames(clb_network *n, clb_layer *y, unsigned adds) {
-  const clb_frames *p = y->parameters;
+  clb_frames *p = y->parameters;
+  const clb_rows vectors = clb_value(n, y->in[0]), frames = clb_value(n, y->out[0]);
   (void)adds;
-  return clb_convolution_make_frames(p->op, clb_row_count(n, y->out[0]), clb_value(n, y->in[0]),
-                                     clb_value(n, y->out[0]));
+  p->given = 0;
+  return clb_convolution_frames_run(p->make, n->at.n_edges, &vectors, &frames);
 }
 
-const clb_layer_kind clb_frames_kind = {.build = build_frames, .forward = make_frames};
+/* Of the convolutions that have left torques since the last time. */
+static clb_status turn_torques(clb_network *n, clb_layer *y, unsigned adds) {
+  clb_frames *p = y->parameters;
+  const clb_rows vectors = clb_value(n, y->in[0]), g_vectors = clb_gradient(n, y->in[0]),
+                 torques = clb_gradient(n, y->out[CLB_FRAMES_TORQUES]);
+  const clb_torques left = {&torques.buffer->memory, torques.offset, torques.stride, p->given,
+                            p->columns};
+  p->given = 0;
+  return clb_convolution_frames_torques(adds & 1 ? p->add : p->make, 0, n->at.n_edges, &vectors,
+                                        &left, &g_vectors);
+}
+
+static void free_frames(void *parameters) {
+  clb_frames *p = parameters;
+  clb_convolution_frames_destroy(&p->make);
+  clb_convolution_frames_destroy(&p->add);
+}
+
+const clb_layer_kind clb_frames_kind = {.reads_in = 1,
+                                        .build = build_frames,
+                                        .reorder = make_adding,
+                                        .forward = make_frames,
+                                        .backward = turn_torques,
+                                        .free_ops = free_frames};
 
 /* ---- vectors times factors of pairs of species, so that each pair reaches its own cutoff where
    others reach r_max ---- */

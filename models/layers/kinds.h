@@ -5,6 +5,7 @@
 
 #include "models/layers/network.h"
 #include "kernels/convolution/host/convolution.h"
+#include "kernels/convolution/host/frames.h"
 #include "kernels/graph/host/row_sum.h"
 #include "kernels/layers/host/edge_spline.h"
 #include "kernels/linear/host/few.h"
@@ -227,11 +228,21 @@ typedef struct {
 } clb_exchange;
 extern const clb_layer_kind clb_exchange_kind;
 
+/* ---- frames: vectors -> the frames of edges, and torques, which only have gradients: what the
+   roles of convolutions leave of each edge, one convolution's after the other's ---- */
+
+enum { CLB_FRAMES_FRAMES, CLB_FRAMES_TORQUES };
+typedef struct {
+  clb_convolution_frames *make, *add; /* add: to gradients by vectors; NULL: not needed */
+  int32_t columns, given;             /* numbers of a role; roles that have left theirs */
+} clb_frames;
+extern const clb_layer_kind clb_frames_kind;
+
 /* ---- convolution [6, 7] ---- */
 
 enum {
   CLB_CONVOLUTION_X,         /* -1: 1 in each channel, of all senders */
-  CLB_CONVOLUTION_VECTORS,   /* in frames of edges */
+  CLB_CONVOLUTION_TORQUES,   /* in frames of edges */
   CLB_CONVOLUTION_HARMONICS, /* then without gradient */
   CLB_CONVOLUTION_LENGTHS,   /* with a table */
   CLB_CONVOLUTION_WEIGHTS,   /* without */
@@ -244,7 +255,6 @@ typedef struct {
   int64_t ones_at;    /* and its row among the weights */
   clb_irreps message; /* of which the array may have adjacent terms of one irrep merged */
   bool merged, framed;
-  bool adds; /* framed: it adds to gradients of vectors */
   int n_paths;
   clb_instruction path[CLB_MAX_PATHS]; /* each has a term of the message to itself */
   int64_t n_weights;
@@ -254,6 +264,7 @@ typedef struct {
   clb_op *along, *bent, *again; /* of training: tangents of messages; gradients by x and weights
                                    along tangents; the backward pass by weights alone */
   clb_convolution_shared shared;
+  clb_frames *frames; /* of its edges, in these */
 } clb_convolution_layer;
 extern const clb_layer_kind clb_convolution_kind;
 /* Its (zeroed) problem, of harmonics or of vectors. */
@@ -281,13 +292,6 @@ typedef struct {
   clb_row_sum *sum;                       /* over the edges of receivers */
 } clb_product_layer;
 extern const clb_layer_kind clb_product_kind;
-
-/* ---- frames: vectors -> the frames of edges ---- */
-
-typedef struct {
-  const clb_op *op; /* of a convolution */
-} clb_frames;
-extern const clb_layer_kind clb_frames_kind;
 
 /* ---- norm [9], or of the layers of a radial network ---- */
 

@@ -47,6 +47,7 @@ typedef struct {
   bool dense; /* rows follow each other; otherwise they start at multiples of 16 bytes */
   bool moves; /* depends on the positions of atoms, not only on their species */
   bool has_gradient;
+  bool gradient_alone; /* has no value */
   clb_irreps irreps;
   clb_stored stored[CLB_STORED];
 } clb_array;

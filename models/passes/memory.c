@@ -30,6 +30,7 @@ static void use(clb_stored *x, int step, bool fresh, int most) {
 static void use_array(clb_network *n, int array, clb_kept which, int step, bool fresh) {
   clb_array *a = array < 0 ? NULL : n->array[array];
   if (!a || (which == CLB_GRADIENT && !a->has_gradient)) return;
+  if (which == CLB_VALUE && a->gradient_alone) return;
   clb_stored *x = &a->stored[which];
   int last = -1;
   for (int i = 0; i < CLB_SPANS && !empty(x->span[i]); i++) last = x->span[i].last;

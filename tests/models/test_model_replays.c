@@ -153,41 +153,51 @@ static void profiles_on(const char *name) {
   close_model(&o);
 }
 
-static void count_maps(const clb_profile_entry *entry, void *user) {
-  if (!strncmp(entry->kernel, "linear_few", 10)) *(int64_t *)user += entry->launches;
+typedef struct {
+  int64_t maps, torques;
+} counted;
+static void count_kernels(const clb_profile_entry *entry, void *user) {
+  counted *c = user;
+  if (!strncmp(entry->kernel, "linear_few", 10)) c->maps += entry->launches;
+  if (!strcmp(entry->kernel, "edge_torques")) c->torques += entry->launches;
 }
 
-/* On a GPU linear maps of one array are one launch, forward and backward, as is each of the others;
-   returns how many pairs a model has. */
-static int pairs_of(int which) {
+/* On a GPU linear maps of one array are one launch, forward and backward, as is each of the others,
+   and the gradients by vectors of all convolutions in frames. Adds how many pairs and frames a
+   model has. */
+static void count_launches(int which, int *all_pairs, int *all_frames) {
   opened o = open_made_as("cpu:interpreter", &device_limits[LIMITS_NVIDIA].limits, which,
                           &(clb_model_options){.dtype = CLB_F64, .knots = 16});
   const atom_set a = random_atoms(6, made_models[which].n_species, true, 9);
   const clb_network *n = &o.model->net;
-  int64_t launches = 0, maps = 0;
-  int pairs = 0;
+  counted launches = {0};
+  int64_t maps = 0;
+  int pairs = 0, frames = 0;
   const computed wanted = compute_one_by_one(&o, &a);
   if (clb_profile_begin(o.ctx)) fail_msg("%s", clb_error(o.ctx));
   const computed c = compute_one_by_one(&o, &a);
-  if (clb_profile_end(o.ctx, count_maps, &launches)) fail_msg("%s", clb_error(o.ctx));
+  if (clb_profile_end(o.ctx, count_kernels, &launches)) fail_msg("%s", clb_error(o.ctx));
   expect_bits(&c, &wanted);
   for (int i = 0; i < n->n_computing; i++) {
     const clb_layer *y = n->layer[n->step[i].layer];
     const bool pair = y->kind == &clb_linear_pair_kind, back = n->step[i].sweep;
+    frames += y->kind == &clb_frames_kind && !back;
     if (!pair && y->kind != &clb_linear_kind) continue;
     maps += !back || clb_gradient(n, y->in[0]).buffer;
     pairs += pair && !back;
   }
-  assert_int_equal(launches, maps);
+  assert_int_equal(launches.maps, maps);
+  assert_int_equal(launches.torques, frames);
   close_model(&o);
-  return pairs;
+  *all_pairs += pairs;
+  *all_frames += frames;
 }
 
-static void pairs_of_maps(void **state) {
-  int pairs = 0;
+static void launches_of_models(void **state) {
+  int pairs = 0, frames = 0;
   (void)state;
-  for (int which = 0; which < MADE_MODELS; which++) pairs += pairs_of(which);
-  assert_true(pairs > 1);
+  for (int which = 0; which < MADE_MODELS; which++) count_launches(which, &pairs, &frames);
+  assert_true(pairs > 1 && frames > 1);
 }
 
 /* Between replays an op of the same context is tuned: its candidates are compiled, timed and freed.
@@ -362,7 +372,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(replays),        cmocka_unit_test(replays_opencl),
       cmocka_unit_test(sizes),          cmocka_unit_test(models),
-      cmocka_unit_test(profiles),       cmocka_unit_test(pairs_of_maps),
+      cmocka_unit_test(profiles),       cmocka_unit_test(launches_of_models),
       cmocka_unit_test(tuning_between), cmocka_unit_test(recorded_by_callers),
       cmocka_unit_test(drivers),        cmocka_unit_test(out_of_memory)};
   return cmocka_run_group_tests(tests, NULL, NULL);

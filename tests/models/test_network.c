@@ -19,6 +19,10 @@ static const clb_stored *stored(const clb_network *n, int what) {
   return &n->array[what / 2]->stored[what % 2 ? CLB_GRADIENT : CLB_VALUE];
 }
 
+static bool has_value(const clb_network *n, int array) {
+  return array >= 0 && !n->array[array]->gradient_alone;
+}
+
 static void must_hold(const clb_network *n, const clb_step *s, int what) {
   const int slot = stored(n, what)->slot;
   if (slot < 0 || holds[slot] != what)
@@ -36,10 +40,10 @@ static void put(const clb_network *n, const clb_step *s, int what, bool adds) {
 static void step_forward(const clb_network *n, const clb_step *s) {
   const clb_layer *y = n->layer[s->layer];
   for (int i = 0; i < CLB_LAYER_INS; i++)
-    if (y->in[i] >= 0) must_hold(n, s, 2 * y->in[i]);
+    if (has_value(n, y->in[i])) must_hold(n, s, 2 * y->in[i]);
   if (y->work >= 0) put(n, s, 2 * y->work, false);
   for (int i = 0; i < CLB_LAYER_OUTS; i++)
-    if (y->out[i] >= 0) put(n, s, 2 * y->out[i], s->adds >> i & 1);
+    if (has_value(n, y->out[i])) put(n, s, 2 * y->out[i], s->adds >> i & 1);
 }
 
 /* The terms that other layers have added since are used now. */
@@ -71,14 +75,20 @@ static void step_backward(const clb_network *n, const clb_step *s) {
   }
 }
 
+static bool has_gradient(const clb_network *n, const clb_layer *y) {
+  bool some = y->kind->ends;
+  for (int i = 0; i < CLB_LAYER_OUTS; i++)
+    some |= y->out[i] >= 0 && n->array[y->out[i]]->has_gradient;
+  return some;
+}
+
 /* Every layer by which there is a gradient has given its term once, or in pieces. */
 static void must_be_complete(const clb_network *n) {
   use_terms(n, CLB_VECTORS);
   for (int l = 0; l < n->n_layers; l++) {
-    const int out = n->layer[l]->out[0];
     for (int i = 0; i < CLB_LAYER_INS && !clb_in_place(n->layer[l]); i++) {
       const int in = n->layer[l]->in[i];
-      if (!n->layer[l]->kind->ends && (out < 0 || !n->array[out]->has_gradient)) continue;
+      if (!has_gradient(n, n->layer[l])) continue;
       if (in < 0 || !n->array[in]->has_gradient || !(n->layer[l]->gradients >> i & 1)) continue;
       const bool pieces = n->layer[l]->kind == &clb_edges_kind;
       if (pieces ? !terms_used[in][l] : terms_used[in][l] != 1)

@@ -190,15 +190,8 @@ int64_t clb_convolution_frame_columns(clb_context *ctx, clb_problem *p) {
   return s.convolution.frame ? clb_frame_size(clb_frame_degree(&p->tensor_product)) : 0;
 }
 
-clb_status clb_convolution_share(clb_op *op, const clb_convolution_shared *shared, bool adds) {
-  clb_convolution_vectors *v = parts_of(op)->vectors;
-  clb_convolution_vectors_share(v, shared);
-  return adds ? clb_convolution_vectors_add(v) : CLB_OK;
-}
-
-clb_status clb_convolution_make_frames(const clb_op *op, int64_t n_edges, clb_rows vectors,
-                                       clb_rows frames) {
-  return clb_convolution_vectors_make(parts_of(op)->vectors, n_edges, vectors, frames);
+void clb_convolution_share(clb_op *op, const clb_convolution_shared *shared) {
+  clb_convolution_vectors_share(parts_of(op)->vectors, shared);
 }
 
 bool clb_convolution_reads_harmonics(const clb_op *op) {

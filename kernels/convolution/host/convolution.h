@@ -20,18 +20,22 @@ clb_status clb_convolution_make(clb_context *ctx, clb_problem *p, const clb_conv
                                 unsigned passes, const clb_tuner *tuner, clb_op **op);
 /* What depends on the vectors of edges alone: rows of frames, of harmonics (as irreps_y), and
    lengths, which the convolutions of a model share.  It is the owner's to make them before the
-   first pass (clb_convolution_make_frames the frames). */
+   first pass (kernels/convolution/host/frames.h). */
 typedef struct {
   clb_rows frames, harmonics, lengths;
 } clb_convolution_shared;
 /* Elements of a row of frames of a convolution of vectors, whose problem changes, if its backward
    pass works there; else 0. */
 int64_t clb_convolution_frame_columns(clb_context *ctx, clb_problem *p);
-/* From now on op, for which the above is not 0, reads what is shared, which must outlive it; adds:
-   gradients of vectors are added to. */
-clb_status clb_convolution_share(clb_op *op, const clb_convolution_shared *shared, bool adds);
-clb_status clb_convolution_make_frames(const clb_op *op, int64_t n_edges, clb_rows vectors,
-                                       clb_rows frames);
+/* From now on op, for which the above is not 0, reads what is shared, which must outlive it, and
+   not vectors, for which any rows of edges stand. In place of gradients of vectors there are rows
+   of what its roles leave of each edge, of which clb_convolution_frames_torques makes them. */
+void clb_convolution_share(clb_op *op, const clb_convolution_shared *shared);
+/* Numbers of an edge that are sums over channels in a pass: gradients of y, or torques, and that of
+   its length. */
+int clb_convolution_edge_sums(const clb_op *op, clb_pass pass);
+/* Roles that leave such sums; 0: none. */
+int32_t clb_convolution_roles(const clb_op *op, clb_pass pass);
 /* Whether the forward pass reads harmonics, not frames. */
 bool clb_convolution_reads_harmonics(const clb_op *op);
 /* Bytes of workspace with which a pass processes so many edges at a time. */

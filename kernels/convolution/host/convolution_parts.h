@@ -19,12 +19,6 @@ typedef struct {
   clb_convolution_table table;
 } clb_convolution_parts;
 
-/* Numbers of an edge that are sums over channels in a pass: gradients of y, or torques, and that of
-   its length. */
-int clb_convolution_edge_sums(const clb_op *op, clb_pass pass);
-/* Roles that such sums are shared by; 0: none. */
-int32_t clb_convolution_roles(const clb_op *op, clb_pass pass);
-
 /* Fails unless op is a convolution with this pass, and the graph one of its context. */
 clb_status clb_convolution_check_call(clb_op *op, clb_pass pass, const clb_graph *g);
 

@@ -89,15 +89,15 @@ clb_status clb_convolution_frames_tangents(const clb_convolution_frames *f, int6
 }
 
 clb_status clb_convolution_frames_torques(const clb_convolution_frames *f, int64_t e0, int64_t e1,
-                                          const clb_rows *vectors, const clb_memory *shares,
-                                          int64_t at, int32_t roles, int32_t columns,
+                                          const clb_rows *vectors, const clb_torques *torques,
                                           const clb_rows *gradient) {
   clb_call c = start(f, e1 - e0);
   call_rows(&c, vectors, 3, e0);
-  clb_call_memory(&c, shares);
-  clb_call_i64(&c, at);
-  clb_call_i32(&c, roles);
-  clb_call_i32(&c, columns);
+  clb_call_memory(&c, torques->memory);
+  clb_call_i64(&c, torques->at);
+  clb_call_i64(&c, torques->step);
+  clb_call_i32(&c, torques->roles);
+  clb_call_i32(&c, torques->columns);
   call_rows(&c, gradient, 3, e0);
   return clb_call_run(&c, CLB_BACKWARD);
 }

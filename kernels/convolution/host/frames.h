@@ -25,11 +25,16 @@ clb_status clb_convolution_frames_run(const clb_convolution_frames *f, int64_t n
 clb_status clb_convolution_frames_tangents(const clb_convolution_frames *f, int64_t n,
                                            const clb_rows *vectors, const clb_rows *tangents,
                                            const clb_rows *out);
-/* Gradients of the vectors of edges e0 ... e1 - 1, from `columns` numbers that each of `roles`
-   roles left of each from element `at` of `shares` on. */
+/* What roles left of edges: of each `columns` numbers that each of `roles` roles left, from element
+   `at` of memory on for the first edge, and `step` elements further for each one after it. */
+typedef struct {
+  const clb_memory *memory;
+  int64_t at, step;
+  int32_t roles, columns;
+} clb_torques;
+/* Gradients of the vectors of edges e0 ... e1 - 1, of which the first is that of the torques. */
 clb_status clb_convolution_frames_torques(const clb_convolution_frames *f, int64_t e0, int64_t e1,
-                                          const clb_rows *vectors, const clb_memory *shares,
-                                          int64_t at, int32_t roles, int32_t columns,
+                                          const clb_rows *vectors, const clb_torques *torques,
                                           const clb_rows *gradient);
 
 #endif

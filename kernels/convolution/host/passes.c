@@ -27,8 +27,9 @@ static clb_convolution_needs measure(const clb_op *op, clb_pass pass, const clb_
     n.edge_x = tp->x.dim * clb_dtype_bytes(op->problem.arithmetic);
   }
   if (pass != CLB_FORWARD && parts_of(op)->weights) n.edge_w = tp->n_weights * bytes;
-  n.edge_y = (int64_t)clb_convolution_roles(op, pass) * clb_convolution_edge_sums(op, pass) *
-             clb_dtype_bytes(op->problem.arithmetic);
+  if (!clb_convolution_vectors_leaves(parts_of(op)->vectors, pass))
+    n.edge_y = (int64_t)clb_convolution_roles(op, pass) * clb_convolution_edge_sums(op, pass) *
+               clb_dtype_bytes(op->problem.arithmetic);
   return n;
 }
 
@@ -131,6 +132,19 @@ static clb_status team_for(const call *c, clb_op *op, const clb_kernel **kernel)
   return status;
 }
 
+/* What roles leave of edges e0 ... e1 - 1. */
+static clb_torques shares_of(const call *c, int64_t e0, int64_t e1) {
+  const clb_op *op = c->op;
+  const clb_rows *kept = c->vectors && c->vectors->torques.buffer ? &c->vectors->torques : NULL;
+  const int32_t roles = clb_convolution_roles(op, c->pass),
+                columns = clb_convolution_edge_sums(op, c->pass);
+  const int64_t start = start_of_shares(&c->needs, e1 - e0);
+  return kept ? (clb_torques){&kept->buffer->memory, kept->offset + e0 * kept->stride, kept->stride,
+                              roles, columns}
+              : (clb_torques){&c->workspace, start / clb_dtype_bytes(op->problem.arithmetic),
+                              (int64_t)roles * columns, roles, columns};
+}
+
 /* Launches a kernel on `groups` row segments, for edges e0 ... e1 - 1. */
 static clb_status launch_kernel(const call *c, clb_op *op, const clb_kernel *kernel, int64_t groups,
                                 const clb_buffer *segments, int64_t e0, int64_t e1, int32_t add) {
@@ -148,9 +162,11 @@ static clb_status launch_kernel(const call *c, clb_op *op, const clb_kernel *ker
   clb_call_buffer(&l, &b[CLB_GRAPH_OTHER + CLB_BY_RECEIVER]);
   clb_call_i32(&l, add);
   if (c->op->problem.convolution.spline) clb_call_spline(&l, op, &parts->table);
-  if (c->needs.edge_y && op == c->op) {
-    clb_call_memory(&l, &c->workspace);
-    clb_call_i64(&l, start_of_shares(&c->needs, e1 - e0) / clb_dtype_bytes(op->problem.arithmetic));
+  const clb_torques shares = shares_of(c, e0, e1);
+  if (shares.roles && op == c->op) {
+    clb_call_memory(&l, shares.memory);
+    clb_call_i64(&l, shares.at);
+    clb_call_i64(&l, shares.step);
   }
   const int32_t roles = op->choice[c->pass].schedule.convolution.roles;
   return clb_call_launch(&l, kernel, clb_divide_up(groups, kernel->ir.rows) * (roles ? roles : 1));
@@ -211,12 +227,12 @@ static clb_operand to_workspace(clb_operand *o, clb_buffer *workspace, int64_t s
 static clb_status sum_roles_of(const call *c, const clb_op *sum, const clb_operand *o, int64_t e0,
                                int64_t e1) {
   const clb_op *op = c->op;
-  const int64_t n = (e1 - e0) * sum->problem.role_sum.count, stride = clb_operand_stride(o),
-                bytes = clb_dtype_bytes(op->problem.arithmetic);
+  const clb_torques shares = shares_of(c, e0, e1);
+  const int64_t n = (e1 - e0) * sum->problem.role_sum.count, stride = clb_operand_stride(o);
   clb_call l = clb_call_begin((clb_op *)sum, CLB_ROLE_SUM, n, n);
-  clb_call_memory(&l, &c->workspace);
-  clb_call_i64(&l, start_of_shares(&c->needs, e1 - e0) / bytes);
-  clb_call_i32(&l, clb_convolution_roles(op, c->pass));
+  clb_call_memory(&l, shares.memory);
+  clb_call_i64(&l, shares.at);
+  clb_call_i32(&l, shares.roles);
   clb_call_buffer(&l, o->rows.buffer);
   clb_call_i64(&l, o->rows.offset + e0 * stride);
   clb_call_i64(&l, stride);
@@ -227,11 +243,9 @@ static clb_status sum_roles_of(const call *c, const clb_op *sum, const clb_opera
 static clb_status sum_roles(call *c, int64_t e0, int64_t e1) {
   const clb_convolution_parts *parts = parts_of(c->op);
   const clb_operand *y = written(c, CLB_OPERAND_Y), *r = written(c, CLB_OPERAND_W);
+  const clb_torques shares = shares_of(c, e0, e1);
   if (clb_convolution_in_frame(c->op, c->pass))
-    return clb_convolution_vectors_torques(parts->vectors, c, c->vectors, e0, e1,
-                                           start_of_shares(&c->needs, e1 - e0) /
-                                               clb_dtype_bytes(c->op->problem.arithmetic),
-                                           clb_convolution_roles(c->op, c->pass));
+    return clb_convolution_vectors_torques(parts->vectors, c->vectors, e0, e1, &shares);
   clb_status s = parts->y && y ? sum_roles_of(c, parts->y, y, e0, e1) : CLB_OK;
   return s || !parts->r || !r ? s : sum_roles_of(c, parts->r, r, e0, e1);
 }

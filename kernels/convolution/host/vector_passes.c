@@ -156,7 +156,7 @@ static clb_status make_frames(const clb_convolution_vectors *v, clb_convolution_
                  r = shared ? shared->lengths : scratch_of(v, c, kept).r;
   clb_operand *o = c->operand;
   clb_status s = CLB_OK;
-  if (gradient && gradient->columns) kept->gradient = gradient->rows;
+  if (gradient && gradient->columns) *(shared ? &kept->torques : &kept->gradient) = gradient->rows;
   if (!shared) s = clb_convolution_frames_run(v->frames, n, &kept->vector, &rows);
   if (!s && v->lengths && !shared)
     s = clb_radial_forward(v->lengths, n, kept->vector, r, (clb_rows){0});
@@ -165,15 +165,16 @@ static clb_status make_frames(const clb_convolution_vectors *v, clb_convolution_
   return s || c->pass != CLB_DOUBLE_BACKWARD || !o[B_AT].columns ? s : make_tangents(v, c, kept);
 }
 
+bool clb_convolution_vectors_leaves(const clb_convolution_vectors *v, clb_pass pass) {
+  return v && shared_in(v, pass) && pass == CLB_BACKWARD;
+}
+
 clb_status clb_convolution_vectors_torques(const clb_convolution_vectors *v,
-                                           const clb_convolution_call *c,
                                            const clb_convolution_vector_rows *kept, int64_t e0,
-                                           int64_t e1, int64_t at, int32_t roles) {
-  return kept->gradient.buffer
-             ? clb_convolution_frames_torques(
-                   v->frames, e0, e1, &kept->vector, &c->workspace, at, roles,
-                   clb_frame_sums(c->pass, c->op->problem.convolution.spline), &kept->gradient)
-             : CLB_OK;
+                                           int64_t e1, const clb_torques *torques) {
+  return kept->gradient.buffer ? clb_convolution_frames_torques(v->frames, e0, e1, &kept->vector,
+                                                                torques, &kept->gradient)
+                               : CLB_OK;
 }
 
 clb_status clb_convolution_vectors_before(const clb_convolution_vectors *v, clb_convolution_call *c,

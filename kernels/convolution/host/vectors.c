@@ -123,13 +123,3 @@ void clb_convolution_vectors_share(clb_convolution_vectors *v,
                                    const clb_convolution_shared *shared) {
   v->shared = shared;
 }
-
-clb_status clb_convolution_vectors_add(clb_convolution_vectors *v) {
-  clb_convolution_frames_destroy(&v->frames);
-  return clb_convolution_frames_create(v->op, true, &v->frames);
-}
-
-clb_status clb_convolution_vectors_make(const clb_convolution_vectors *v, int64_t n_edges,
-                                        clb_rows vectors, clb_rows frames) {
-  return clb_convolution_frames_run(v->frames, n_edges, &vectors, &frames);
-}

@@ -30,11 +30,6 @@ clb_status clb_convolution_vectors_set_table(const clb_convolution_vectors *v,
 /* Has forward and backward read what is shared instead of making it themselves. */
 void clb_convolution_vectors_share(clb_convolution_vectors *v,
                                    const clb_convolution_shared *shared);
-/* Gradients of vectors are added to, where passes work in the frame. */
-clb_status clb_convolution_vectors_add(clb_convolution_vectors *v);
-/* Makes frames of vectors. */
-clb_status clb_convolution_vectors_make(const clb_convolution_vectors *v, int64_t n_edges,
-                                        clb_rows vectors, clb_rows frames);
 
 /* Bytes that it uses at the end of the workspace, from an offset that is a multiple of 256. */
 int64_t clb_convolution_vectors_bytes(const clb_convolution_vectors *v, clb_pass pass,
@@ -46,6 +41,7 @@ int64_t clb_convolution_vectors_bytes_before(const clb_convolution_vectors *v, c
 /* Keeps the caller's rows while rows in the workspace replace them. */
 struct clb_convolution_vector_rows {
   clb_rows vector, along, gradient; /* v, h and g_v (or d_v); no buffer: not there */
+  clb_rows torques;                 /* where roles leave them, not in the workspace; or no buffer */
   clb_buffer rows;
 };
 
@@ -53,12 +49,12 @@ struct clb_convolution_vector_rows {
    harmonics and lengths, which it computes. */
 clb_status clb_convolution_vectors_before(const clb_convolution_vectors *v, clb_convolution_call *c,
                                           clb_convolution_vector_rows *kept);
-/* Gradients of the vectors of edges e0 ... e1 - 1, where the pass works in the frame, from what
-   `roles` roles left of each in the workspace, from element `at` on. */
+/* Whether a pass leaves torques to the caller. */
+bool clb_convolution_vectors_leaves(const clb_convolution_vectors *v, clb_pass pass);
+/* Gradients of the vectors of edges e0 ... e1 - 1, where the pass works in the frame. */
 clb_status clb_convolution_vectors_torques(const clb_convolution_vectors *v,
-                                           const clb_convolution_call *c,
                                            const clb_convolution_vector_rows *kept, int64_t e0,
-                                           int64_t e1, int64_t at, int32_t roles);
+                                           int64_t e1, const clb_torques *torques);
 /* Turns gradients by these rows into gradients by vectors. */
 clb_status clb_convolution_vectors_after(const clb_convolution_vectors *v,
                                          const clb_convolution_call *c,
