@@ -376,11 +376,20 @@ static void refuses_other_restarts(void **state) {
        "began with another model"},
       {TRAIN "--out x --epochs 2 --lr 1e-3 --continue damaged", 1, "damaged: its checksum"},
       {TRAIN "--out x --epochs 2 --lr 1e-3 --continue short", 1, "damaged: "},
-      {TRAIN "--out x --epochs 2 --lr 1e-3 --continue r --optimizer sgd", 1, "clebsch: "}};
+      {TRAIN "--out x --epochs 2 --lr 1e-3 --continue r --optimizer sgd", 1, "clebsch: "},
+      {TRAIN "--out x --epochs 2 --lr 1e-3 --continue r --force-weight 2", 1, "labels or loss"},
+      {"train --model other --train q.xyz --device cpu --exact --json --batch 3 " PLAIN
+       "--out x --epochs 2 --lr 1e-3 --continue r",
+       1, "it is of a run with other structures, labels or loss"}};
   unsigned char *bytes = get_file("r", &n);
   put_file("short", bytes, n - 9);
   bytes[n / 2] ^= 1;
   put_file("damaged", bytes, n);
+  free(bytes);
+  bytes = get_file("p.xyz", &n); /* one digit of a label is another one */
+  char *label = strchr(strstr((char *)bytes, "energy="), '.');
+  label[1] = label[1] == '1' ? '2' : '1';
+  put_file("q.xyz", bytes, n);
   free(bytes);
   expect_refusals("", wrong, sizeof wrong / sizeof *wrong);
 }

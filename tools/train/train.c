@@ -161,6 +161,10 @@ static bool same_run(const train_run *r) {
   else if ((int64_t)at->size != r->a->batch || (int64_t)at->atoms != r->a->batch_atoms)
     warn("%s: it is of a run with %s %.0f", r->a->from, at->size > 0 ? "--batch" : "--batch-atoms",
          at->size > 0 ? at->size : at->atoms);
+  else if (at->sum != train_sum(r->sets, r->replayed, &r->a->loss.loss))
+    warn("%s: it is of a run with other structures, labels or loss, with which losses cannot be "
+         "compared: --model %s goes on with these",
+         r->a->from, r->a->out);
   else return true;
   return false;
 }
@@ -174,6 +178,7 @@ static bool begin_state(train_run *r) {
                             .size = (double)a->batch,
                             .atoms = (double)a->batch_atoms,
                             .frames = {(double)r->sets[TRAINED].n, (double)r->sets[VALIDATED].n},
+                            .sum = train_sum(r->sets, r->replayed, &a->loss.loss),
                             .best = INFINITY,
                             .plateau = {INFINITY, 1, 0}};
     return true;

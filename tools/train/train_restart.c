@@ -1,7 +1,7 @@
 /* tools/train/train_restart.c - the file from which a training run goes on: a line, then numbers
    as they are in memory.
 
-     clebsch training 1 model SUM parameters N averages 0 epochs E moments BYTES checksum SUM
+     clebsch training 2 model SUM parameters N averages 0 epochs E moments BYTES checksum SUM
      train_numbers, E records, parameters, averages if there are any, the best parameters
      the optimizer's state */
 #include "tools/train/train_restart.h"
@@ -15,7 +15,7 @@
 #include "src/base/text.h"
 #include "tools/common/output.h"
 
-#define HEAD "clebsch training 1 "
+#define HEAD "clebsch training 2 "
 static const char head_format[] =
     HEAD "model %016" PRIx64 " parameters %" PRId64 " averages %d epochs %" PRId64
          " moments %" PRIu64 " checksum %016" PRIx64 "\n";
@@ -41,6 +41,14 @@ void sums_unpack(const double from[], epoch_sums *s) {
   for (int k = 0; k < LABELS; k++) s->terms[k] = *at++;
   for (int k = 0; k < LABELS; k++, at += 3)
     s->errors[k] = (label_error){(int64_t)at[0], at[1], at[2]};
+}
+
+double train_sum(const labelled_batch sets[SETS], int64_t replayed, const clb_loss *l) {
+  const double numbers[] = {(double)replayed, l->function, l->delta,      l->energy,
+                            l->forces,        l->stress,   l->force_norm, l->stress_unit};
+  uint64_t sum = bytes_checksum(CHECKSUM_START, numbers, sizeof numbers);
+  for (int set = 0; set < SETS; set++) sum = labelled_batch_checksum(sum, &sets[set]);
+  return (double)(sum >> 11);
 }
 
 void state_add(train_state *s, const epoch_record *record) {

@@ -19,6 +19,7 @@ typedef struct {
   double step, batch;                   /* steps so far; of them in this epoch */
   double seed, size, atoms;             /* of a batch, at most */
   double frames[SETS];                  /* structures of the two sets */
+  double sum;                           /* train_sum */
   double norms;                         /* sum over this epoch's steps */
   double best, best_epoch;              /* INFINITY: none */
   double plateau[3];                    /* lr_plateau */
@@ -37,6 +38,9 @@ void sums_unpack(const double from[], epoch_sums *s);
 void state_add(train_state *s, const epoch_record *record);
 void state_free(train_state *s);
 
+/* A checksum of what makes losses comparable: structures, their labels, and the loss (of the first
+   stage). replayed: where the frames of --replay begin. */
+double train_sum(const labelled_batch sets[SETS], int64_t replayed, const clb_loss *loss);
 /* These print a message when they return false. start: the checksum of the model file. The file is
    always the old one or the complete new one. */
 bool train_restart_write(const char *path, uint64_t start, const train_state *s, const learner *l);

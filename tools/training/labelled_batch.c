@@ -5,6 +5,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "tools/common/output.h"
 #include "tools/energy/all_frames.h"
 
 static md_system *next_system(labelled_batch *b) {
@@ -89,6 +90,33 @@ bool labelled_batch_counts(const labelled_batch *b, const clb_loss *loss) {
   warn("%s: no label counts in the loss: their config_weight, or the factor of their term, is 0",
        b->systems[0].from);
   return false;
+}
+
+/* NULL is another thing than any numbers. */
+static uint64_t add_numbers(uint64_t sum, const void *numbers, size_t bytes) {
+  const unsigned char there = numbers != NULL;
+  sum = bytes_checksum(sum, &there, 1);
+  return numbers ? bytes_checksum(sum, numbers, bytes) : sum;
+}
+
+uint64_t labelled_batch_checksum(uint64_t sum, const labelled_batch *b) {
+  for (int64_t i = 0; i < b->n; i++) {
+    const clb_model_atoms *a = &b->atoms[i];
+    const clb_labels *l = &b->labels[i];
+    const size_t n = (size_t)a->n, number = sizeof(double);
+    sum = add_numbers(sum, &a->n, sizeof a->n);
+    sum = add_numbers(sum, a->species, n * sizeof *a->species);
+    sum = add_numbers(sum, a->positions, 3 * n * number);
+    sum = add_numbers(sum, a->cell, 9 * number);
+    sum = add_numbers(sum, a->periodic, sizeof a->periodic);
+    sum = add_numbers(sum, &a->charge, sizeof a->charge);
+    sum = add_numbers(sum, &a->spin, sizeof a->spin);
+    sum = add_numbers(sum, l->energy, number);
+    sum = add_numbers(sum, l->forces, 3 * n * number);
+    sum = add_numbers(sum, l->stress, 9 * number);
+    sum = add_numbers(sum, l->weight, number);
+  }
+  return sum;
 }
 
 void labelled_batch_free(labelled_batch *b) {

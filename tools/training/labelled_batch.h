@@ -23,6 +23,9 @@ void labelled_batch_move(labelled_batch *from, int64_t n, const int64_t *which, 
 bool labelled_batch_end(labelled_batch *b);
 /* Whether a label of it counts in a loss; else false, after a message. */
 bool labelled_batch_counts(const labelled_batch *b, const clb_loss *loss);
+/* Of all that a loss of it depends on; `sum`: that of what comes before. After labelled_batch_end.
+ */
+uint64_t labelled_batch_checksum(uint64_t sum, const labelled_batch *b);
 void labelled_batch_free(labelled_batch *b);
 
 #endif
