@@ -13,7 +13,6 @@
 #include <string.h>
 
 #include "src/ir/interpreter/interpret.h"
-#include "src/ir/interpreter/interpret_values.h"
 
 bool ir_machine_wrong(const ir_machine *m, int32_t v, const char *format, ...) {
   va_list args;
@@ -93,21 +92,30 @@ static void fill(const ir_machine *m, char *base, int32_t v, ir_arg x) {
     else memcpy((char *)to + 4 * l, &x, 4);
 }
 
-static bool compute(const ir_machine *m, char *base, int32_t v) {
+/* Of the first operand of v; of SELECT the second. */
+static ir_type operand_type(const ir_kernel *k, int32_t v) {
+  const ir_ins *i = &k->ins[v];
+  return i->arg[0] == IR_NONE ? IR_VOID : (ir_type)k->ins[i->arg[i->op == IR_SELECT]].type;
+}
+
+static bool good_operands(const ir_machine *m, char *base, int32_t v) {
+  return m->k->ins[v].op == IR_CAST ? fits(m, base, v, operand_type(m->k, v))
+                                    : divisible(m, base, v);
+}
+
+static ir_lane_loop loop_of(const ir_machine *m, int32_t v) {
   const ir_ins *i = &m->k->ins[v];
-  ir_type from =
-      i->arg[0] == IR_NONE ? IR_VOID : (ir_type)m->k->ins[i->arg[i->op == IR_SELECT]].type;
-  ir_lane_function *f =
-      i->op == IR_CAST ? ir_lane_casts[from][i->type] : ir_lane_functions[i->op][from];
-  if (!f) return true;
-  if ((i->op == IR_DIV || i->op == IR_MOD) && ir_is_int(from) && !divisible(m, base, v))
-    return false;
-  if (i->op == IR_CAST && ir_is_float(from) && ir_is_int((ir_type)i->type) &&
-      !fits(m, base, v, from))
-    return false;
-  f(m->k->lanes, ir_machine_lanes(m, base, v), ir_machine_lanes(m, base, i->arg[0]),
-    ir_machine_lanes(m, base, i->arg[1]), ir_machine_lanes(m, base, i->arg[2]));
-  return true;
+  const ir_type from = operand_type(m->k, v);
+  const bool cast = i->op == IR_CAST;
+  size_t at[3];
+  for (int k = 0; k < 3; k++) at[k] = i->arg[k] == IR_NONE ? 0 : m->slot[i->arg[k]];
+  return (ir_lane_loop){cast ? ir_lane_casts[from][i->type] : ir_lane_functions[i->op][from],
+                        m->slot[v],
+                        at[0],
+                        at[1],
+                        at[2],
+                        cast ? ir_is_float(from) && ir_is_int((ir_type)i->type)
+                             : (i->op == IR_DIV || i->op == IR_MOD) && ir_is_int(from)};
 }
 
 /* ---- control ---- */
@@ -155,15 +163,23 @@ static bool step(const ir_machine *m, char *base, int32_t v) {
     case IR_SHUFFLE:
     case IR_SHUFFLE_XOR: return shuffle(m, base, v);
     case IR_REDUCE_ADD: return reduce(m, base, v);
-    default: return compute(m, base, v);
+    default: return true;
   }
 }
 
 /* Runs a sub-group to its next BARRIER or the end. */
 static bool run_to_barrier(const ir_machine *m, int32_t subgroup) {
   char *base = m->values + m->bytes * (size_t)subgroup;
+  const int32_t n = m->k->n, lanes = m->k->lanes;
   int32_t v = m->pc[subgroup];
-  while (v < m->k->n) {
+  while (v < n) {
+    const ir_lane_loop l = m->loop[v];
+    if (l.f) {
+      if (l.checks && !good_operands(m, base, v)) return false;
+      l.f(lanes, base + l.to, base + l.a, base + l.b, base + l.c);
+      v++;
+      continue;
+    }
     const ir_ins *i = &m->k->ins[v];
     if (i->op == IR_LOOP || i->op == IR_IF || i->op == IR_ELSE || i->op == IR_END)
       v = branch(m, base, v);
@@ -204,7 +220,7 @@ static bool run_group(const ir_machine *m) {
 
 static size_t aligned(size_t bytes) { return (bytes + 63) & ~(size_t)63; }
 
-/* Computes the offsets of values and arrays, and the ends of blocks. */
+/* Computes the offsets of values and arrays, the ends of blocks, and loops over lanes. */
 static void lay_out(ir_machine *m) {
   const ir_kernel *k = m->k;
   int32_t open = IR_NONE;
@@ -227,6 +243,7 @@ static void lay_out(ir_machine *m) {
       m->slot[v] = m->bytes;
       m->bytes += aligned((size_t)k->lanes * (size_t)(i->width ? i->width : 1) * lane);
     }
+    m->loop[v] = loop_of(m, v);
   }
 }
 
@@ -243,6 +260,8 @@ static void prepare(ir_machine *m, const ir_memory *memory) {
       m->array[v] = m->local + m->slot[v];
       m->memory[v].bytes = (uint64_t)i->imm * (uint64_t)ir_type_bytes((ir_type)i->element);
     }
+    if (i->op == IR_BUFFER || i->op == IR_LOCAL)
+      m->elements[v] = (int64_t)(m->memory[v].bytes / (uint64_t)ir_type_bytes((ir_type)i->element));
     if (i->op == IR_SCALAR) x = *arg++;
     if (i->op == IR_INT && i->type != IR_I64) x = (ir_arg){.i32 = (int32_t)i->imm};
     if (i->op == IR_REAL)
@@ -264,14 +283,18 @@ bool ir_run(const ir_kernel *k, const ir_arg *arg, const ir_memory *memory, int6
   bool ok = false;
   snprintf(error, size, "no memory");
   m.slot = calloc(n, sizeof *m.slot);
+  m.loop = calloc(n, sizeof *m.loop);
   m.jump = calloc(n, sizeof *m.jump);
   m.array = calloc(n, sizeof *m.array);
   m.memory = calloc(n, sizeof *m.memory);
+  m.elements = calloc(n, sizeof *m.elements);
   m.at = calloc((size_t)k->lanes, sizeof *m.at);
   m.pc = calloc((size_t)k->subgroups, sizeof *m.pc);
   m.met = calloc((size_t)k->subgroups, sizeof *m.met);
   m.queue = calloc((size_t)k->subgroups, sizeof *m.queue);
-  if (!m.slot || !m.jump || !m.array || !m.memory || !m.at || !m.pc || !m.met || !m.queue) goto end;
+  if (!m.slot || !m.loop || !m.jump || !m.array || !m.memory || !m.elements || !m.at || !m.pc ||
+      !m.met || !m.queue)
+    goto end;
   lay_out(&m);
   m.bytes += 64;
   m.values = calloc((size_t)k->subgroups, m.bytes);
@@ -283,9 +306,11 @@ bool ir_run(const ir_kernel *k, const ir_arg *arg, const ir_memory *memory, int6
   for (ok = true, m.group = first; ok && m.group < last; m.group++) ok = run_group(&m);
 end:
   free(m.slot);
+  free(m.loop);
   free(m.jump);
   free(m.array);
   free(m.memory);
+  free(m.elements);
   free(m.at);
   free(m.pc);
   free(m.met);

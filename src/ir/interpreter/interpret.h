@@ -3,6 +3,7 @@
 #define CLB_SRC_IR_INTERPRETER_INTERPRET_H
 
 #include "src/ir/ir.h"
+#include "src/ir/interpreter/interpret_values.h"
 #include "src/ir/interpreter/races.h"
 
 /* A COPY of one lane that has not completed, and after how many COPY_COMMITs of its sub-group it
@@ -21,15 +22,26 @@ typedef struct {
   int64_t batches; /* committed so far */
 } ir_queue;
 
+/* An instruction that is a loop over lanes and nothing more: the loop, and the byte offsets of its
+   result and operands in a sub-group's values. f NULL: another instruction. checks: operands are
+   checked before it. */
+typedef struct {
+  ir_lane_function *f;
+  size_t to, a, b, c;
+  bool checks;
+} ir_lane_loop;
+
 typedef struct {
   const ir_kernel *k;
   const ir_arg *arg;
-  size_t *slot;  /* for a value: its byte offset in a sub-group's values; for a LOCAL: in `local` */
-  int32_t *jump; /* for LOOP, IF, ELSE: its ELSE or END; for END: its LOOP, or itself */
-  void **array;  /* for BUFFER, LOCAL: its memory */
+  size_t *slot; /* for a value: its byte offset in a sub-group's values; for a LOCAL: in `local` */
+  ir_lane_loop *loop; /* for an instruction */
+  int32_t *jump;      /* for LOOP, IF, ELSE: its ELSE or END; for END: its LOOP, or itself */
+  void **array;       /* for BUFFER, LOCAL: its memory */
   ir_memory *memory;
-  char *values; /* sub-group by sub-group */
-  size_t bytes; /* of one sub-group's values */
+  int64_t *elements; /* of it */
+  char *values;      /* sub-group by sub-group */
+  size_t bytes;      /* of one sub-group's values */
   char *local;
   size_t local_bytes;
   int64_t *at;     /* element index of each active lane; -1 where masked */

@@ -117,12 +117,6 @@ static bool may(const ir_machine *m, char *base, int32_t v, ir_val array, ir_acc
 
 /* ---- places ---- */
 
-/* Whether an element, and those up to `width` after it, lie in an array. */
-static bool inside(const ir_machine *m, ir_val array, int64_t at, int32_t width) {
-  const uint64_t bytes = (uint64_t)ir_type_bytes((ir_type)m->k->ins[array].element);
-  return at >= 0 && at <= (int64_t)(m->memory[array].bytes / bytes) - width;
-}
-
 static bool leaves(const ir_machine *m, int32_t v, int32_t lane, ir_val array, int64_t at) {
   const bool local = m->k->ins[array].op == IR_LOCAL;
   return ir_machine_wrong(m, v,
@@ -138,13 +132,16 @@ static bool resolve(const ir_machine *m, char *base, int32_t v, ir_val array, ir
                     ir_val mask, int32_t width) {
   const int32_t *on = mask == IR_NONE ? NULL : ir_machine_lanes(m, base, mask);
   const void *from = ir_machine_lanes(m, base, index);
-  bool wide = m->k->ins[index].type == IR_I64;
-  for (int32_t l = 0; l < m->k->lanes; l++) {
+  const bool wide = m->k->ins[index].type == IR_I64;
+  const int32_t lanes = m->k->lanes;
+  const int64_t last = m->elements[array] - width;
+  int64_t *to = m->at;
+  for (int32_t l = 0; l < lanes; l++) {
     int64_t at = wide ? ((const int64_t *)from)[l] : ((const int32_t *)from)[l];
-    m->at[l] = -1;
+    to[l] = -1;
     if (on && !on[l]) continue;
-    if (!inside(m, array, at, width)) return leaves(m, v, l, array, at);
-    m->at[l] = at;
+    if (at < 0 || at > last) return leaves(m, v, l, array, at);
+    to[l] = at;
   }
   return true;
 }
@@ -236,7 +233,7 @@ bool ir_machine_copy(const ir_machine *m, char *base, int32_t v) {
       const void *from = ir_machine_lanes(m, base, i->arg[1 + 2 * j]);
       index[j] = m->k->ins[i->arg[1 + 2 * j]].type == IR_I64 ? ((const int64_t *)from)[l]
                                                              : ((const int32_t *)from)[l];
-      if (!inside(m, i->arg[2 * j], index[j], i->width))
+      if (index[j] < 0 || index[j] > m->elements[i->arg[2 * j]] - i->width)
         return leaves(m, v, l, i->arg[2 * j], index[j]);
       if (i->imm && index[j] % i->width)
         return ir_machine_wrong(
