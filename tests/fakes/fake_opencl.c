@@ -1,9 +1,10 @@
 /* tests/fakes/fake_opencl.c - a libOpenCL.so.1 for tests: passes everything on to the real one, but
-   fails the call that a test names and counts live objects. Once a program has opened it, the
-   loader finds it under that name. */
+   fails the call that a test names and counts live objects and copies. Once a program has opened
+   it, the loader finds it under that name. */
 #include "tests/fakes/fake_opencl_idle.h"
 
 #include <dlfcn.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -30,6 +31,19 @@ static bool fails(const char *name) {
   return true;
 }
 
+/* FAKE_OPENCL_COPIES, a file: it gets the numbers of copies of at least $FAKE_OPENCL_BYTES bytes
+   from the device and to it. */
+static void count_copy(bool to_device, size_t bytes) {
+  static long copies[2];
+  const char *path = getenv("FAKE_OPENCL_COPIES"), *least = getenv("FAKE_OPENCL_BYTES");
+  if (!path || !least || bytes < strtoul(least, NULL, 10)) return;
+  copies[to_device]++;
+  FILE *f = fopen(path, "w");
+  if (!f) abort();
+  fprintf(f, "%ld %ld\n", copies[0], copies[1]);
+  fclose(f);
+}
+
 #define REAL(name)                                                                                 \
   static __typeof__(&name) real;                                                                   \
   if (!real) {                                                                                     \
@@ -52,6 +66,15 @@ static bool fails(const char *name) {
   cl_int CL_API_CALL name parameters {                                                             \
     REAL(name)                                                                                     \
     if (fails(#name)) return fake_opencl.code;                                                     \
+    return (fake_opencl.idle ? idle_##name : real)arguments;                                       \
+  }
+
+#define COPY(name, to_device, parameters, arguments)                                               \
+  EXPORT cl_int CL_API_CALL name parameters;                                                       \
+  cl_int CL_API_CALL name parameters {                                                             \
+    REAL(name)                                                                                     \
+    if (fails(#name)) return fake_opencl.code;                                                     \
+    count_copy(to_device, size);                                                                   \
     return (fake_opencl.idle ? idle_##name : real)arguments;                                       \
   }
 
@@ -108,14 +131,13 @@ CALL_OR_IDLE(clBuildProgram,
 CALL_OR_IDLE(clSetKernelArg, (cl_kernel x, cl_uint i, size_t size, const void *value),
              (x, i, size, value))
 CALL(clSetKernelArgSVMPointer, (cl_kernel x, cl_uint i, const void *value), (x, i, value))
-CALL_OR_IDLE(clEnqueueReadBuffer,
-             (cl_command_queue q, cl_mem x, cl_bool blocking, size_t at, size_t size, void *to,
-              EVENTS),
-             (q, x, blocking, at, size, to, EVENT_ARGUMENTS))
-CALL_OR_IDLE(clEnqueueWriteBuffer,
-             (cl_command_queue q, cl_mem x, cl_bool blocking, size_t at, size_t size,
-              const void *from, EVENTS),
-             (q, x, blocking, at, size, from, EVENT_ARGUMENTS))
+COPY(clEnqueueReadBuffer, false,
+     (cl_command_queue q, cl_mem x, cl_bool blocking, size_t at, size_t size, void *to, EVENTS),
+     (q, x, blocking, at, size, to, EVENT_ARGUMENTS))
+COPY(clEnqueueWriteBuffer, true,
+     (cl_command_queue q, cl_mem x, cl_bool blocking, size_t at, size_t size, const void *from,
+      EVENTS),
+     (q, x, blocking, at, size, from, EVENT_ARGUMENTS))
 CALL(clEnqueueSVMMemcpy,
      (cl_command_queue q, cl_bool blocking, void *to, const void *from, size_t size, EVENTS),
      (q, blocking, to, from, size, EVENT_ARGUMENTS))

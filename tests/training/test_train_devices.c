@@ -161,6 +161,26 @@ static void refused(void **state) {
 
 /* ---- a device that fails ---- */
 
+/* The command's driver is the fake one; returns what use_real takes. */
+static char *use_fake(void) {
+  static void *genuine;
+  if (!genuine) { /* once: from then on the loader finds the fake one */
+    if (!find_fake_opencl(&genuine)) skip_because("there is no OpenCL");
+    assert_int_equal(mkdir("drivers", 0700), 0);
+    assert_int_equal(symlink(getenv("CLB_TEST_FAKE_OPENCL"), "drivers/libOpenCL.so.1"), 0);
+  }
+  const char *before = getenv("LD_LIBRARY_PATH");
+  char *path = before ? strdup(before) : NULL;
+  setenv("LD_LIBRARY_PATH", format("%s/drivers:%s", work_folder, path ? path : ""), 1);
+  return path;
+}
+
+static void use_real(char *path) {
+  if (path) setenv("LD_LIBRARY_PATH", path, 1);
+  else unsetenv("LD_LIBRARY_PATH");
+  free(path);
+}
+
 /* Steps in a restart, the first number after its first line; 0 without one. */
 static int steps_of(const char *path) {
   size_t n;
@@ -195,15 +215,9 @@ static int steps_before(int writes) {
    steps before. First in the last gradient of an epoch, then where it is given the parameters of
    this step, and those that are validated. */
 static void one_fails(void **state) {
-  void *genuine = NULL;
   int low = 0, high = 64;
+  char *path = use_fake();
   (void)state;
-  if (!find_fake_opencl(&genuine)) skip_because("there is no OpenCL");
-  const char *before = getenv("LD_LIBRARY_PATH");
-  char *path = before ? strdup(before) : NULL;
-  assert_int_equal(mkdir("drivers", 0700), 0);
-  assert_int_equal(symlink(getenv("CLB_TEST_FAKE_OPENCL"), "drivers/libOpenCL.so.1"), 0);
-  setenv("LD_LIBRARY_PATH", format("%s/drivers:%s", work_folder, path ? path : ""), 1);
   unlink("whole_r");
   free(printed_by(format(FAILING, "whole", "whole_r", "")));
   assert_int_equal(steps_of("whole_r"), 4);
@@ -220,9 +234,56 @@ static void one_fails(void **state) {
     expect_same_file("r", "whole_r");
   }
   unsetenv("FAKE_OPENCL_FAILS");
-  if (path) setenv("LD_LIBRARY_PATH", path, 1);
-  else unsetenv("LD_LIBRARY_PATH");
-  free(path);
+  use_real(path);
+}
+
+/* ---- what goes through the host ---- */
+
+/* All parameters, in f64. */
+static size_t parameter_bytes(void) {
+  size_t n;
+  uint64_t header;
+  unsigned char *bytes = get_file("other", &n);
+  assert_non_null(bytes);
+  memcpy(&header, bytes, sizeof header);
+  free(bytes);
+  return n - sizeof header - header;
+}
+
+/* Copies of as many bytes as the parameters have, or more, in an epoch of so many structures a
+ * step.
+ */
+static void count_copies(const char *devices, int batch, long copies[2]) {
+  unlink("r");
+  setenv("FAKE_OPENCL_COPIES", "copies", 1);
+  free(printed_by(format("train --model other --train p.xyz --valid p.xyz --exact --epochs 1 "
+                         "--dtype f64 --optimizer adamw --ema 0.9 --clip 1 --lr 1e-4 --out part "
+                         "--restart r --device %s --batch %d",
+                         devices, batch)));
+  unsetenv("FAKE_OPENCL_COPIES");
+  FILE *f = fopen("copies", "r");
+  assert_non_null(f);
+  assert_int_equal(fscanf(f, "%ld %ld", &copies[0], &copies[1]), 2);
+  fclose(f);
+}
+
+/* On one device neither the gradient nor parameters: as much is copied with 8 steps an epoch as
+   with one. Of two devices both are. */
+static void stays_on_device(void **state) {
+  long few[2], many[2], shared[2];
+  char *path = use_fake();
+  (void)state;
+  setenv("FAKE_OPENCL_BYTES", format("%d", (int)parameter_bytes()), 1);
+  count_copies("opencl", FRAMES, few);
+  count_copies("opencl", 1, many);
+  count_copies("cpu,opencl", 2, shared);
+  for (int i = 0; i < 2; i++) {
+    if (few[i] < 1 || many[i] != few[i])
+      fail_msg("%s: %ld copies in a step, %ld in 8", i ? "to the device" : "from it", few[i],
+               many[i]);
+    assert_true(shared[i] >= 4);
+  }
+  use_real(path);
 }
 
 int main(void) {
@@ -230,6 +291,7 @@ int main(void) {
       cmocka_unit_test(parts_are_even), cmocka_unit_test(sizes_are_counted),
       cmocka_unit_test(as_one_device),  cmocka_unit_test(each_rule),
       cmocka_unit_test(same_bits),      cmocka_unit_test(times_are_told),
-      cmocka_unit_test(refused),        cmocka_unit_test(one_fails)};
+      cmocka_unit_test(refused),        cmocka_unit_test(one_fails),
+      cmocka_unit_test(stays_on_device)};
   return cmocka_run_group_tests(tests, make_all, remove_predictions);
 }

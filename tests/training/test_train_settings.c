@@ -281,6 +281,28 @@ static void heads_are_apart(void **state) {
   near_to("the rest", apart("new", "replayed", false), 0, 0);
 }
 
+/* One frame, the same for both heads, in steps of one of them that change next to nothing: each has
+   the norm of a run without --replay, and nothing is left of the other head's. */
+static void steps_of_one_head(void **state) {
+  static const labelling all = {same_energy, same_force, same_stress};
+  const char *run =
+      "train --model other --train one.xyz --valid one.xyz --device cpu --exact --json "
+      "--loss mse --optimizer sgd --schedule constant --lr 1e-12 --clip 0 --ema 0 "
+      "--batch 1 --epochs 2 --out new %s";
+  (void)state;
+  FILE *f = fopen("one.xyz", "w");
+  write_labelled(f, &predicted[1], &all, NULL);
+  fclose(f);
+  json_t *plain = json_of(format(run, "")), *both = json_of(format(run, "--replay one.xyz"));
+  assert_int_equal(integer_of(both, "steps"), 4);
+  for (size_t k = 0; k < 2; k++) {
+    const double norm = loss_of(plain, k, "gradient_norm");
+    near_to("norm", loss_of(both, k, "gradient_norm"), norm, 1e-6 * norm);
+  }
+  json_decref(plain);
+  json_decref(both);
+}
+
 static void replay_goes_on(void **state) {
   const char *run =
       "train --model other --train p.xyz --replay p.xyz --device cpu,cpu --exact "
@@ -306,6 +328,7 @@ int main(void) {
       cmocka_unit_test(splits),          cmocka_unit_test(errors_of_epochs),
       cmocka_unit_test(two_stages),      cmocka_unit_test(units_are_noticed),
       cmocka_unit_test(presets),         cmocka_unit_test(replay_has_a_head),
-      cmocka_unit_test(heads_are_apart), cmocka_unit_test(replay_goes_on)};
+      cmocka_unit_test(heads_are_apart), cmocka_unit_test(steps_of_one_head),
+      cmocka_unit_test(replay_goes_on)};
   return cmocka_run_group_tests(tests, make_all, remove_predictions);
 }

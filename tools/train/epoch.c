@@ -160,19 +160,18 @@ static void refused(train_devices *d, const md_system *y, clb_status status) {
                                            : SMALLER);
 }
 
-/* Adds a head's part of means over the batch; gradient: NULL or its own. */
+/* Adds a head's part of means over the batch; gradient: NULL, or becomes the head's. */
 static clb_status of_head(const batch_work *b, const batch_arrays *x, learner_head head,
-                          double *gradient, batch_sums *sums, const md_system **y) {
+                          clb_buffer *gradient, batch_sums *sums, const md_system **y) {
   const int64_t first = head ? x->n[0] : 0, atoms = head ? x->n_atoms_of_first : 0;
   batch_sums of;
-  const clb_gradient_results mine = {&of.loss,
-                                     of.terms,
-                                     gradient,
-                                     x->energies ? x->energies + first : NULL,
-                                     x->forces ? x->forces + 3 * atoms : NULL,
-                                     x->stresses ? x->stresses + 9 * first : NULL,
-                                     of.errors[0],
-                                     NULL};
+  const clb_gradient_results mine = {.loss = &of.loss,
+                                     .terms = of.terms,
+                                     .energies = x->energies ? x->energies + first : NULL,
+                                     .forces = x->forces ? x->forces + 3 * atoms : NULL,
+                                     .stresses = x->stresses ? x->stresses + 9 * first : NULL,
+                                     .errors = of.errors[0],
+                                     .gradient_buffer = gradient};
   const train_batch batch = {x->atoms + first, x->labels + first, x->ends[head], b->n, x->n_atoms};
   const clb_status s = train_devices_gradient(b->learner->devices, &batch, b->loss, &mine, y);
   if (s) return s;
@@ -182,33 +181,32 @@ static clb_status of_head(const batch_work *b, const batch_arrays *x, learner_he
   return CLB_OK;
 }
 
-static bool of_replayed(const batch_work *b, const batch_arrays *x, double *gradient,
-                        batch_sums *sums, clb_status *s, const md_system **y) {
-  const learner *l = b->learner;
-  double *mine = gradient ? allocate((size_t)l->n_model, sizeof *mine) : NULL;
-  bool good = learner_use(l, l->parameters, HEAD_REPLAYED);
-  if (good) *s = of_head(b, x, HEAD_REPLAYED, mine, sums, y);
-  if (good && gradient && !*s) learner_add_replayed(l, mine, gradient);
-  free(mine);
-  return good && learner_use(l, l->parameters, HEAD_TRAINED);
+static bool of_replayed(const batch_work *b, const batch_arrays *x, bool gradient, batch_sums *sums,
+                        clb_status *s, const md_system **y) {
+  learner *l = b->learner;
+  bool good = learner_use(l, HEAD_REPLAYED);
+  if (good) *s = of_head(b, x, HEAD_REPLAYED, gradient ? l->second : NULL, sums, y);
+  return good && learner_use(l, HEAD_TRAINED);
 }
 
-bool batch_compute(const batch_work *b, double *gradient, epoch_sums *sums) {
+bool batch_compute(const batch_work *b, bool gradient, epoch_sums *sums) {
   batch_sums of = {0};
   char names[2048];
   batch_arrays x = arrays_of(b);
+  learner *l = b->learner;
   const md_system *y = NULL;
   clb_status s = CLB_OK;
   bool good = true;
-  if (gradient) memset(gradient, 0, (size_t)b->learner->n * sizeof *gradient);
-  if (x.n[HEAD_TRAINED]) s = of_head(b, &x, HEAD_TRAINED, gradient, &of, &y);
+  if (x.n[HEAD_TRAINED]) s = of_head(b, &x, HEAD_TRAINED, gradient ? l->gradients : NULL, &of, &y);
   if (!s && x.n[HEAD_REPLAYED]) good = of_replayed(b, &x, gradient, &of, &s, &y);
+  if (good && !s && gradient && l->second)
+    good = learner_add_heads(l, x.n[HEAD_TRAINED], x.n[HEAD_REPLAYED]);
   if (good && !s && isfinite(of.loss)) {
     sums_add(sums, &of, b->n, x.n_atoms);
     add_fits(b, &x);
   }
   free_arrays(&x);
-  if (s) refused(b->learner->devices, y, s);
+  if (s) refused(l->devices, y, s);
   if (s || !good) return false;
   if (isfinite(of.loss)) return true;
   batch_names(b, names, sizeof names);
@@ -216,15 +214,15 @@ bool batch_compute(const batch_work *b, double *gradient, epoch_sums *sums) {
   return false;
 }
 
-bool epoch_evaluate(const learner *l, const clb_loss *loss, const labelled_batch *from,
-                    batch_size most, epoch_sums *sums) {
+bool epoch_evaluate(learner *l, const clb_loss *loss, const labelled_batch *from, batch_size most,
+                    epoch_sums *sums) {
   int64_t *which = allocate((size_t)from->n, 2 * sizeof *which), *ends = which + from->n, first = 0;
   bool good = true;
   for (int64_t i = 0; i < from->n; i++) which[i] = i;
   const int64_t n = epoch_batches(from, which, most, ends);
   for (int64_t k = 0; k < n && good; first = ends[k++]) {
     const batch_work b = {l, loss, from, which + first, ends[k] - first, from->n, NULL};
-    good = batch_compute(&b, NULL, sums);
+    good = batch_compute(&b, false, sums);
   }
   free(which);
   return good;

@@ -29,7 +29,7 @@ int64_t epoch_batches(const labelled_batch *from, const int64_t *order, batch_si
                       int64_t *ends);
 
 typedef struct {
-  const learner *learner;
+  learner *learner;
   const clb_loss *loss;
   const labelled_batch *from;
   const int64_t *which; /* [n]: structures of `from` */
@@ -37,17 +37,17 @@ typedef struct {
   int64_t replayed; /* structures of `from` from this one on are of the second head */
   label_fits *fits; /* to which predictions and labels are added; NULL: none */
 } batch_work;
-/* Adds to *sums; gradient[learner->n], or NULL. Of replayed structures the learner's parameters are
-   used, of others those of the models. false, after a message: the loss is not finite or cannot be
-   computed. */
-bool batch_compute(const batch_work *b, double *gradient, epoch_sums *sums);
+/* Adds to *sums; gradient: the learner's `gradients` become the batch's. Of replayed structures the
+   learner's parameters are used, of others those of the models. false, after a message: the loss is
+   not finite or cannot be computed. */
+bool batch_compute(const batch_work *b, bool gradient, epoch_sums *sums);
 #define NOT_FINITE_HELP                                                                            \
   "a smaller --lr, or --clip, may help; --out is still the best epoch of before, if there was one"
 /* Its structures, as FILE, frame N; of many the first ones. */
 void batch_names(const batch_work *b, char *text, size_t size);
 
 /* All structures, in batches. */
-bool epoch_evaluate(const learner *l, const clb_loss *loss, const labelled_batch *from,
-                    batch_size most, epoch_sums *sums);
+bool epoch_evaluate(learner *l, const clb_loss *loss, const labelled_batch *from, batch_size most,
+                    epoch_sums *sums);
 
 #endif

@@ -56,9 +56,8 @@ static bool is_of_head(const char *name) {
 
 static void add_tensor(learner *l, const clb_tensor_info *t, learner_head head) {
   learned_tensor *to = &l->tensor[l->n_tensors++];
-  *to = (learned_tensor){*t, t->first, l->room};
+  *to = (learned_tensor){*t, t->first};
   l->n_trained += t->count;
-  l->room += (t->count + 3) / 4 * 4;
   if (head == HEAD_TRAINED) return;
   to->info.first = l->n;
   l->n += t->count;
@@ -83,25 +82,18 @@ static bool choose_tensors(learner *l, const train_arguments *a) {
 
 /* ---- numbers of the host and the device ---- */
 
-/* What is trained, from all parameters to a buffer. */
-static clb_status put(const learner *l, const double *from, clb_buffer *to) {
-  const size_t size = dtype_bytes(l->dtype);
-  for (int i = 0; i < l->n_tensors; i++) {
-    const learned_tensor *t = &l->tensor[i];
-    encode(l->dtype, from + t->info.first, (char *)l->staged + (size_t)t->place * size,
-           t->info.count);
-  }
-  return clb_buffer_write(to, 0, l->staged, (uint64_t)l->room * size);
+static clb_status create_buffer(const learner *l, int64_t n, clb_buffer **b) {
+  return clb_buffer_create(l->ctx, (uint64_t)n * dtype_bytes(l->dtype), b);
 }
 
-static clb_status get(const learner *l, const clb_buffer *from, double *to) {
-  const size_t size = dtype_bytes(l->dtype);
-  const clb_status s = clb_buffer_read((clb_buffer *)from, 0, l->staged, (uint64_t)l->room * size);
-  for (int i = 0; i < l->n_tensors && !s; i++) {
-    const learned_tensor *t = &l->tensor[i];
-    decode(l->dtype, (char *)l->staged + (size_t)t->place * size, to + t->info.first,
-           t->info.count);
-  }
+static clb_status put(const learner *l, int64_t n, const double *from, clb_buffer *to) {
+  encode(l->dtype, from, l->staged, n);
+  return clb_buffer_write(to, 0, l->staged, (uint64_t)n * dtype_bytes(l->dtype));
+}
+
+static clb_status get(const learner *l, int64_t n, clb_buffer *from, double *to) {
+  const clb_status s = clb_buffer_read(from, 0, l->staged, (uint64_t)n * dtype_bytes(l->dtype));
+  if (!s) decode(l->dtype, l->staged, to, n);
   return s;
 }
 
@@ -141,9 +133,9 @@ static void describe(learner *l, const optimizer_choice *o, clb_optimizer_tensor
     to[i] = (clb_optimizer_tensor){.rows = matrix ? t->info.shape[0] : t->info.count,
                                    .columns = matrix ? t->info.shape[1] : 1,
                                    .group = group_of(o, t->info.name, matrix),
-                                   .parameters = {l->values, t->place},
-                                   .gradients = {l->gradients, t->place}};
-    if (l->averages) to[i].average = (clb_place){l->average, t->place};
+                                   .parameters = {l->values, t->info.first},
+                                   .gradients = {l->gradients, t->info.first}};
+    if (l->averages) to[i].average = (clb_place){l->average, t->info.first};
     used[to[i].group] = true;
   }
   if (used[0] && used[1]) return;
@@ -163,6 +155,7 @@ static clb_status create(learner *l, const optimizer_choice *o) {
                                    .gradients = l->dtype,
                                    .clip = o->clip > 0 ? o->clip_rule : CLB_CLIP_NONE,
                                    .max_norm = o->clip,
+                                   .check_finite = 1,
                                    .ema = o->ema > 0 ? o->ema_rule : CLB_EMA_NONE,
                                    .ema_decay = o->ema};
   const clb_status s = clb_optimizer_create(l->ctx, &desc, &l->optimizer);
@@ -173,7 +166,6 @@ static clb_status create(learner *l, const optimizer_choice *o) {
 bool learner_open(learner *l, train_devices *devices, const train_arguments *a) {
   const md_system *y = devices->y;
   const optimizer_choice *o = &a->optimizer;
-  const size_t size = dtype_bytes(y->dtype);
   *l = (learner){.devices = devices,
                  .ctx = y->ctx,
                  .model = y->model,
@@ -184,26 +176,28 @@ bool learner_open(learner *l, train_devices *devices, const train_arguments *a) 
   if (!choose_tensors(l, a)) return false;
   l->parameters = allocate((size_t)l->n, sizeof *l->parameters);
   if (l->averages_of_rule || o->ema > 0) l->averages = allocate((size_t)l->n, sizeof *l->averages);
-  l->staged = allocate((size_t)l->room, size);
+  l->staged = allocate((size_t)l->n, dtype_bytes(l->dtype));
   set_groups(l, a);
   clb_status s = clb_model_parameters(l->model, l->parameters);
   for (int i = 0; i < l->n_tensors; i++)
     memmove(l->parameters + l->tensor[i].info.first, l->parameters + l->tensor[i].in_model,
             (size_t)l->tensor[i].info.count * sizeof(double));
-  if (!s) s = clb_buffer_create(l->ctx, (uint64_t)l->room * size, &l->values);
-  if (!s) s = clb_buffer_create(l->ctx, (uint64_t)l->room * size, &l->gradients);
-  if (!s && l->averages) s = clb_buffer_create(l->ctx, (uint64_t)l->room * size, &l->average);
-  if (!s) s = put(l, l->parameters, l->values);
-  if (!s && l->averages) s = put(l, l->parameters, l->average);
+  if (!s) s = create_buffer(l, l->n, &l->values);
+  if (!s) s = create_buffer(l, l->n, &l->gradients);
+  if (!s && a->replay.n) s = create_buffer(l, l->n_model, &l->second);
+  if (!s && l->averages) s = create_buffer(l, l->n, &l->average);
+  if (!s) s = put(l, l->n, l->parameters, l->values);
+  if (!s && l->averages) s = put(l, l->n, l->parameters, l->average);
   if (!s) s = create(l, o);
   if (!s && l->averages) memcpy(l->averages, l->parameters, (size_t)l->n * sizeof *l->averages);
-  return done(l, s) && learner_use(l, l->parameters, HEAD_TRAINED);
+  return done(l, s) && learner_use(l, HEAD_TRAINED);
 }
 
 void learner_close(learner *l) {
   clb_optimizer_destroy(&l->optimizer);
   clb_buffer_destroy(&l->values);
   clb_buffer_destroy(&l->gradients);
+  clb_buffer_destroy(&l->second);
   clb_buffer_destroy(&l->average);
   free(l->parameters);
   free(l->averages);
@@ -211,63 +205,87 @@ void learner_close(learner *l) {
   free(l->staged);
 }
 
+/* A moving average is always there. */
+static clb_status average(const learner *l) {
+  return l->averages_of_rule ? clb_optimizer_average(l->optimizer) : CLB_OK;
+}
+
 /* ---- steps ---- */
 
-bool learner_use(const learner *l, const double *parameters, learner_head head) {
-  if (head == HEAD_TRAINED) return train_devices_use(l->devices, parameters);
+/* Those of the second head, where a model has them. */
+static clb_status put_second(const learner *l) {
   double *second = allocate((size_t)l->n_model, sizeof *second);
-  memcpy(second, parameters, (size_t)l->n_model * sizeof *second);
+  memcpy(second, l->parameters, (size_t)l->n_model * sizeof *second);
   for (int i = 0; i < l->n_tensors; i++)
-    memcpy(second + l->tensor[i].in_model, parameters + l->tensor[i].info.first,
+    memcpy(second + l->tensor[i].in_model, l->parameters + l->tensor[i].info.first,
            (size_t)l->tensor[i].info.count * sizeof *second);
-  const bool good = train_devices_use(l->devices, second);
+  const clb_status s = put(l, l->n_model, second, l->second);
   free(second);
-  return good;
+  return s;
+}
+
+bool learner_use(learner *l, learner_head head) {
+  if (head == HEAD_TRAINED) return train_devices_use(l->devices, l->values);
+  return learner_read(l) && done(l, put_second(l)) && train_devices_use(l->devices, l->second);
+}
+
+bool learner_use_result(const learner *l) {
+  return done(l, average(l)) && train_devices_use(l->devices, l->averages ? l->average : l->values);
 }
 
 /* From the last tensor on, so that what is the second head's own has been taken. */
-void learner_add_replayed(const learner *l, double *gradient, double *to) {
+static void add_second(const learner *l, double *second, double *to) {
   for (int i = l->n_tensors; i-- > 0;)
     for (int64_t k = 0; k < l->tensor[i].info.count; k++) {
-      double *from = &gradient[l->tensor[i].in_model + k];
+      double *from = &second[l->tensor[i].in_model + k];
       to[l->tensor[i].info.first + k] += *from;
       *from = 0;
     }
 }
 
-bool learner_step(learner *l, const double *gradient, double lr) {
+bool learner_add_heads(const learner *l, bool trained, bool replayed) {
+  double *second = allocate((size_t)l->n_model, sizeof *second),
+         *all = allocate((size_t)l->n, sizeof *all);
+  clb_status s = trained ? get(l, l->n_model, l->gradients, all) : CLB_OK;
+  if (!s && replayed) s = get(l, l->n_model, l->second, second);
+  add_second(l, second, all);
+  if (!s) s = put(l, l->n, all, l->gradients);
+  free(second);
+  free(all);
+  return done(l, s);
+}
+
+bool learner_step(learner *l, double lr, double *norm) {
   double *spent = l->devices->spent, start = seconds_now();
-  clb_status s = put(l, gradient, l->gradients);
+  clb_progress at;
+  clb_status s = CLB_OK;
   for (int i = 0; i < l->n_groups && !s; i++) {
     l->groups[i].lr = lr;
     s = clb_optimizer_set_group(l->optimizer, i, &l->groups[i]);
   }
   if (!s) s = clb_optimizer_step(l->optimizer);
-  if (!s) s = get(l, l->values, l->parameters);
+  if (!s) s = clb_optimizer_progress(l->optimizer, &at);
+  if (!s) *norm = at.skipped ? NAN : at.norm;
+  l->behind = true;
   spent[SPENT_OPTIMIZER] += seconds_now() - start;
-  if (!s) ranks_copy(l->n, l->parameters);
   return done(l, s);
 }
 
-bool learner_average(learner *l) {
+/* ---- the host's copies ---- */
+
+bool learner_read(learner *l) {
   clb_status s = CLB_OK;
-  if (!l->averages) return true;
-  if (l->averages_of_rule) s = clb_optimizer_average(l->optimizer);
-  if (!s) s = get(l, l->average, l->averages);
-  if (!s) ranks_copy(l->n, l->averages);
+  if (!l->behind) return true;
+  s = average(l);
+  if (!s) s = get(l, l->n, l->values, l->parameters);
+  if (!s && l->averages) s = get(l, l->n, l->average, l->averages);
+  if (!s) ranks_copy(l->n, l->parameters);
+  if (!s && l->averages) ranks_copy(l->n, l->averages);
+  l->behind = s != CLB_OK;
   return done(l, s);
 }
 
 const double *learner_result(const learner *l) { return l->averages ? l->averages : l->parameters; }
-
-double learner_norm(const learner *l, const double *gradient) {
-  double square = 0;
-  for (int i = 0; i < l->n_tensors; i++) {
-    const clb_tensor_info *t = &l->tensor[i].info;
-    for (int64_t k = t->first; k < t->first + t->count; k++) square += gradient[k] * gradient[k];
-  }
-  return sqrt(square);
-}
 
 /* ---- what is saved ---- */
 
@@ -284,7 +302,7 @@ bool learner_restore(learner *l, const double *parameters, const double *average
   memcpy(l->parameters, parameters, n);
   if (l->averages) memcpy(l->averages, averages, n);
   clb_status s = clb_optimizer_state_write(l->optimizer, moments, bytes);
-  if (!s) s = put(l, l->parameters, l->values);
-  if (!s && l->averages && !l->averages_of_rule) s = put(l, l->averages, l->average);
-  return done(l, s) && learner_use(l, l->parameters, HEAD_TRAINED);
+  if (!s) s = put(l, l->n, l->parameters, l->values);
+  if (!s && l->averages && !l->averages_of_rule) s = put(l, l->n, l->averages, l->average);
+  return done(l, s) && learner_use(l, HEAD_TRAINED);
 }

@@ -11,7 +11,6 @@ typedef enum { HEAD_TRAINED, HEAD_REPLAYED } learner_head;
 typedef struct {
   clb_tensor_info info; /* `first` is among all parameters */
   int64_t in_model;     /* its first number in those of a model */
-  int64_t place;        /* the same in the buffers */
 } learned_tensor;
 
 typedef struct {
@@ -22,12 +21,14 @@ typedef struct {
   int64_t n, n_model, n_trained;
   double *parameters;     /* [n]: the model's [n_model], then those of the second head alone */
   double *averages;       /* [n]: with the averages of what is trained; NULL: there are none */
+  bool behind;            /* both are: learner_read */
   bool averages_of_rule;  /* they are schedule-free's */
   learned_tensor *tensor; /* [n_tensors]: those that are trained, in this order, too */
   int n_tensors;
-  int64_t room; /* numbers of a buffer */
-  void *staged; /* [room] */
-  clb_buffer *values, *gradients, *average;
+  void *staged;                             /* [n] */
+  clb_buffer *values, *gradients, *average; /* [n]: what is trained */
+  clb_buffer
+      *second; /* [n_model]: the second head's parameters, or gradient; NULL: there is none */
   clb_optimizer *optimizer;
   clb_optimizer_group groups[2];
   int n_groups;
@@ -37,18 +38,21 @@ typedef struct {
    be called even on failure. */
 bool learner_open(learner *l, train_devices *devices, const train_arguments *a);
 void learner_close(learner *l);
-/* One step of the parameters; the models have the old ones until learner_use. */
-bool learner_step(learner *l, const double *gradient, double lr);
-/* Reads the averages. */
-bool learner_average(learner *l);
-/* What is validated and written: averages, or parameters. */
-const double *learner_result(const learner *l);
+/* One step of the parameters by `gradients`; the models have the old ones until learner_use. *norm:
+   that of the gradient by what is trained; NaN: a number of it is not finite, and nothing changes.
+ */
+bool learner_step(learner *l, double lr, double *norm);
 /* Parameters of the models, for calls from now on: those of a head. */
-bool learner_use(const learner *l, const double *parameters, learner_head head);
-/* Adds gradient[n_model] of the second head, which is lost, to[n]. */
-void learner_add_replayed(const learner *l, double *gradient, double *to);
-/* The norm of a gradient by what is trained; not finite: a number is not. */
-double learner_norm(const learner *l, const double *gradient);
+bool learner_use(learner *l, learner_head head);
+/* Or what is validated and written: averages, or parameters. */
+bool learner_use_result(const learner *l);
+/* Where there is a second head: `gradients` becomes what it has of [n_model], and the second
+   head's, which is in `second`, at their places; what is not there is 0. */
+bool learner_add_heads(const learner *l, bool trained, bool replayed);
+/* Reads parameters and averages from the device, if there were steps since. */
+bool learner_read(learner *l);
+/* What is validated and written, as it was read. */
+const double *learner_result(const learner *l);
 
 /* The optimizer's state; and all that was saved: parameters and averages are copied. */
 bool learner_moments(const learner *l, void **moments, uint64_t *bytes); /* the caller frees them */

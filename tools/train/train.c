@@ -28,7 +28,6 @@ typedef struct {
   int64_t *order, *ends;   /* [frames to train on]: of this epoch, and of its batches */
   int64_t epochs, batches; /* of the run; of this epoch */
   uint64_t seed;
-  double *gradient;
   double start, told; /* seconds */
   double first;       /* the step at which this run started */
   double timed;       /* the one from which on times are told */
@@ -222,7 +221,6 @@ static bool begin(train_run *r) {
   measure_sets(r);
   r->order = allocate((size_t)r->sets[TRAINED].n, sizeof *r->order);
   r->ends = allocate((size_t)r->sets[TRAINED].n, sizeof *r->ends);
-  r->gradient = allocate((size_t)r->learner.n, sizeof *r->gradient);
   begin_epoch(r);
   r->epochs = epochs_of(r);
   r->schedule = a->schedule;
@@ -243,7 +241,7 @@ static clb_loss loss_now(const train_run *r) { return loss_of_stage(r->a, second
 static bool write_restart(train_run *r) {
   if (!r->a->restart) return true;
   sums_pack(&r->sums, r->state.at.sums);
-  return learner_average(&r->learner) &&
+  return learner_read(&r->learner) &&
          (!r->writes || train_restart_write(r->a->restart, r->file.sum, &r->state, &r->learner));
 }
 
@@ -301,19 +299,20 @@ static bool step(train_run *r) {
   const batch_work b = {&r->learner, &loss, &r->sets[TRAINED], r->order + first, r->ends[k] - first,
                         r->replayed, NULL};
   char names[2048];
-  if (!batch_compute(&b, r->gradient, &r->sums)) return false;
-  const double norm = learner_norm(&r->learner, r->gradient);
-  if (!isfinite(norm)) {
+  double norm;
+  if (!batch_compute(&b, true, &r->sums) ||
+      !learner_step(&r->learner, rate_of(r, at->batch), &norm))
+    return false;
+  if (isnan(norm)) {
     batch_names(&b, names, sizeof names);
     warn("the gradient is not finite, of these frames: %s; " NOT_FINITE_HELP, names);
     return false;
   }
-  if (!learner_step(&r->learner, r->gradient, rate_of(r, at->batch))) return false;
   at->norms += norm;
   at->batch++;
   at->step++;
   const double stepped = seconds_now();
-  if (!learner_use(&r->learner, r->learner.parameters, HEAD_TRAINED)) return false;
+  if (!learner_use(&r->learner, HEAD_TRAINED)) return false;
   const double now = seconds_now();
   r->devices.spent[SPENT_PARAMETERS] += now - stepped;
   r->devices.spent[SPENT_ALL] += now - start;
@@ -334,7 +333,7 @@ static bool check_labels(train_run *r) {
   for (int64_t k = 0, first = 0; k < r->batches && first < CHECKED && good; first = r->ends[k++]) {
     const batch_work b = {&r->learner,        &r->a->loss.loss, set,  r->order + first,
                           r->ends[k] - first, r->replayed,      &fits};
-    good = batch_compute(&b, NULL, &sums);
+    good = batch_compute(&b, false, &sums);
   }
   for (int kind = 0; kind < LABELS && good && r->writes; kind++)
     if (label_units_wrong(&fits, kind, text)) warn("%s", text);
@@ -353,13 +352,12 @@ static void record_set(epoch_record *record, int set, const epoch_sums *s, const
 
 static bool validate(train_run *r, const clb_loss *loss, epoch_sums *sums) {
   const train_arguments *a = r->a;
-  const learner *l = &r->learner;
-  if (!learner_average(&r->learner)) return false;
+  learner *l = &r->learner;
   if (!r->sets[VALIDATED].n) return true;
-  return learner_use(l, learner_result(l), HEAD_TRAINED) &&
+  return learner_use_result(l) &&
          epoch_evaluate(l, loss, &r->sets[VALIDATED], (batch_size){a->batch, a->batch_atoms},
                         sums) &&
-         learner_use(l, l->parameters, HEAD_TRAINED);
+         learner_use(l, HEAD_TRAINED);
 }
 
 static bool end_epoch(train_run *r) {
@@ -381,6 +379,7 @@ static bool end_epoch(train_run *r) {
   if (!(record.best > 0)) return true;
   at->best = by;
   at->best_epoch = (double)r->state.n;
+  if (!learner_read(&r->learner)) return false;
   memcpy(r->state.best, learner_result(&r->learner), (size_t)r->learner.n * sizeof(double));
   return write_best(r);
 }
@@ -444,7 +443,6 @@ int train_main(int argc, char **argv) {
   model_bytes_free(&r.file);
   free(r.order);
   free(r.ends);
-  free(r.gradient);
   train_options_free(&a);
   ranks_end(good);
   return good && !r.stopped ? EXIT_GOOD : EXIT_FAILED;

@@ -82,12 +82,15 @@ static size_t bytes_of(const train_devices *d) {
   return (size_t)d->y[0].info.parameters * dtype_bytes(d->y[0].dtype);
 }
 
-static bool make_room(train_devices *d, int k) {
-  const size_t n = (size_t)d->y[k].info.parameters;
-  if (k) d->gradient[k] = allocate(n, sizeof(double));
-  d->staged[k] = allocate(bytes_of(d), 1);
-  const clb_status s = clb_buffer_create(d->y[k].ctx, bytes_of(d), &d->buffer[k]);
-  if (s) train_devices_warn(d, &d->y[k], "");
+/* For what goes through the host. */
+static bool make_room(train_devices *d) {
+  clb_status s = CLB_OK;
+  for (int k = 0; k < d->n && d->parts > 1 && !s; k++) {
+    d->gradient[k] = allocate((size_t)d->y[k].info.parameters, sizeof(double));
+    d->staged[k] = allocate(bytes_of(d), 1);
+    s = clb_buffer_create(d->y[k].ctx, bytes_of(d), &d->buffer[k]);
+    if (s) train_devices_warn(d, &d->y[k], "");
+  }
   return !s;
 }
 
@@ -103,11 +106,11 @@ bool train_devices_open(train_devices *d, const md_choice *choice) {
     md_choice one = *choice;
     if (!is_mine(i, all.n)) continue;
     one.device = *all.at[i] ? all.at[i] : NULL;
-    good = md_system_open(&d->y[d->n++], &one) && make_room(d, d->n - 1);
+    good = md_system_open(&d->y[d->n++], &one);
   }
   free(all.at);
   if (good) count_parts(d);
-  return good;
+  return good && make_room(d);
 }
 
 void train_devices_close(train_devices *d) {
@@ -131,29 +134,55 @@ void train_devices_warn(train_devices *d, const md_system *y, const char *more) 
   d->other_failed = d->other_failed || y != d->y;
 }
 
+/* ---- numbers that go through the host ---- */
+
+/* A device's, which are then in gradient[k]. */
+static clb_status read_numbers(const train_devices *d, int k, clb_buffer *from) {
+  const md_system *y = &d->y[k];
+  const clb_status s = clb_buffer_read(from, 0, d->staged[k], bytes_of(d));
+  if (!s) decode(y->dtype, d->staged[k], d->gradient[k], y->info.parameters);
+  return s;
+}
+
+/* gradient[0], to be written to devices. */
+static void stage(const train_devices *d) {
+  encode(d->y[0].dtype, d->gradient[0], d->staged[0], d->y[0].info.parameters);
+}
+
+static clb_status write_staged(const train_devices *d, clb_buffer *to) {
+  return clb_buffer_write(to, 0, d->staged[0], bytes_of(d));
+}
+
 /* ---- parameters ---- */
 
 typedef struct {
   const train_devices *d;
-  const void *numbers; /* in the models' type */
-  clb_status *status;  /* [n] */
+  clb_status *status; /* [n] */
 } setting;
 
 static void set(void *user, int k) {
   const setting *s = user;
   const train_devices *d = s->d;
-  s->status[k] = clb_buffer_write(d->buffer[k], 0, s->numbers, bytes_of(d));
+  s->status[k] = write_staged(d, d->buffer[k]);
   if (!s->status[k]) s->status[k] = clb_model_take_parameters(d->y[k].model, d->buffer[k]);
 }
 
-bool train_devices_use(train_devices *d, const double *parameters) {
-  setting s = {d, d->staged[0], allocate((size_t)d->n, sizeof *s.status)};
-  int k = 0;
-  encode(d->y[0].dtype, parameters, d->staged[0], d->y[0].info.parameters);
+static void set_all(const train_devices *d, clb_status *status) {
+  setting s = {d, status};
+  ranks_copy(d->y[0].info.parameters, d->gradient[0]);
+  stage(d);
   threads_run(d->n, set, &s);
-  while (k < d->n && !s.status[k]) k++;
+}
+
+bool train_devices_use(train_devices *d, clb_buffer *parameters) {
+  clb_status *status = allocate((size_t)d->n, sizeof *status);
+  int k = 0;
+  if (d->parts == 1) status[0] = clb_model_take_parameters(d->y[0].model, parameters);
+  else status[0] = read_numbers(d, 0, parameters);
+  if (!status[0] && d->parts > 1) set_all(d, status);
+  while (k < d->n && !status[k]) k++;
   if (k < d->n) train_devices_warn(d, &d->y[k], "");
-  free(s.status);
+  free(status);
   return k == d->n;
 }
 
@@ -167,8 +196,6 @@ typedef struct {
   const clb_labels *labels;
   clb_loss loss;
   clb_gradient_results results;
-  double *gradient;    /* NULL: not wanted */
-  void *staged;        /* the same in the model's type */
   double part[LABELS]; /* of the batch: structures, atoms, structures */
   double sum, terms[LABELS], errors[LABELS][3];
   double seconds;
@@ -176,25 +203,19 @@ typedef struct {
 } share;
 
 typedef struct {
-  share *of; /* [n] */
-  int n;
-  int64_t parameters;
+  const train_devices *d;
+  share *of; /* [n] of the devices */
+  bool sums; /* gradients, on the host */
 } shares;
 
-static clb_status read_gradient(share *s) {
-  const int64_t n = s->y->info.parameters;
-  const clb_status status = clb_buffer_read(s->results.gradient_buffer, 0, s->staged,
-                                            (uint64_t)n * dtype_bytes(s->y->dtype));
-  if (!status) decode(s->y->dtype, s->staged, s->gradient, n);
-  return status;
-}
-
 static void compute(void *user, int k) {
-  share *s = &((const shares *)user)->of[k];
+  const shares *all = user;
+  share *s = &all->of[k];
   const double start = seconds_now();
   if (s->n)
     s->status = clb_model_gradient(s->y->model, s->n, s->atoms, s->labels, &s->loss, &s->results);
-  if (s->n && !s->status && s->gradient) s->status = read_gradient(s);
+  if (s->n && !s->status && all->sums)
+    s->status = read_numbers(all->d, k, s->results.gradient_buffer);
   s->seconds = seconds_now() - start;
 }
 
@@ -216,9 +237,7 @@ static void fill_share(share *x, const train_devices *d, int k, const train_batc
                .n = b->ends[p] - from,
                .atoms = b->atoms + from,
                .labels = b->labels + from,
-               .loss = *loss,
-               .gradient = k && r->gradient ? d->gradient[k] : r->gradient,
-               .staged = d->staged[k]};
+               .loss = *loss};
   for (int64_t i = 0; i < x->n; i++) x->n_atoms += x->atoms[i].n;
   x->results = (clb_gradient_results){.loss = &x->sum,
                                       .terms = x->terms,
@@ -226,36 +245,40 @@ static void fill_share(share *x, const train_devices *d, int k, const train_batc
                                       .forces = r->forces ? r->forces + 3 * before : NULL,
                                       .stresses = r->stresses ? r->stresses + 9 * from : NULL,
                                       .errors = x->errors[0],
-                                      .gradient_buffer = r->gradient ? d->buffer[k] : NULL};
+                                      .gradient_buffer = r->gradient_buffer};
+  if (r->gradient_buffer && d->parts > 1) x->results.gradient_buffer = d->buffer[k];
   weigh(x, b);
 }
 
 /* A part of the parameters, each in the order of the devices. */
 static void add_gradients(void *user, int k) {
   const shares *s = user;
-  const int64_t first = s->parameters * k / s->n, end = s->parameters * (k + 1) / s->n;
-  double *to = s->of[0].gradient;
-  for (int i = 1; i < s->n; i++) {
-    const double *from = s->of[i].gradient;
+  const train_devices *d = s->d;
+  const int64_t n = d->y[0].info.parameters, first = n * k / d->n, end = n * (k + 1) / d->n;
+  double *to = d->gradient[0];
+  if (!s->of[0].n) memset(to + first, 0, (size_t)(end - first) * sizeof *to);
+  for (int i = 1; i < d->n; i++) {
+    const double *from = d->gradient[i];
     for (int64_t p = first; p < end && s->of[i].n; p++) to[p] += from[p];
   }
 }
 
 static void add_up(shares *s, const clb_gradient_results *to) {
+  const int n = s->d->n;
   *to->loss = 0;
   for (int k = 0; k < LABELS; k++) to->terms[k] = 0;
   for (int k = 0; k < 3 * LABELS; k++) to->errors[k] = 0;
-  for (int i = 0; i < s->n; i++) {
+  for (int i = 0; i < n; i++) {
     const share *x = &s->of[i];
     *to->loss += x->sum;
     for (int k = 0; k < LABELS; k++) to->terms[k] += x->part[k] * x->terms[k];
     for (int k = 0; k < 3 * LABELS; k++) to->errors[k] += x->errors[k / 3][k % 3];
   }
-  if (to->gradient && s->n > 1) threads_run(s->n, add_gradients, s);
+  if (s->sums) threads_run(n, add_gradients, s);
 }
 
 /* Of what ranks have computed, all of it everywhere; the rest was zero. */
-static void sum_over_ranks(int64_t n, int64_t atoms, int64_t parameters,
+static void sum_over_ranks(const shares *s, int64_t n, int64_t atoms,
                            const clb_gradient_results *r) {
   ranks_sum(1, r->loss);
   ranks_sum(LABELS, r->terms);
@@ -263,12 +286,13 @@ static void sum_over_ranks(int64_t n, int64_t atoms, int64_t parameters,
   if (r->energies) ranks_sum(n, r->energies);
   if (r->forces) ranks_sum(3 * atoms, r->forces);
   if (r->stresses) ranks_sum(9 * n, r->stresses);
-  if (r->gradient) ranks_sum(parameters, r->gradient);
+  if (s->sums) ranks_sum(s->d->y[0].info.parameters, s->d->gradient[0]);
 }
 
-static void count_seconds(const train_devices *d, const shares *s, double start, double computed) {
+static void count_seconds(const shares *s, double start, double computed) {
+  const train_devices *d = s->d;
   double own = 0;
-  for (int k = 0; k < s->n; k++) own += s->of[k].seconds / s->n;
+  for (int k = 0; k < d->n; k++) own += s->of[k].seconds / d->n;
   d->spent[SPENT_GRADIENT] += own;
   d->spent[SPENT_WAITING] += computed - start - own;
   d->spent[SPENT_SUM] += seconds_now() - computed;
@@ -277,7 +301,7 @@ static void count_seconds(const train_devices *d, const shares *s, double start,
 clb_status train_devices_gradient(const train_devices *d, const train_batch *b,
                                   const clb_loss *loss, const clb_gradient_results *results,
                                   const md_system **refused) {
-  shares s = {allocate((size_t)d->n, sizeof *s.of), d->n, d->y[0].info.parameters};
+  shares s = {d, allocate((size_t)d->n, sizeof *s.of), results->gradient_buffer && d->parts > 1};
   const int64_t n = b->ends[d->parts - 1];
   const double start = seconds_now();
   int64_t before = 0, atoms = 0;
@@ -295,8 +319,13 @@ clb_status train_devices_gradient(const train_devices *d, const train_batch *b,
   for (int k = d->n - 1; k >= 0; k--)
     if (s.of[k].status) status = s.of[k].status, *refused = s.of[k].y;
   if (!status) add_up(&s, results);
-  if (!status) sum_over_ranks(n, atoms, s.parameters, results);
-  if (results->gradient) count_seconds(d, &s, start, computed);
+  if (!status) sum_over_ranks(&s, n, atoms, results);
+  if (!status && s.sums) {
+    stage(d);
+    status = write_staged(d, results->gradient_buffer);
+    *refused = d->y;
+  }
+  if (results->gradient_buffer) count_seconds(&s, start, computed);
   free(s.of);
   return status;
 }

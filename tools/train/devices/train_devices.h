@@ -21,7 +21,7 @@ typedef struct {
   md_system *y; /* [n]: the model on each of them; the optimizer is on the first */
   int n;
   int parts, first;  /* devices of all ranks, and which of these is y[0] */
-  double **gradient; /* [n][parameters]; not of the first */
+  double **gradient; /* [n][parameters]; NULL, as the next two: there is one part */
   void **staged;     /* [n][parameters], of the model's type, and so the next */
   clb_buffer **buffer;
   double *spent;     /* [SPENT] */
@@ -36,8 +36,8 @@ bool train_devices_open(train_devices *d, const md_choice *choice);
 void train_devices_close(train_devices *d);
 /* Prints the error of one of them, which has its name where there are several, and then `more`. */
 void train_devices_warn(train_devices *d, const md_system *y, const char *more);
-/* Parameters of all models. */
-bool train_devices_use(train_devices *d, const double *parameters);
+/* Parameters of all models: those in a buffer of the first device of rank 0. */
+bool train_devices_use(train_devices *d, clb_buffer *parameters);
 
 /* Structures in an order by parts: part p ends before ends[p]; of a batch of so many structures and
    atoms. */
@@ -47,9 +47,10 @@ typedef struct {
   const int64_t *ends; /* [parts] */
   int64_t batch, batch_atoms;
 } train_batch;
-/* clb_model_gradient of all structures: the sum of all devices' gradients, in their order;
-   gradient[] must be zero before. Loss and terms are their part of means over the batch;
-   predictions may be NULL. *refused: the device whose error it is. */
+/* clb_model_gradient of all structures: gradient_buffer, of the first device, becomes the sum of
+   all devices' gradients, in their order. With one part it does not leave the device, as parameters
+   do not above. Loss and terms are their part of means over the batch; predictions and the gradient
+   may be NULL. *refused: the device whose error it is. */
 clb_status train_devices_gradient(const train_devices *d, const train_batch *batch,
                                   const clb_loss *loss, const clb_gradient_results *results,
                                   const md_system **refused);
