@@ -110,6 +110,18 @@ def timed(call, device, repeats):
     return float(np.median(times[3:])), min(times[3:])
 
 
+def profile(call):
+    """Prints how long the GPU works in a call and how much is launched, and most of it."""
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as found:
+        call()
+        torch.cuda.synchronize()
+    rows = sorted(found.key_averages(), key=lambda row: -row.self_device_time_total)
+    rows = [row for row in rows if row.self_device_time_total]
+    print(f"  the GPU works {sum(r.self_device_time_total for r in rows) / 1e3:.4g} ms in {sum(r.count for r in rows)} launches")
+    for row in rows[:12]:
+        print(f"  {row.self_device_time_total / 1e3:8.3f} ms {row.count:5d}  {row.key[:90]}")
+
+
 def measure(a, kernels):
     family = FAMILIES[a.family]
     atoms = structures(a.structures, family.salt)
@@ -143,12 +155,16 @@ def measure(a, kernels):
     if a.device == "cuda":
         row["step_gib"] = torch.cuda.max_memory_allocated() / 2**30
         torch.cuda.reset_peak_memory_stats()
+    if a.profile:
+        profile(step)
     run.model.eval()
     for p in parameters:
         p.requires_grad_(False)
     row["evaluate_ms"], row["evaluate_least_ms"] = timed(run, a.device, a.repeats)
     if a.device == "cuda":
         row["evaluate_gib"] = torch.cuda.max_memory_allocated() / 2**30
+    if a.profile:
+        profile(run)
     return row
 
 
@@ -160,6 +176,7 @@ def main():
     p.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu", choices=["cuda", "cpu"])
     p.add_argument("--structures", type=int, default=64)
     p.add_argument("--repeats", type=int, default=12)
+    p.add_argument("--profile", action="store_true", help="print which kernels of a GPU take the time of a step and of an evaluation")
     p.add_argument("--json", type=pathlib.Path, help="write the results to this file, too; rows of other runs in it stay")
     a = p.parse_args()
     torch.set_default_dtype(torch.float32)

@@ -287,7 +287,7 @@ class Torch(unittest.TestCase):
             "mace.conv_tp: Convolution for the product and sum of Block", "mace.skip_tp: Linear of each species for OneHot", "sevennet.convolution: Convolution for the product and sum of IrrepsConvolution",
             "sevennet.weight_nn: Gate for FullyConnectedNet", "sph: SphericalHarmonics for SphericalHarmonics", "nequip: Convolution for TensorProductScatter",
             "contraction: SymmetricContraction for SymmetricContraction", "mix: TensorProduct for TensorProduct",
-            "linear: Linear for Linear", "gate: Gate for Gate", "activation: Gate for Activation"])
+            "linear: Linear for Linear", "gate: Gate for Gate", "activation: Gate for Activation", "reshape: cat for reshape_irreps"])
         self.assertEqual([one.known for one in model.modules() if isinstance(one, ct.Convolution)], [False, True, True])
         model.load_state_dict(state)
         after = model(x, y, w, z, v)

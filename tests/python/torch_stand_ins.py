@@ -171,6 +171,13 @@ class Part(torch.nn.Module):
                 + torch.einsum("mijk,ekc,bci,bcj,be->bcm", two, self.weights_max, x, x, y)).flatten(1)
 
 
+class Reshape(torch.nn.Module):
+    irreps, muls, dims = "2x0e+2x1o", [2, 2], [1, 3]
+
+    def forward(self, x):
+        return torch.cat([x[:, :2].reshape(-1, 2, 1), x[:, 2:].reshape(-1, 2, 3)], -1)
+
+
 class Contraction(torch.nn.Module):
     irreps_out = "2x0e+2x1o"
 
@@ -183,7 +190,7 @@ class Contraction(torch.nn.Module):
 
 
 for kind, package, name in ((Product, "e3nn.o3", "TensorProduct"), (Harmonics, "e3nn.o3", "SphericalHarmonics"), (Scatter, "nequip.nn", "TensorProductScatter"),
-                            (Contraction, "mace.modules", "SymmetricContraction"), (Sevennet, "sevenn.nn", "IrrepsConvolution"), (Linear, "e3nn.o3", "Linear"),
+                            (Contraction, "mace.modules", "SymmetricContraction"), (Reshape, "mace.modules", "reshape_irreps"), (Sevennet, "sevenn.nn", "IrrepsConvolution"), (Linear, "e3nn.o3", "Linear"),
                             (Gate, "e3nn.nn", "Gate"), (Activation, "e3nn.nn", "Activation"), (Network, "e3nn.nn", "FullyConnectedNet")):
     kind.__module__, kind.__name__ = package, name
 Block.__bases__ = (type("InteractionBlock", (torch.nn.Module,), {"__module__": "mace.modules.blocks"}),)
@@ -194,11 +201,11 @@ class Model(torch.nn.Module):
         super().__init__()
         self.mace, self.sevennet = Block(), Sevennet()
         self.sph, self.nequip, self.contraction, self.mix = Harmonics(), Scatter(), Contraction(), Product(True)
-        self.linear, self.gate, self.activation = Linear(), Gate(), Activation()
+        self.linear, self.gate, self.activation, self.reshape = Linear(), Gate(), Activation(), Reshape()
 
     def forward(self, x, y, w, z, v):
         y = y + self.sph(v)
         sums = self.mace(x, y, w, torch.stack([SENDERS, RECEIVERS]), z) + self.sevennet({"x": x, "y": y, "w": w, "edges": torch.stack([RECEIVERS, SENDERS])})["x"]
         sums = sums + self.nequip(x, y, w, RECEIVERS, SENDERS) + self.mix(x, y[:4])
         more = self.linear(sums), self.gate(sums[:, :14]), self.activation(sums[:, :3])
-        return torch.cat([sums, self.contraction(sums[:, :8].reshape(-1, 2, 4), z), *more], 1)
+        return torch.cat([sums, self.contraction(self.reshape(sums[:, :8]), z), *more], 1)

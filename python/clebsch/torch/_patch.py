@@ -82,19 +82,24 @@ class _BySpecies(Module):
         self.instructions, self.weight = old.instructions, old.weight
         self.register_buffer("output_mask", old.output_mask)
         self.n_species = terms(old.irreps_in2)[0][0]
-        self.sizes = [(first[one.i_in1][0], last[one.i_out][0]) for one in old.instructions]
-        self.factors = [float(one.path_weight) / (2 * first[one.i_in1][1] + 1) ** 0.5
-                        for one in old.instructions]
+        places, factors, at, n = [], [], 0, self.n_species
+        for one in old.instructions:
+            (rows, degree, _), columns = first[one.i_in1], last[one.i_out][0]
+            where = torch.arange(at, at + n * rows * columns).view(rows, n, columns)
+            places.append(where.transpose(0, 1).reshape(n, -1))
+            at += where.numel()
+            factor = float(one.path_weight) / (2 * degree + 1) ** 0.5
+            factors.append(old.weight.new_full((rows * columns,), factor).detach())
+        self.register_buffer("_places", torch.cat(places, 1).flatten().to(old.weight.device),
+                             persistent=False)
+        self.register_buffer("_factors", torch.cat(factors), persistent=False)
         self.function = _functions.linear(
             old.irreps_in1, old.irreps_out, [(i.i_in1, i.i_out) for i in old.instructions],
-            n_species=self.n_species, path_normalization="none")
+            n_species=n, path_normalization="none")
 
     def forward(self, x, y):
-        n = self.n_species
-        parts = self.weight.split([n * rows * columns for rows, columns in self.sizes])
-        w = [part.view(rows, n, columns).transpose(0, 1).reshape(n, -1) * factor for
-             part, factor, (rows, columns) in zip(parts, self.factors, self.sizes)]
-        return self.function(x, torch.cat(w, 1), y.argmax(-1))
+        w = self.weight.index_select(0, self._places).view(self.n_species, -1) * self._factors
+        return self.function(x, w, y.argmax(-1))
 
 
 def _by_species(module, name):
@@ -133,24 +138,22 @@ class _Contraction(torch.nn.Module):
         self.function = _functions.symmetric_contraction(
             ell, correlation, degrees, self.channels, layout="by_channel",
             n_species=first.weights_max.shape[0])
-        op = described(self.function.text).op
-        for i, (one, degree) in enumerate(zip(old.contractions, degrees)):
+        op, onto = described(self.function.text).op, []
+        for one, degree in zip(old.contractions, degrees):
             for nu in range(1, correlation + 1):
                 theirs = one.U_tensors(nu)
                 ours = [torch.from_numpy(op.basis(degree, nu, path)).flatten()
                         for path in op.paths(degree, nu)]
                 flat = theirs.reshape(-1, theirs.shape[-1])
                 ours = torch.stack(ours) if ours else torch.zeros(0, flat.shape[0])
-                self.register_buffer(f"_onto_{i}_{nu}", ours.to(flat) @ flat, persistent=False)
+                onto.append(ours.to(flat) @ flat)
+        self.register_buffer("_onto", torch.block_diag(*onto), persistent=False)
 
     def _weight(self):
-        parts = []
-        for i, one in enumerate(self.contractions):
-            for nu in range(1, self.correlation + 1):
-                place = self.correlation - 1 - nu
-                w = one.weights_max if place < 0 else one.weights[place]
-                parts.append(torch.einsum("pk,ekc->epc", getattr(self, f"_onto_{i}_{nu}"), w))
-        return torch.cat(parts, 1).flatten(1)
+        places = [self.correlation - 1 - nu for nu in range(1, self.correlation + 1)]
+        parts = [one.weights_max if place < 0 else one.weights[place]
+                 for one in self.contractions for place in places]
+        return (self._onto @ torch.cat(parts, 1)).flatten(1)
 
     def forward(self, x, y):
         z = self.function(x.flatten(1), self._weight(), y.argmax(-1))
@@ -218,6 +221,23 @@ def _replace_activation(old, model):
     if any(term[1] for term in terms(old.irreps_in)):
         return None
     return _gate(old, model, old.irreps_in, old)
+
+
+class _Reshape(torch.nn.Module):
+    """MACE's, to [n][channel][component], whose derivative is not a sum of as many arrays."""
+
+    def __init__(self, old):
+        super().__init__()
+        self.irreps, self.muls, self.dims = old.irreps, old.muls, old.dims
+        self.sizes = [mul * dim for mul, dim in zip(old.muls, old.dims)]
+
+    def forward(self, x):
+        parts = zip(x.split(self.sizes, 1), self.muls, self.dims)
+        return torch.cat([one.reshape(len(x), mul, dim) for one, mul, dim in parts], -1)
+
+
+def _replace_reshape(old, model):
+    return None if getattr(old, "cueq_config", None) else _Reshape(old)
 
 
 class _Layer(torch.nn.Module):
@@ -300,10 +320,12 @@ REPLACED = {PRODUCT: _replace_product, ("e3nn", "SphericalHarmonics"): _replace_
             ("e3nn", "Activation"): _replace_activation,
             ("e3nn", "FullyConnectedNet"): _replace_network,
             ("mace", "SymmetricContraction"): _replace_contraction,
+            ("mace", "reshape_irreps"): _replace_reshape,
             ("nequip", "TensorProductScatter"): _replace_nequip}
 
 
-_NAMES = {_OfNequip: "Convolution", _Contraction: "SymmetricContraction", _Network: "Gate"}
+_NAMES = {_OfNequip: "Convolution", _Contraction: "SymmetricContraction", _Network: "Gate",
+          _Reshape: "cat"}
 
 
 def _rule(rules, module):
