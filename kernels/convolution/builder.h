@@ -126,6 +126,7 @@ typedef struct {
    edge.c and the two files of results call the rest. */
 struct clb_convolution {
   clb_form_builder f;
+  clb_problem all; /* the problem of one walk, whose gradients include those of z */
   const clb_convolution_settings *s; /* of the schedule f.s */
   clb_segment walk;
   clb_channel channel[CLB_MAX_PER_LANE];
@@ -137,8 +138,8 @@ struct clb_convolution {
                         overwrite, 1 add, 2 overwrite rows that have edges */
   clb_spline spline;
   clb_unit unit;
-  ir_val z[CLB_MAX_PER_LANE][CLB_MAX_TERMS]
-          [MAX_M]; /* components of g, or variables with the sums of a result */
+  ir_val g[CLB_MAX_PER_LANE][CLB_MAX_TERMS][MAX_M], z[CLB_MAX_PER_LANE][CLB_MAX_TERMS][MAX_M];
+  /* components of g; variables with the sums of results of z */
   /* the current edge */
   ir_val edge, sender; /* i64 */
   clb_stage stage;
@@ -219,6 +220,12 @@ void clb_frame_to_edge(clb_convolution *c, int part);
 /* ---- receiver_results.c, edge_results.c ---- */
 
 void clb_results_of_z(clb_convolution *c, int o);
+/* Of its rows, for a walk that also gives results of edges: opens and closes a row; makes the
+   part's sums, adds a path's contribution in the current edge, and stores them. */
+void clb_z_rows_open(clb_convolution *c, int o);
+void clb_z_rows_close(clb_convolution *c, int o);
+void clb_z_sums_begin(clb_convolution *c, int part);
+void clb_z_sums_store(clb_convolution *c, int part, int o);
 /* Declares the arrays in which gradients of y are summed. */
 void clb_edge_results_begin(clb_edge_results *r, const clb_convolution *c);
 void clb_results_of_edges(clb_convolution *c);

@@ -2,7 +2,8 @@
    receiver (kernels/graph/segment.h) and sums results of z in registers.
 
    A kernel computes either results of z (receiver_results.c) or those of edges (edge_results.c); if
-   both are wanted, the host launches two. */
+   both are wanted, the host launches two, unless the schedule asks for one walk (edge_results.c).
+ */
 #include "kernels/convolution/builder.h"
 
 #include <stdio.h>
@@ -32,7 +33,7 @@ static void whole(clb_convolution *c, ir_kernel *k, const clb_problem *p, const 
   if (s->convolution.roles && !s->convolution.unaligned_rows) clb_form_narrow_strides(&c->f);
   c->frame.l = s->convolution.frame ? clb_frame_degree(&p->tensor_product) : 0;
   c->frame.has_tangent = c->frame.l && clb_orders(p) > 1 && clb_reads(&p->tensor_product, Y, 1);
-  const bool pairs = o_z < 0 && s->convolution.component_pairs &&
+  const bool pairs = (o_z < 0 || c->s->one_walk) && s->convolution.component_pairs &&
                      !p->convolution.spline; /* slower with splines, on an H200 */
   for (int t = 0; t < CLB_MAX_TERMS; t++)
     for (int i = 0; i < MAX_M; i++) c->scale[t][i] = 1;
@@ -47,7 +48,7 @@ static void whole(clb_convolution *c, ir_kernel *k, const clb_problem *p, const 
   if (p->convolution.spline) clb_spline_parameters(&c->spline, &c->f);
   clb_batch_begin(&c->batch, c);
   clb_edge_results_begin(&c->results, c);
-  if (o_z >= 0) clb_results_of_z(c, o_z);
+  if (o_z >= 0 && !c->s->one_walk) clb_results_of_z(c, o_z);
   else clb_results_of_edges(c);
 }
 
@@ -56,8 +57,15 @@ void clb_convolution_lower(const clb_problem *p, const clb_schedule *s, ir_kerne
       {"convolution_forward", "convolution_forward"},
       {"convolution_backward", "convolution_backward"},
       {"convolution_double_backward", "convolution_double_backward_z"}};
+  const char *name = s->convolution.one_walk ? "convolution_double_backward_all"
+                                             : names[p->pass][p->tensor_product.gradients >> 3 & 1];
   clb_convolution *c = calloc(1, sizeof *c);
-  ir_begin(k, names[p->pass][p->tensor_product.gradients >> 3 & 1], s->lanes, s->subgroups,
+  if (c && s->convolution.one_walk) {
+    c->all = *p;
+    c->all.tensor_product.gradients |= CLB_OPERAND_Z;
+    p = &c->all;
+  }
+  ir_begin(k, name, s->lanes, s->subgroups,
            s->convolution.roles && !s->convolution.team ? s->subgroups : 1);
   k->large_registers = s->convolution.large_registers;
   k->min_blocks_per_sm = s->convolution.min_blocks_per_sm;

@@ -171,7 +171,7 @@ void clb_edge_load(void *owner, int slot, int order, ir_val *v) {
     clb_load_scaled(c, term, v);
     return;
   }
-  const ir_val *from = slot == Z ? c->z[channel->number][term]
+  const ir_val *from = slot == Z ? c->g[channel->number][term]
                                  : clb_edge_vectors(c, slot, order, p)[channel->number];
   for (int i = 0; i < n; i++) v[i] = from[i];
 }

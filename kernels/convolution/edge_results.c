@@ -78,7 +78,18 @@ static void store_role_sums(clb_convolution *c) {
   reduce_lanes(c, c->results.role_sums, start, c->unit.has_edge, false);
 }
 
+/* Adds the path's contribution to the sums of z. */
+static void add_to_z(clb_convolution *c, const clb_path *p, int o) {
+  const int width = clb_width(&c->f.tp->z.term[p->out]), j = c->unit.current;
+  ir_val sum[MAX_M];
+  clb_no_values(sum, MAX_M);
+  for (int i = 0; i < width; i++) sum[i] = ir_get(of(c), c->z[j][p->out][i]);
+  clb_path_z(&c->builder[j], o, sum);
+  for (int i = 0; i < width; i++) ir_set(of(c), c->z[j][p->out][i], sum[i]);
+}
+
 static void one_path(clb_convolution *c, const clb_path *p, int o_x, int o_y, int o_w) {
+  const int o_z = clb_wanted_output(&c->f, Z);
   const bool wanted = o_w >= 0 && p->has_weight, spline = c->f.p->convolution.spline;
   ir_val g[CLB_MAX_PER_LANE][MAX_M];
   for (int j = 0; j < c->unit.per_lane; j++) {
@@ -93,6 +104,7 @@ static void one_path(clb_convolution *c, const clb_path *p, int o_x, int o_y, in
       if (c->spline.along != IR_NONE)
         clb_spline_add(&c->spline, &c->f, 1, j, clb_path_w(builder, BY_C));
     }
+    if (o_z >= 0) add_to_z(c, p, o_z);
     if (o_y >= 0) clb_path_y(builder, o_y, c->results.y_sum + c->f.tp->y.term[p->in2].at);
   }
   if (wanted && !spline) clb_store_channels(c, o_w, -1, p, g, c->unit.write, c->f.out[o_w].adds);
@@ -103,7 +115,7 @@ static void load_z(clb_convolution *c, int part) {
   for (int j = 0; j < c->parts.per_lane[part] && !c->f.s->accumulate_in_memory; j++) {
     clb_select_channel(c, j);
     for (int t = 0; t < c->f.tp->z.n; t++)
-      if (c->parts.of_z[t] == part) clb_load_scaled(c, t, c->z[j][t]);
+      if (c->parts.of_z[t] == part) clb_load_scaled(c, t, c->g[j][t]);
   }
 }
 
@@ -259,13 +271,27 @@ static void rows_open(clb_convolution *c) {
   clb_form_row(&c->f, &c->f.in[Z][0], c->walk.row);
 }
 
+/* A row of a part, whose sums of z are results, too. */
+static void one_walk(clb_convolution *c, int part, int o) {
+  clb_z_rows_open(c, o);
+  clb_form_row(&c->f, &c->f.in[Z][0], c->walk.row);
+  clb_z_sums_begin(c, part);
+  part_of_edges(c, part, c->walk.first, c->walk.last);
+  clb_z_sums_store(c, part, o);
+  clb_z_rows_close(c, o);
+}
+
 /* On a GPU: each role loops over the edges of its rows. */
 static void roles_of_edges(clb_convolution *c) {
+  const int o_z = clb_wanted_output(&c->f, Z);
   for (int part = 0, next_role = 0; part < c->parts.n; part++) {
     bool opened = clb_part_open(c, part, &next_role);
-    rows_open(c);
-    part_of_edges(c, part, c->walk.first, c->walk.last);
-    clb_rows_close(&c->f);
+    if (o_z >= 0) one_walk(c, part, o_z);
+    else {
+      rows_open(c);
+      part_of_edges(c, part, c->walk.first, c->walk.last);
+      clb_rows_close(&c->f);
+    }
     if (opened) ir_end(of(c));
   }
 }

@@ -338,7 +338,7 @@ static void path_to_edge(clb_convolution *c, const clb_path *p, vectors_of_x *x,
   const int n_entries = entries_of(c, p, e);
   load_weights(c, p, w);
   clb_channels_clear(rotated_G);
-  for (int j = 0; j < n; j++) memcpy(g[j], c->z[j][p->out], sizeof g[j]);
+  for (int j = 0; j < n; j++) memcpy(g[j], c->g[j][p->out], sizeof g[j]);
   if (along_axis(c, p)) {
     axis_to_edge(c, p, e, w, x, g, to);
     return;
@@ -407,7 +407,10 @@ void clb_frame_to_edge(clb_convolution *c, int part) {
         (&g[order].K[0][0][0][0])[i] = IR_NONE;
     }
     for (int q = 0; q < tp->n_paths; q++)
-      if (tp->path[q].in1 == t) path_to_edge(c, &tp->path[q], &x, g);
+      if (tp->path[q].in1 == t) {
+        path_to_edge(c, &tp->path[q], &x, g);
+        if (clb_wanted_output(&c->f, Z) >= 0) path_to_z(c, &tp->path[q], &x);
+      }
     store_gradients(c, t, &x, g);
   }
   if (!g) snprintf(of(c)->error, sizeof of(c)->error, "no memory");

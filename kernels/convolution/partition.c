@@ -7,11 +7,11 @@
 #include "kernels/convolution/parts.h"
 
 /* Components of a term of x and of the terms of z on its paths. */
-static int components_of(const clb_tensor_product_problem *tp, int term) {
-  int n = clb_width(&tp->x.term[term]);
+static int components_of(const clb_tensor_product_problem *tp, int term, bool twice) {
+  int n = 0;
   for (int q = 0; q < tp->n_paths; q++)
     if (tp->path[q].in1 == term) n += clb_width(&tp->z.term[tp->path[q].out]);
-  return n;
+  return clb_width(&tp->x.term[term]) + (twice ? 2 * n : n);
 }
 
 /* Terms of x that share a term of z, directly or through others, are one item; it may be split
@@ -28,14 +28,14 @@ static void add_to_item(const clb_tensor_product_problem *tp, items *it, int ter
         add_to_item(tp, it, tp->path[other].in1, item);
 }
 
-static void find_items(const clb_tensor_product_problem *tp, items *it) {
+static void find_items(const clb_tensor_product_problem *tp, bool twice, items *it) {
   *it = (items){0};
   for (int t = 0; t < CLB_MAX_TERMS; t++) it->of_x[t] = -1;
   for (int t = 0; t < tp->x.n; t++) {
     if (!tp->x.term[t].mul) continue;
     if (it->of_x[t] < 0) add_to_item(tp, it, t, it->n++);
     it->mul[it->of_x[t]] = tp->x.term[t].mul;
-    it->components[it->of_x[t]] += components_of(tp, t);
+    it->components[it->of_x[t]] += components_of(tp, t, twice);
   }
   for (int t = 0; t < CLB_MAX_TERMS; t++) it->of_z[t] = -1;
   for (int q = 0; q < tp->n_paths; q++) it->of_z[tp->path[q].out] = it->of_x[tp->path[q].in1];
@@ -135,8 +135,9 @@ clb_part_limits clb_part_limits_of(const clb_problem *p, const clb_schedule *s) 
                            .per_lane = c->channels_per_lane,
                            .lanes = s->lanes,
                            .slices = c->edges_per_subgroup,
-                           .divided = c->roles && z,
-                           .ordered = c->roles};
+                           .divided = c->roles && z && !c->one_walk,
+                           .ordered = c->roles,
+                           .twice = c->one_walk};
 }
 
 bool clb_part_reads(const clb_tensor_product_problem *tp, const clb_parts *parts, int part, int x) {
@@ -173,7 +174,7 @@ void clb_parts_make(const clb_tensor_product_problem *tp, const clb_part_limits 
                     clb_parts *parts) {
   items it;
   int part_of[CLB_MAX_TERMS], largest = INT32_MAX;
-  find_items(tp, &it);
+  find_items(tp, l->twice, &it);
   if (l->divided) split_items(tp, l->components, &it);
   *parts = (clb_parts){0};
   for (;;) {

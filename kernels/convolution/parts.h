@@ -17,10 +17,11 @@ enum { CLB_MAX_PER_LANE = 4 };
 /* components: the most components of x and z, of all channels of a lane together, that a part has,
    unless one channel of one term of x (divided: of z) has more.  per_lane: the most channels of a
    lane. slices: the most that a sub-group is divided into.  divided: several parts may read the
-   same term of x.  ordered: the parts with the most arithmetic come first. */
+   same term of x.  ordered: the parts with the most arithmetic come first.  twice: of a component
+   of z there is a sum beside g. */
 typedef struct {
   int components, per_lane, lanes, slices;
-  bool divided, ordered;
+  bool divided, ordered, twice;
 } clb_part_limits;
 
 /* Divides the paths into parts.  All paths to a term of z are in one part; so are all paths from a

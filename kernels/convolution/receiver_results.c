@@ -61,17 +61,20 @@ static void clear_part(clb_convolution *c, int part, int o) {
   ir_end(k);
 }
 
-static void walk_z(clb_convolution *c, int part, int o, ir_val first, ir_val last) {
-  ir_kernel *k = of(c);
+void clb_z_sums_begin(clb_convolution *c, int part) {
   const clb_irreps *z = &c->f.tp->z;
-  int per_lane = c->parts.per_lane[part];
-  if (c->f.s->accumulate_in_memory && !c->s->edges_per_batch) clear_part(c, part, o);
-  for (int j = 0; j < per_lane && !c->f.s->accumulate_in_memory; j++) {
+  for (int j = 0; j < c->parts.per_lane[part]; j++) {
     clb_select_channel(c, j);
     for (int t = 0; t < z->n; t++)
       for (int i = 0; i < clb_width(&z->term[t]) && c->parts.of_z[t] == part; i++)
-        c->z[j][t][i] = ir_var(k, sum_so_far(c, t, i), false);
+        c->z[j][t][i] = ir_var(of(c), sum_so_far(c, t, i), false);
   }
+}
+
+static void walk_z(clb_convolution *c, int part, int o, ir_val first, ir_val last) {
+  ir_kernel *k = of(c);
+  if (c->f.s->accumulate_in_memory && !c->s->edges_per_batch) clear_part(c, part, o);
+  if (!c->f.s->accumulate_in_memory) clb_z_sums_begin(c, part);
   if (c->stage.stages) clb_stage_open(&c->stage, c, part, first, last);
   ir_val edge_slot = clb_edge_loop_open(c, first, last);
   clb_edge_begin(c, edge_slot, last);
@@ -121,7 +124,7 @@ static void sum_over_team(clb_convolution *c, int per_lane, int width, ir_val v[
   for (int i = 0; i < per_lane * width; i++) v[i / width][i % width] = all[i];
 }
 
-static void store_part(clb_convolution *c, int part, int o) {
+void clb_z_sums_store(clb_convolution *c, int part, int o) {
   ir_kernel *k = of(c);
   c->team.used = false;
   for (int t = 0; t < c->f.tp->z.n; t++) {
@@ -189,14 +192,14 @@ static void batches_of_z(clb_convolution *c, int o) {
 }
 
 /* Opens a row whose results are written: argument `add` may leave out rows without edges. */
-static void rows_open(clb_convolution *c, int o) {
+void clb_z_rows_open(clb_convolution *c, int o) {
   ir_kernel *k = of(c);
   clb_rows_open(&c->f, &c->walk);
   ir_if(k, ir_2(k, IR_OR, less(c, c->add, i32(c, 2)), less(c, i32(c, 0), c->walk.count)));
   clb_form_row(&c->f, &c->f.out[o], c->walk.index);
 }
 
-static void rows_close(clb_convolution *c, int o) {
+void clb_z_rows_close(clb_convolution *c, int o) {
   ir_kernel *k = of(c);
   ir_val writes = ir_2(k, IR_EQ, c->unit.role, i32(c, 0));
   if (c->s->team) writes = ir_2(k, IR_AND, writes, ir_2(k, IR_EQ, ir_subgroup(k), i32(c, 0)));
@@ -211,10 +214,10 @@ static void rows_close(clb_convolution *c, int o) {
 static void roles_of_z(clb_convolution *c, int o) {
   for (int part = 0, next_role = 0; part < c->parts.n; part++) {
     bool opened = clb_part_open(c, part, &next_role);
-    rows_open(c, o);
+    clb_z_rows_open(c, o);
     walk_z(c, part, o, c->walk.first, c->walk.last);
-    if (!c->f.s->accumulate_in_memory) store_part(c, part, o);
-    rows_close(c, o);
+    if (!c->f.s->accumulate_in_memory) clb_z_sums_store(c, part, o);
+    clb_z_rows_close(c, o);
     if (opened) ir_end(of(c));
   }
 }
@@ -225,7 +228,7 @@ void clb_results_of_z(clb_convolution *c, int o) {
     roles_of_z(c, o);
     return;
   }
-  rows_open(c, o);
+  clb_z_rows_open(c, o);
   if (c->s->edges_per_batch) {
     clb_batch_find_last_slot(&c->batch, c);
     batches_of_z(c, o);
@@ -233,8 +236,8 @@ void clb_results_of_z(clb_convolution *c, int o) {
   for (int part = 0; part < c->parts.n; part++) {
     bool opened = clb_part_open(c, part, &next_role);
     if (!c->s->edges_per_batch) walk_z(c, part, o, c->walk.first, c->walk.last);
-    if (c->s->edges_per_batch || !c->f.s->accumulate_in_memory) store_part(c, part, o);
+    if (c->s->edges_per_batch || !c->f.s->accumulate_in_memory) clb_z_sums_store(c, part, o);
     if (opened) ir_end(of(c));
   }
-  rows_close(c, o);
+  clb_z_rows_close(c, o);
 }

@@ -186,19 +186,28 @@ static void schedule_rows(const clb_problem *p, const clb_limits *limits, clb_sc
   if (limits->simd && limits->subgroups) schedule_batch(p, s);
 }
 
-static clb_schedule with_parts(const clb_problem *p, const clb_limits *limits, int part,
-                               int channels, int threads, int slices) {
-  const bool roles = !limits->simd && limits->subgroups && p->tensor_product.n_paths;
+static bool has_roles(const clb_problem *p, const clb_limits *limits) {
+  return !limits->simd && limits->subgroups && p->tensor_product.n_paths;
+}
+
+static clb_schedule with_walks(const clb_problem *p, const clb_limits *limits, int part,
+                               int channels, int threads, int slices, bool one_walk) {
+  const bool roles = has_roles(p, limits);
   clb_schedule s = {.lanes = limits->lanes[p->arithmetic],
                     .subgroups = 1,
                     .convolution = {.shuffle_sums = limits->subgroups,
                                     .component_pairs = 1,
                                     .channels_per_lane = roles ? channels : 1,
                                     .components_per_part = part,
-                                    .edges_per_subgroup = slices}};
+                                    .edges_per_subgroup = slices,
+                                    .one_walk = one_walk}};
   if (roles) schedule_roles(p, limits, threads, &s);
   else schedule_rows(p, limits, &s);
   return s;
+}
+static clb_schedule with_parts(const clb_problem *p, const clb_limits *limits, int part,
+                               int channels, int threads, int slices) {
+  return with_walks(p, limits, part, channels, threads, slices, false);
 }
 
 /* Measured on an H200: with fewer, larger roles and fewer threads at once, the work that each role
@@ -300,11 +309,31 @@ static int add_parts(const clb_problem *p, const clb_limits *limits, clb_schedul
   return n;
 }
 
+/* Whether one walk can give gradients of z and all others.  Half and bfloat numbers are not added
+   to block after block of edges. */
+static bool can_walk_once(const clb_problem *p, const clb_limits *limits) {
+  const int others = CLB_OPERAND_X | CLB_OPERAND_Y | CLB_OPERAND_W;
+  return p->pass == CLB_DOUBLE_BACKWARD && p->convolution.gives_z && p->tensor_product.z.dim &&
+         p->tensor_product.gradients & others && p->storage < CLB_F16 && has_roles(p, limits);
+}
+
+/* Double backward in one walk over the edges, which reads weights once but holds sums of z, too. */
+static int add_walks(const clb_problem *p, const clb_limits *limits, clb_schedule *list, int n) {
+  const int part = components_of(p, limits), threads = threads_of(p, limits),
+            slices = slices_of(p, limits);
+  for (int channels = 2; channels && can_walk_once(p, limits); channels--) {
+    clb_schedule s = with_walks(p, limits, part, channels, threads, slices, true);
+    clb_candidate_add(list, &n, &s);
+  }
+  return n;
+}
+
 static int candidates(const clb_problem *p, const clb_limits *limits, clb_schedule *list) {
   int n = 0;
   clb_schedule first;
   schedule(p, limits, &first);
   clb_candidate_add(list, &n, &first);
+  n = add_walks(p, limits, list, n);
   n = limits->simd ? add_batches(p, &first, list, n) : add_parts(p, limits, list, n);
   for (int stages = first.convolution.pipeline_stages - 1; stages > 0; stages--)
     clb_candidate_with(list, &n, &first, CLB_FIELD(convolution.pipeline_stages),
@@ -343,7 +372,7 @@ bool clb_convolution_team(const clb_problem *p, const clb_limits *limits, clb_sc
 
 /* Two edges at once would add to one sum. */
 static void accumulate_in_memory(clb_schedule *s) {
-  s->convolution.frame = s->convolution.edges_per_subgroup = 0;
+  s->convolution.frame = s->convolution.edges_per_subgroup = s->convolution.one_walk = 0;
 }
 
 const clb_kernel_kind clb_kind_convolution = {.name = "convolution",

@@ -60,6 +60,8 @@ typedef struct {
   int32_t normalization;              /* of harmonics, where y comes from vectors */
   int32_t vectors; /* gradients of y (and of lengths) go to a workspace: they are overwritten even
                       with `accumulate` */
+  int32_t gives_z; /* double backward gives gradients of z, too, which `gradients` has only in the
+                      kernel that gives nothing else */
 } clb_convolution_problem;
 
 enum { CLB_MAX_ELL = 4, CLB_MAX_CORRELATION = 4 };

@@ -253,11 +253,11 @@ static clb_status tune(const clb_tuner *tuner, clb_op *op, clb_op *part) {
     clb_test_run trial = {.kind = own->of == op->problem.kind ? own : &clb_test_run_of_rows,
                           .op = op,
                           .part = part,
-                          .of = op,
+                          .of = part,
                           .pass = (clb_pass)pass};
-    s = measure(&trial);
-    trial.of = part;
-    if (!s && part) s = measure(&trial);
+    if (part) s = measure(&trial); /* first: one of the op's candidates may do without */
+    trial.of = op;
+    if (!s) s = measure(&trial);
   }
   return s;
 }

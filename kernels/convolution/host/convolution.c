@@ -40,6 +40,10 @@ int32_t clb_convolution_roles(const clb_op *op, clb_pass pass) {
   return pass != CLB_FORWARD && sums ? op->choice[pass].schedule.convolution.roles : 0;
 }
 
+bool clb_convolution_walks_once(const clb_op *op, clb_pass pass) {
+  return op->choice[pass].schedule.convolution.one_walk;
+}
+
 /* ---- create ---- */
 
 static clb_status check_spline(clb_context *ctx, const clb_convolution_desc *d) {
@@ -131,14 +135,13 @@ static clb_status create_parts(clb_op *op, clb_problem *p, unsigned passes, cons
   if (!clb_is_channel_wise(tp))
     return clb_convolution_messages_create(op, passes, tuner, &parts->messages);
   clb_dtype storage = (clb_dtype)p->storage, arithmetic = (clb_dtype)p->arithmetic;
-  bool twice = passes & CLB_PASS_BIT(CLB_DOUBLE_BACKWARD) && gradients & CLB_OPERAND_Z,
-       derivatives = passes >> CLB_BACKWARD;
+  const bool derivatives = passes >> CLB_BACKWARD;
   clb_status s = CLB_OK;
-  if (twice) {
+  if (p->convolution.gives_z) {
     p->tensor_product.gradients = CLB_OPERAND_Z;
     s = clb_op_create(ctx, p, CLB_PASS_BIT(CLB_DOUBLE_BACKWARD), NULL, &parts->results);
   }
-  if (!s && (passes & CLB_PASS_BIT(CLB_FORWARD) || twice) && tp->z.dim)
+  if (!s && (passes & CLB_PASS_BIT(CLB_FORWARD) || p->convolution.gives_z) && tp->z.dim)
     s = clb_row_sum_create(ctx, arithmetic, storage, arithmetic, tp->z.dim, &parts->z);
   if (!s && derivatives && gradients & CLB_OPERAND_X && tp->x.dim)
     s = clb_row_sum_create(ctx, arithmetic, storage, arithmetic, tp->x.dim, &parts->x);
@@ -164,7 +167,11 @@ clb_status clb_convolution_make(clb_context *ctx, clb_problem *p, const clb_conv
                                 unsigned passes, const clb_tuner *tuner, clb_op **op) {
   const int gradients = p->tensor_product.gradients;
   const bool channel_wise = clb_is_channel_wise(&p->tensor_product);
-  if (channel_wise) p->tensor_product.gradients &= ~CLB_OPERAND_Z;
+  if (channel_wise) {
+    p->tensor_product.gradients &= ~CLB_OPERAND_Z;
+    p->convolution.gives_z =
+        passes & CLB_PASS_BIT(CLB_DOUBLE_BACKWARD) && gradients & CLB_OPERAND_Z;
+  }
   clb_status s = create_op(ctx, p, passes, op);
   if (!s) s = create_parts(*op, p, passes, tuner, gradients);
   clb_convolution_parts *parts = s ? NULL : parts_of(*op);
@@ -265,7 +272,7 @@ clb_status clb_convolution_flops(clb_op *op, clb_pass pass, int64_t n_receivers,
   const bool per_receiver = !parts_of(op)->messages;
   const double rows = (double)n_receivers, edges = (double)n_edges;
   *flops = flops_of(op, pass, per_receiver, rows, edges);
-  if (results && results->kernel[pass])
+  if (results && results->kernel[pass] && !clb_convolution_walks_once(op, pass))
     *flops += flops_of(results, pass, per_receiver, rows, edges);
   return *flops >= 0
              ? CLB_OK

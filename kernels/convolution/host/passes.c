@@ -30,6 +30,8 @@ static clb_convolution_needs measure(const clb_op *op, clb_pass pass, const clb_
   if (!clb_convolution_vectors_leaves(parts_of(op)->vectors, pass))
     n.edge_y = (int64_t)clb_convolution_roles(op, pass) * clb_convolution_edge_sums(op, pass) *
                clb_dtype_bytes(op->problem.arithmetic);
+  if (clb_convolution_walks_once(op, pass) && clb_align_256(n.z) > n.x)
+    n.x = clb_align_256(n.z); /* both are in use */
   return n;
 }
 
@@ -187,12 +189,13 @@ static clb_operand *written(call *c, int of) {
   return NULL;
 }
 
-/* Sums over the edges of each receiver: whole rows, or the segments of rows and then the splits of
-   longer rows. */
-static clb_status run_results(call *c, clb_op *op) {
+/* Sums over edges e0 ... e1 - 1 of each receiver: whole rows, or the segments of rows and then the
+   splits of longer rows. */
+static clb_status run_results(call *c, clb_op *op, int64_t e0, int64_t e1) {
   const clb_buffer *b = c->graph->buffer;
   clb_operand *z = written(c, CLB_OPERAND_Z);
-  int64_t n = c->graph->n_edges, splits = clb_graph_splits(c->graph);
+  const int64_t splits = clb_graph_splits(c->graph);
+  const int32_t add = e0 > 0 || op->problem.accumulate;
   if (!z) return CLB_OK;
   clb_operand whole = *z;
   const clb_kernel *team = NULL;
@@ -200,14 +203,13 @@ static clb_status run_results(call *c, clb_op *op) {
   if (s || team)
     return s ? s
              : launch_kernel(c, op, team, c->graph->n_rows[CLB_BY_RECEIVER],
-                             &b[CLB_GRAPH_ROW_START + CLB_BY_RECEIVER], 0, n,
-                             op->problem.accumulate);
-  s = launch(c, op, c->graph->n_rows[CLB_BY_RECEIVER], &b[CLB_GRAPH_SEGMENTS + CLB_BY_RECEIVER], 0,
-             n, op->problem.accumulate);
+                             &b[CLB_GRAPH_ROW_START + CLB_BY_RECEIVER], e0, e1, add);
+  s = launch(c, op, c->graph->n_rows[CLB_BY_RECEIVER], &b[CLB_GRAPH_SEGMENTS + CLB_BY_RECEIVER], e0,
+             e1, add);
   if (s || !splits) return s;
   clb_buffer part = {.ctx = op->ctx, .memory = c->workspace};
   z->rows = (clb_rows){&part, 0, CLB_DENSE, NULL};
-  s = launch(c, op, splits, &b[CLB_GRAPH_SPLIT_SEGMENTS + CLB_BY_RECEIVER], 0, n, 2);
+  s = launch(c, op, splits, &b[CLB_GRAPH_SPLIT_SEGMENTS + CLB_BY_RECEIVER], e0, e1, 2);
   *z = whole;
   if (!s)
     s = clb_row_sum_combine(parts_of(c->op)->z, c->graph, CLB_BY_RECEIVER, &z->rows.buffer->memory,
@@ -265,8 +267,10 @@ static clb_status run_edges(call *c, int64_t e0, int64_t e1) {
   if (w)
     w_whole = to_workspace(w, &workspace, start_of_weights(&c->needs, e1 - e0),
                            clb_dtype_bytes(op->problem.storage));
-  clb_status s = launch(c, op, c->graph->n_rows[CLB_BY_RECEIVER] + clb_graph_splits(c->graph),
-                        &b[CLB_GRAPH_SEGMENTS + CLB_BY_RECEIVER], e0, e1, 0);
+  clb_status s = clb_convolution_walks_once(op, c->pass)
+                     ? run_results(c, op, e0, e1)
+                     : launch(c, op, c->graph->n_rows[CLB_BY_RECEIVER] + clb_graph_splits(c->graph),
+                              &b[CLB_GRAPH_SEGMENTS + CLB_BY_RECEIVER], e0, e1, 0);
   if (!s && c->needs.edge_y) s = sum_roles(c, e0, e1);
   int64_t x_at = x ? x->rows.offset : 0, w_at = w ? w->rows.offset : 0;
   if (x) *x = x_whole;
@@ -294,7 +298,9 @@ static clb_status run_all_edges(call *c) {
   int64_t n = c->graph->n_edges, part = part_of(c);
   clb_status s = CLB_OK;
   const clb_operand *x = written(c, CLB_OPERAND_X);
-  if (!x && !written(c, CLB_OPERAND_Y) && !written(c, CLB_OPERAND_W)) return CLB_OK;
+  if (!x && !written(c, CLB_OPERAND_Y) && !written(c, CLB_OPERAND_W) &&
+      !clb_convolution_walks_once(c->op, c->pass))
+    return CLB_OK;
   const bool adds = c->op->problem.accumulate || c->graph->adds;
   if (x && c->op->problem.convolution.atomics && !adds) /* empty sums are 0 */
     s = clb_row_sum_run(parts_of(c->op)->x, c->graph, CLB_BY_SENDER, 0, 0, &x->rows.buffer->memory,
@@ -359,6 +365,7 @@ clb_status clb_convolution_run(clb_op *op, clb_pass pass, clb_graph *graph, cons
   clb_op *results = pass == CLB_DOUBLE_BACKWARD ? parts_of(op)->results
                     : pass == CLB_FORWARD       ? op
                                                 : NULL;
+  const bool once = clb_convolution_walks_once(op, pass);
   clb_tensor_product_problem *tp = &op->problem.tensor_product;
   const clb_convolution_vectors *vectors = parts_of(op)->vectors;
   int gradients = tp->gradients;
@@ -372,7 +379,7 @@ clb_status clb_convolution_run(clb_op *op, clb_pass pass, clb_graph *graph, cons
   if (!s && vectors) s = clb_convolution_vectors_before(vectors, &c, &kept);
   const clb_convolution_messages *messages = parts_of(op)->messages;
   if (!s && messages) s = clb_convolution_messages_run(messages, &c);
-  else if (!s && results) s = run_results(&c, results);
+  else if (!s && results && !once) s = run_results(&c, results, 0, graph->n_edges);
   if (!s && pass != CLB_FORWARD && !messages) s = run_all_edges(&c);
   if (!s && vectors) s = clb_convolution_vectors_after(vectors, &c, &kept);
   return s;
