@@ -157,32 +157,39 @@ static clb_status write_staged(const train_devices *d, clb_buffer *to) {
 
 typedef struct {
   const train_devices *d;
+  clb_buffer *parameters;
   clb_status *status; /* [n] */
 } setting;
+
+/* For all devices but the first of rank 0. */
+static clb_status stage_parameters(const train_devices *d, clb_buffer *parameters) {
+  const bool ranks = ranks_of_run().n > 1;
+  if (d->parts == 1) return CLB_OK;
+  if (!ranks) return clb_buffer_read(parameters, 0, d->staged[0], bytes_of(d));
+  const clb_status s = read_numbers(d, 0, parameters);
+  if (s) return s;
+  ranks_copy(d->y[0].info.parameters, d->gradient[0]);
+  stage(d);
+  return CLB_OK;
+}
 
 static void set(void *user, int k) {
   const setting *s = user;
   const train_devices *d = s->d;
-  s->status[k] = write_staged(d, d->buffer[k]);
-  if (!s->status[k]) s->status[k] = clb_model_take_parameters(d->y[k].model, d->buffer[k]);
-}
-
-static void set_all(const train_devices *d, clb_status *status) {
-  setting s = {d, status};
-  ranks_copy(d->y[0].info.parameters, d->gradient[0]);
-  stage(d);
-  threads_run(d->n, set, &s);
+  const bool first = !k && !d->first;
+  clb_buffer *from = first ? s->parameters : d->buffer[k];
+  s->status[k] = first ? CLB_OK : write_staged(d, from);
+  if (!s->status[k]) s->status[k] = clb_model_take_parameters(d->y[k].model, from);
 }
 
 bool train_devices_use(train_devices *d, clb_buffer *parameters) {
-  clb_status *status = allocate((size_t)d->n, sizeof *status);
+  setting s = {d, parameters, allocate((size_t)d->n, sizeof *s.status)};
   int k = 0;
-  if (d->parts == 1) status[0] = clb_model_take_parameters(d->y[0].model, parameters);
-  else status[0] = read_numbers(d, 0, parameters);
-  if (!status[0] && d->parts > 1) set_all(d, status);
-  while (k < d->n && !status[k]) k++;
+  s.status[0] = stage_parameters(d, parameters);
+  if (!s.status[0]) threads_run(d->n, set, &s);
+  while (k < d->n && !s.status[k]) k++;
   if (k < d->n) train_devices_warn(d, &d->y[k], "");
-  free(status);
+  free(s.status);
   return k == d->n;
 }
 
