@@ -147,7 +147,8 @@ class Torch(unittest.TestCase):
         for function, *operands in ((ct.tensor_product(*UVU, shared_weights=True), normal(0, 11), normal(0, 4), normal(10)),
                                     (ct.Convolution(*UVU), normal(4, 11), normal(0, 4), normal(0, 10), none, none),
                                     (ct.Convolution(*UVU), normal(0, 11), normal(0, 4), normal(0, 10), none, none),
-                                    (ct.gate("2x0e", "silu"), normal(0, 2))):
+                                    (ct.gate("2x0e", "silu"), normal(0, 2)),
+                                    (ct.Gate("2x0e", ["silu"]), normal(0, 3, 2)), (ct.Linear("2x0e", "3x0e").double(), normal(0, 3, 2))):
             by = [one.requires_grad_() for one in operands if one.is_floating_point()]
             z = function(*operands)
             self.assertEqual(z.shape[0], operands[0].shape[0])
@@ -295,6 +296,7 @@ class Torch(unittest.TestCase):
         self.assertEqual(tuple(name for name, _ in model.named_parameters()), names)
         for a, b in zip(torch.autograd.grad(after.pow(2).sum(), tensors), slopes):
             self.near(a, b)
+        self.assertEqual(tuple(model.sevennet.weight_nn(normal(2, 0, 10)).shape), (2, 0, 10))
         with self.assertRaisesRegex(ValueError, "patch: the model has no convolution"):
             ct.patch(torch.nn.Linear(1, 1))
         wrong = Model()

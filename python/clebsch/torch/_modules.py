@@ -55,7 +55,8 @@ class Module(torch.nn.Module):
         """The op of an operand with any leading dimensions."""
         if x.dim() == 2:
             return self.function(x)
-        return self.function(x.reshape(-1, x.shape[-1])).reshape(*x.shape[:-1], -1)
+        z = self.function(x.reshape(-1, x.shape[-1]))
+        return z.reshape(*x.shape[:-1], z.shape[-1])
 
 
 class SphericalHarmonics(Module):
@@ -282,7 +283,8 @@ class Linear(_Weighted):
             return self.function(x, w)
         if w is not None and not self.shared_weights:
             w = w.reshape(-1, w.shape[-1])
-        return self.function(x.reshape(-1, x.shape[-1]), w).reshape(*x.shape[:-1], -1)
+        z = self.function(x.reshape(-1, x.shape[-1]), w)
+        return z.reshape(*x.shape[:-1], z.shape[-1])
 
 
 class RMSNorm(Module):

@@ -60,6 +60,7 @@ class Description:
         self.name, self.options = name, options
         self.op = MAKERS[name](**options, device="cpu:interpreter")  # where nothing is compiled
         self.columns, self.fixed = self.op.columns, self.op._fixed
+        self.one_row = {kind: (self.columns[kind],) for kind, n in self.fixed.items() if n == 1}
         self.n_extras, self.passes, self.last = N_EXTRAS.get(name, 0), {}, {}
 
     def pass_of(self, name, gradients, like):
@@ -93,8 +94,10 @@ class Description:
         of, like, columns = self.op._passes[name], tensors[0], self.columns
         counts, dtype, place = self.counts(of, extras, tensors), like.dtype, like.get_device()
         for kind, tensor in zip(of.kinds, tensors):
-            if columns[kind] and (tensor is None or tensor.shape != (counts[kind], columns[kind]) or
-                                  tensor.dtype is not dtype or tensor.get_device() != place):
+            width = columns[kind]
+            if width and (tensor is None or tensor.dtype is not dtype or
+                          tensor.get_device() != place or tensor.shape != (counts[kind], width) and
+                          tensor.shape != self.one_row.get(kind)):
                 self._check(of, counts, tensors)
         if of.forward:
             kind = of.kinds[-1]
@@ -115,8 +118,7 @@ class Description:
             if tensor.dtype is not like.dtype or tensor.device != like.device:
                 raise TypeError(f"{self.name}: {what} is {tensor.dtype} on {tensor.device}, "
                                 f"{of.inputs[0]} {like.dtype} on {like.device}")
-            if tensor.shape != (n, width) and (self.fixed.get(kind) != 1 or
-                                               tensor.shape != (width,)):
+            if tensor.shape != (n, width) and tensor.shape != self.one_row.get(kind):
                 raise ValueError(f"{self.name}: {what} has the shape {list(tensor.shape)}; it must "
                                  f"be [{n}, {width}]")
 

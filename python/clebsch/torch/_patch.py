@@ -261,7 +261,8 @@ class _Network(torch.nn.Sequential):
     """e3nn's FullyConnectedNet, of rows."""
 
     def forward(self, x):
-        return super().forward(x.reshape(-1, x.shape[-1])).reshape(*x.shape[:-1], -1)
+        z = super().forward(x.reshape(-1, x.shape[-1]))
+        return z.reshape(*x.shape[:-1], z.shape[-1])
 
 
 def _replace_network(old, model):
