@@ -155,6 +155,11 @@ class Torch(unittest.TestCase):
             for gradient, one in zip(torch.autograd.grad(z.pow(2).sum(), by), by):
                 self.near(gradient, torch.zeros_like(one))
             self.near(z, torch.zeros_like(z))
+        for module in (ct.Linear("2x0e+1x1o", "3x0e"), ct.RMSNorm("2x0e+1x1o"), ct.Gate("5x0e", [torch.tanh])):
+            z = module.double()(normal(2, 0, 5))
+            self.assertEqual(tuple(z.shape), (2, 0, {ct.Linear: 3}.get(type(module), 5)))
+        z = ct.TensorProduct(*UVU, shared_weights=False)(normal(0, 11), normal(0, 4), [normal(0, 5, 1), normal(0, 5, 1)])
+        self.assertEqual(tuple(z.shape), (0, 20))
 
     def test_torch_modules(self):
         """State of e3nn's modules, whose own code is left out; leading dimensions; types."""
@@ -293,6 +298,8 @@ class Torch(unittest.TestCase):
         model.load_state_dict(state)
         after = model(x, y, w, z, v)
         self.near(after, before)
+        network, = (one for one in model.modules() if type(one).__name__ == "_Network")
+        self.assertEqual(tuple(network(normal(0, 10)).shape), (0, 10))  # of atoms that are alone
         self.assertEqual(tuple(name for name, _ in model.named_parameters()), names)
         for a, b in zip(torch.autograd.grad(after.pow(2).sum(), tensors), slopes):
             self.near(a, b)

@@ -51,11 +51,11 @@ class Module(torch.nn.Module):
         else:
             self.register_buffer(name, torch.empty(0))
 
-    def _of_rows(self, x):
-        """The op of an operand with any leading dimensions."""
+    def _of_rows(self, x, *rest):
+        """The op of an operand with any leading dimensions, of which some may be 0."""
         if x.dim() == 2:
-            return self.function(x)
-        z = self.function(x.reshape(-1, x.shape[-1]))
+            return self.function(x, *rest)
+        z = self.function(x.reshape(-1, x.shape[-1]), *rest)
         return z.reshape(*x.shape[:-1], z.shape[-1])
 
 
@@ -114,7 +114,7 @@ class _Weighted(Module):
             return self.weight
         if isinstance(weight, (list, tuple)):
             lead = 0 if self.shared_weights else weight[0].dim() - 1
-            return torch.cat([one.reshape(*one.shape[:min(lead, 1)], -1) for one in weight], -1)
+            return torch.cat([one.flatten(min(lead, 1)) for one in weight], -1)
         return weight
 
 
@@ -279,12 +279,9 @@ class Linear(_Weighted):
                 raise ValueError("bias is missing: the module has none (internal_weights)")
             b = self.bias if bias is None else bias
             w = b if w is None else torch.cat([w, b], -1)
-        if x.dim() == 2:
-            return self.function(x, w)
-        if w is not None and not self.shared_weights:
+        if x.dim() != 2 and w is not None and not self.shared_weights:
             w = w.reshape(-1, w.shape[-1])
-        z = self.function(x.reshape(-1, x.shape[-1]), w)
-        return z.reshape(*x.shape[:-1], z.shape[-1])
+        return self._of_rows(x, w)
 
 
 class RMSNorm(Module):
@@ -302,9 +299,7 @@ class RMSNorm(Module):
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         w = torch.cat([self.weight, self.bias]) if self.bias.numel() else self.weight
-        if x.dim() == 2:
-            return self.function(x, w)
-        return self.function(x.reshape(-1, x.shape[-1]), w).reshape(x.shape)
+        return self._of_rows(x, w)
 
 
 def known_activation(activation):
