@@ -36,11 +36,12 @@ void clb_blocks_free(clb_model *m) {
   m->atom_capacity = m->edge_capacity = 0;
 }
 
-clb_status clb_blocks_order(clb_model *m, bool blocked, bool exchanges) {
+clb_status clb_blocks_order(clb_model *m, bool blocked, bool exchanges, bool frugal) {
   clb_network *n = &m->net;
   clb_blocks_free(m);
   m->graph_number++;
   n->blocked = blocked;
+  n->frugal = blocked || frugal;
   n->exchanges = exchanges;
   clb_status s = clb_pass_memory(n);
   if (!s) s = clb_graph_create(m->ctx, 0, 0, &n->whole);
@@ -51,14 +52,14 @@ clb_status clb_blocks_order(clb_model *m, bool blocked, bool exchanges) {
   return s;
 }
 
-clb_status clb_blocks_plan(clb_model *m, bool blocked, bool exchanges) {
+clb_status clb_blocks_plan(clb_model *m, bool blocked, bool exchanges, bool frugal) {
   clb_network *n = &m->net;
-  const bool ready =
-      n->whole && n->blocked == blocked && (!blocked || (n->block && n->exchanges == exchanges));
+  const bool ready = n->whole && n->blocked == blocked && n->frugal == (blocked || frugal) &&
+                     (!blocked || (n->block && n->exchanges == exchanges));
   if (ready) return CLB_OK;
   clb_status s = clb_wait(m->ctx);
   clb_model_forget_step(m);
-  if (!s) s = clb_blocks_order(m, blocked, exchanges);
+  if (!s) s = clb_blocks_order(m, blocked, exchanges, frugal);
   for (int l = 0; l < n->n_layers && !s; l++)
     if (n->layer[l]->kind->reorder) s = n->layer[l]->kind->reorder(n, n->layer[l]);
   if (s) clb_blocks_free(m);

@@ -5,10 +5,11 @@
 #include "models/model_state.h"
 
 /* Prepares the order of layers and their arrays for whole systems, or for blocks of atoms between
-   which rows of ghosts are exchanged; what was there is freed. */
-clb_status clb_blocks_order(clb_model *m, bool blocked, bool exchanges);
+   which rows of ghosts are exchanged; frugal: of whole ones, with more launches and less memory.
+   What was there is freed. */
+clb_status clb_blocks_order(clb_model *m, bool blocked, bool exchanges, bool frugal);
 /* The same, and ops for it, unless it is so already. */
-clb_status clb_blocks_plan(clb_model *m, bool blocked, bool exchanges);
+clb_status clb_blocks_plan(clb_model *m, bool blocked, bool exchanges, bool frugal);
 void clb_blocks_free(clb_model *m);
 
 /* Atoms of blocks that take about these bytes, unless the caller said how many. */

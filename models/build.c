@@ -67,18 +67,18 @@ static void set_info(clb_model *m) {
     }
 }
 
-/* In blocks and, as it is left, as a whole; or, if it trains, in blocks alone. */
+/* In blocks and as a whole; or, if it trains, in blocks alone. It is left for small systems. */
 static clb_status count_bytes(clb_model *m) {
   clb_model_info *info = &m->info;
   for (int blocked = 1; blocked >= (m->net.trains ? 1 : 0); blocked--) {
-    const clb_status s = clb_blocks_order(m, blocked, false);
+    const clb_status s = clb_blocks_order(m, blocked, false, true);
     if (s) return s;
     const clb_model_bytes b = clb_model_count_bytes(m);
     if (blocked) info->block_bytes_per_atom = b.atom, info->block_bytes_per_edge = b.edge;
     info->bytes_per_atom = b.atom;
     info->bytes_per_edge = b.edge;
   }
-  return CLB_OK;
+  return m->net.trains ? CLB_OK : clb_blocks_order(m, false, false, false);
 }
 
 clb_status clb_model_build(clb_model *m) {

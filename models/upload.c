@@ -283,7 +283,9 @@ static void set_counts(clb_model *m, const clb_model_edges *e) {
 
 static clb_status set_graph(clb_model *m, const clb_model_edges *e, bool blocked) {
   const bool same = m->edges.same;
-  clb_status s = same ? CLB_OK : clb_blocks_plan(m, blocked, e->exchange != NULL);
+  clb_status s =
+      same ? CLB_OK
+           : clb_blocks_plan(m, blocked, e->exchange != NULL, e->n_local > CLB_RECORDED_ATOMS);
   if (!s && !same) s = grow(m, e);
   if (!s && !e->same_graph) s = set_species(m, e);
   if (!s && e->same_graph && !m->n_species) s = put_species(m, e->n_total);

@@ -34,9 +34,11 @@ double clb_frame_harmonic(int32_t normalization, int l) {
 
 static clb_status check(const clb_problem *p, const clb_limits *limits, clb_error_sink *error) {
   (void)limits;
-  return p->edge_frame.l >= 1 && p->edge_frame.l <= CLB_MAX_FRAME_L
+  const clb_edge_frame_problem *f = &p->edge_frame;
+  return f->l >= 1 && f->l <= CLB_MAX_FRAME_L && f->harmonics <= f->l + 1
              ? CLB_OK
-             : clb_fail(error, CLB_ERROR_INTERNAL, "edge_frame: degree %d", (int)p->edge_frame.l);
+             : clb_fail(error, CLB_ERROR_INTERNAL, "edge_frame: degree %d, %d of harmonics",
+                        (int)f->l, (int)f->harmonics);
 }
 
 static int piece_of(const clb_schedule *s) { return s->rows.columns_per_piece; }
@@ -142,23 +144,52 @@ static void make_row(ir_kernel *k, ir_type t, int L, const direction *d, ir_val 
   free(series);
 }
 
+static ir_val length_of(ir_kernel *k, const ir_val *v) {
+  return ir_1(k, IR_SQRT, ir_fma(k, v[0], v[0], ir_fma(k, v[1], v[1], ir_mul(k, v[2], v[2]))));
+}
+
+static void store_row(clb_row_block *b, const clb_row_array *out, int columns, const ir_val *row) {
+  const int most = piece_of(b->schedule);
+  for (int i = 0, n; i < columns; i += n) {
+    n = columns - i < most ? columns - i : most;
+    clb_rows_store(b, out, i, n, row + i, false);
+  }
+}
+
+/* Harmonics of the edge, of a row's degrees below `degrees`. */
+static void store_harmonics(clb_row_block *b, const clb_row_array *out, int L, int degrees,
+                            const ir_val *row) {
+  ir_val y[(CLB_MAX_FRAME_L + 1) * (CLB_MAX_FRAME_L + 1)];
+  y[0] = ir_real(b->k, b->arithmetic, 1);
+  for (int l = 1, at = 1; l < degrees; l++)
+    for (int i = 0; i <= 2 * l; i++, at++)
+      y[at] = ir_mul(b->k, row[clb_frame_axis(L, l) + i],
+                     ir_real(b->k, b->arithmetic, clb_frame_harmonic(CLB_COMPONENT, l)));
+  store_row(b, out, degrees * degrees, y);
+}
+
 static void lower_rows(const clb_problem *p, const clb_schedule *s, ir_kernel *k) {
   const ir_type t = clb_ir_type((clb_dtype)p->arithmetic);
-  const int size = clb_frame_size(p->edge_frame.l);
+  const clb_edge_frame_problem *f = &p->edge_frame;
+  const int size = clb_frame_size(f->l);
   clb_row_block b;
   ir_val v[3], *row = malloc(sizeof *row * (size_t)size);
   ir_begin(k, "edge_frames", s->lanes, s->subgroups, s->lanes * s->subgroups);
   clb_rows_begin(&b, k, s, (clb_dtype)p->arithmetic);
   clb_row_array in = clb_rows_array(&b, (clb_dtype)p->storage, false),
-                out = clb_rows_array(&b, (clb_dtype)p->arithmetic, true);
+                out = clb_rows_array(&b, (clb_dtype)p->arithmetic, true), harmonics, lengths;
+  if (f->harmonics) harmonics = clb_rows_array(&b, (clb_dtype)p->storage, true);
+  if (f->lengths) lengths = clb_rows_array(&b, (clb_dtype)p->storage, true);
   clb_rows_start(&b, (clb_dtype)p->arithmetic, piece_of(s));
   clb_rows_load(&b, &in, 0, 3, v);
   direction d = direction_of(k, t, v);
-  if (row) make_row(k, t, p->edge_frame.l, &d, row);
+  if (row) make_row(k, t, f->l, &d, row);
   else snprintf(k->error, sizeof k->error, "no memory");
-  for (int i = 0, n; row && i < size; i += n) {
-    n = size - i < piece_of(s) ? size - i : piece_of(s);
-    clb_rows_store(&b, &out, i, n, row + i, false);
+  if (row) store_row(&b, &out, size, row);
+  if (row && f->harmonics) store_harmonics(&b, &harmonics, f->l, f->harmonics, row);
+  if (f->lengths) {
+    ir_val r = length_of(k, v);
+    clb_rows_store(&b, &lengths, 0, 1, &r, false);
   }
   free(row);
   ir_finish(k);

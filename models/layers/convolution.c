@@ -123,11 +123,11 @@ static clb_status forward(clb_network *n, clb_layer *y, unsigned adds) {
 /* Gradients by directions; in frames, torques after those of convolutions before this one. */
 static clb_rows by_directions(const clb_network *n, const clb_layer *y) {
   const clb_convolution_layer *p = y->parameters;
-  if (!p->framed) return clb_gradient(n, y->in[CLB_CONVOLUTION_HARMONICS]);
-  clb_rows torques = clb_gradient(n, y->in[CLB_CONVOLUTION_TORQUES]);
-  torques.offset += (int64_t)p->frames->given * p->frames->columns;
-  p->frames->given += clb_convolution_roles(p->op, CLB_BACKWARD);
-  return torques;
+  clb_rows g = clb_gradient(n, directions(y));
+  if (!p->framed) return g;
+  g.offset += (int64_t)p->edges->given * p->edges->columns;
+  p->edges->given += clb_convolution_roles(p->op, CLB_BACKWARD);
+  return g;
 }
 
 static clb_status backward(clb_network *n, clb_layer *y, unsigned adds) {
@@ -270,9 +270,9 @@ static void free_ops(void *parameters) {
   for (size_t i = 0; i < sizeof all / sizeof *all; i++) clb_op_destroy(all[i]);
 }
 
-enum { ALL = (1 << CLB_CONVOLUTION_INS) - 1, TORQUES = 1 << CLB_CONVOLUTION_TORQUES };
-const clb_layer_kind clb_convolution_kind = {.reads_in = ALL & ~TORQUES,
-                                             .overwrites = ALL & ~TORQUES,
+enum { ALL = (1 << CLB_CONVOLUTION_INS) - 1, FRAMES = 1 << CLB_CONVOLUTION_FRAMES };
+const clb_layer_kind clb_convolution_kind = {.reads_in = ALL,
+                                             .overwrites = ALL & ~FRAMES,
                                              .senders = 1U << CLB_CONVOLUTION_X,
                                              .build = build,
                                              .tables = tables,

@@ -25,34 +25,98 @@ static bool wanted(const clb_network *n, clb_layer *y, int out) {
   return y->out[out] >= 0;
 }
 
-static clb_status build(clb_network *n, clb_layer *y) {
+static bool has_gradient(const clb_network *n, const clb_layer *y, int out) {
+  return y->out[out] >= 0 && n->array[y->out[out]]->has_gradient;
+}
+
+/* A convolution that reads the frames; NULL: this layer does not. */
+static clb_convolution_layer *reader(const clb_network *n, const clb_layer *y, int layer) {
+  const clb_layer *r = n->layer[layer];
+  return r->kind == &clb_convolution_kind &&
+                 r->in[CLB_CONVOLUTION_FRAMES] == y->out[CLB_EDGES_FRAMES]
+             ? r->parameters
+             : NULL;
+}
+
+/* What all convolutions that read them, which have been built, make alike; and with them harmonics
+   and lengths without gradients. */
+static clb_status build_frames(clb_network *n, clb_layer *y) {
+  clb_edges *p = y->parameters;
+  clb_array *frames = n->array[y->out[CLB_EDGES_FRAMES]];
+  const clb_op *op = NULL;
+  for (int l = 0; l < n->n_layers; l++) {
+    clb_convolution_layer *c = reader(n, y, l);
+    if (!c) continue;
+    c->edges = p;
+    op = c->op;
+    p->columns = clb_convolution_edge_sums(op, CLB_BACKWARD);
+    const int64_t own = (int64_t)p->columns * clb_convolution_roles(op, CLB_BACKWARD);
+    frames->gradient_columns[false] += own;
+    if (own > frames->gradient_columns[true]) frames->gradient_columns[true] = own;
+  }
+  const bool harmonics = wanted(n, y, CLB_EDGES_HARMONICS),
+             lengths = wanted(n, y, CLB_EDGES_LENGTHS);
+  return clb_convolution_frames_create(
+      op, false, harmonics && !has_gradient(n, y, CLB_EDGES_HARMONICS) ? n->l_max + 1 : 0,
+      lengths && !has_gradient(n, y, CLB_EDGES_LENGTHS), &p->frames);
+}
+
+/* Ops of another order of layers, too. */
+static clb_status make_adding(clb_network *n, clb_layer *y) {
   clb_edges *p = y->parameters;
   clb_status s = CLB_OK;
-  if (wanted(n, y, CLB_EDGES_HARMONICS)) {
-    const bool has_gradient = n->array[y->out[CLB_EDGES_HARMONICS]]->has_gradient;
-    const unsigned back = has_gradient ? CLB_PASS_BIT(CLB_BACKWARD) : 0;
-    s = create_harmonics(n, p, false, CLB_PASS_BIT(CLB_FORWARD) | back, &p->harmonics);
-    if (!s && clb_network_adds(n, y, CLB_EDGES_VECTORS))
-      s = create_harmonics(n, p, true, back, &p->add_harmonics);
-  }
-  if (!s && wanted(n, y, CLB_EDGES_LENGTHS))
-    s = clb_radial_create(n->ctx, n->type, &(clb_radial_desc){.r_max = n->r_max, .p = 1},
-                          &p->lengths);
+  if (!clb_network_adds(n, y, CLB_EDGES_VECTORS)) return s;
+  if (!p->add_harmonics && has_gradient(n, y, CLB_EDGES_HARMONICS))
+    s = create_harmonics(n, p, true, CLB_PASS_BIT(CLB_BACKWARD), &p->add_harmonics);
+  for (int l = 0; l < n->n_layers && p->frames && !p->add_frames && !s; l++)
+    if (reader(n, y, l))
+      s = clb_convolution_frames_create(reader(n, y, l)->op, true, 0, false, &p->add_frames);
   return s;
 }
 
+static clb_status build(clb_network *n, clb_layer *y) {
+  clb_edges *p = y->parameters;
+  clb_status s = y->out[CLB_EDGES_FRAMES] >= 0 ? build_frames(n, y) : CLB_OK;
+  const bool made = p->frames && clb_convolution_frames_harmonics(p->frames);
+  if (!s && wanted(n, y, CLB_EDGES_HARMONICS) && !made) {
+    const unsigned back = has_gradient(n, y, CLB_EDGES_HARMONICS) ? CLB_PASS_BIT(CLB_BACKWARD) : 0;
+    s = create_harmonics(n, p, false, CLB_PASS_BIT(CLB_FORWARD) | back, &p->harmonics);
+  }
+  if (!s && wanted(n, y, CLB_EDGES_LENGTHS) &&
+      !(p->frames && !has_gradient(n, y, CLB_EDGES_LENGTHS)))
+    s = clb_radial_create(n->ctx, n->type, &(clb_radial_desc){.r_max = n->r_max, .p = 1},
+                          &p->lengths);
+  return s ? s : make_adding(n, y);
+}
+
 static clb_status forward(clb_network *n, clb_layer *y, unsigned adds) {
-  const clb_edges *p = y->parameters;
-  const clb_rows vectors = clb_value(n, y->in[CLB_EDGES_VECTORS]);
+  clb_edges *p = y->parameters;
+  const clb_rows vectors = clb_value(n, y->in[CLB_EDGES_VECTORS]),
+                 harmonics = clb_value(n, y->out[CLB_EDGES_HARMONICS]),
+                 lengths = clb_value(n, y->out[CLB_EDGES_LENGTHS]),
+                 frames = clb_value(n, y->out[CLB_EDGES_FRAMES]);
   (void)adds;
   clb_status s = CLB_OK;
-  if (p->lengths)
-    s = clb_radial_forward(p->lengths, n->at.n_edges, vectors,
-                           clb_value(n, y->out[CLB_EDGES_LENGTHS]), (clb_rows){0});
+  p->given = 0;
+  if (p->frames)
+    s = clb_convolution_frames_run(p->frames, n->at.n_edges, &vectors, &frames, &harmonics,
+                                   &lengths);
+  if (!s && p->lengths)
+    s = clb_radial_forward(p->lengths, n->at.n_edges, vectors, lengths, (clb_rows){0});
   if (!s && p->harmonics)
-    s = clb_spherical_harmonics_forward(p->harmonics, n->at.n_edges, vectors,
-                                        clb_value(n, y->out[CLB_EDGES_HARMONICS]));
+    s = clb_spherical_harmonics_forward(p->harmonics, n->at.n_edges, vectors, harmonics);
   return s;
+}
+
+/* Of the convolutions that have left torques since the last time. */
+static clb_status turn_torques(clb_network *n, const clb_layer *y, const clb_rows *vectors,
+                               const clb_rows *g_vectors, bool add) {
+  clb_edges *p = y->parameters;
+  const clb_rows g = clb_gradient(n, y->out[CLB_EDGES_FRAMES]);
+  const clb_torques left = {&g.buffer->memory, g.offset, g.stride, p->given, p->columns};
+  p->given = 0;
+  return clb_convolution_frames_torques(add ? p->add_frames : p->frames, 0, n->at.n_edges, vectors,
+                                        &left, g_vectors);
 }
 
 static clb_status backward(clb_network *n, clb_layer *y, unsigned adds) {
@@ -63,7 +127,11 @@ static clb_status backward(clb_network *n, clb_layer *y, unsigned adds) {
                  g_lengths = clb_gradient(n, y->out[CLB_EDGES_LENGTHS]);
   bool add = adds & 1U << CLB_EDGES_VECTORS;
   clb_status s = CLB_OK;
-  if (g_harmonics.buffer) {
+  if (p->given) {
+    s = turn_torques(n, y, &vectors, &g_vectors, add);
+    add = true;
+  }
+  if (!s && g_harmonics.buffer) {
     s = clb_spherical_harmonics_backward(add ? p->add_harmonics : p->harmonics, n->at.n_edges,
                                          vectors, g_harmonics, g_vectors);
     add = true;
@@ -96,85 +164,18 @@ static void free_ops(void *parameters) {
   clb_op_destroy(&p->harmonics);
   clb_op_destroy(&p->add_harmonics);
   clb_op_destroy(&p->lengths);
+  clb_convolution_frames_destroy(&p->frames);
+  clb_convolution_frames_destroy(&p->add_frames);
 }
 
 const clb_layer_kind clb_edges_kind = {.reads_in = 1U << CLB_EDGES_VECTORS,
                                        .build = build,
+                                       .reorder = make_adding,
                                        .forward = forward,
                                        .backward = backward,
                                        .derive = derive,
                                        .along = along,
                                        .free_ops = free_ops};
-
-/* ---- frames, in which convolutions work ---- */
-
-/* A convolution that reads them; NULL: this layer does not. */
-static clb_convolution_layer *reader(const clb_network *n, const clb_layer *y, int layer) {
-  const clb_layer *r = n->layer[layer];
-  return r->kind == &clb_convolution_kind &&
-                 r->in[CLB_CONVOLUTION_FRAMES] == y->out[CLB_FRAMES_FRAMES]
-             ? r->parameters
-             : NULL;
-}
-
-static clb_status make_adding(clb_network *n, clb_layer *y) {
-  clb_frames *p = y->parameters;
-  const clb_op *op = NULL;
-  if (p->add || !clb_network_adds(n, y, 0)) return CLB_OK;
-  for (int l = 0; l < n->n_layers && !op; l++)
-    if (reader(n, y, l)) op = reader(n, y, l)->op;
-  return clb_convolution_frames_create(op, true, &p->add);
-}
-
-/* All convolutions that read them, which have been built, make the same. */
-static clb_status build_frames(clb_network *n, clb_layer *y) {
-  clb_frames *p = y->parameters;
-  clb_status s = CLB_OK;
-  int32_t columns = 0;
-  for (int l = 0; l < n->n_layers && !s; l++) {
-    clb_convolution_layer *c = reader(n, y, l);
-    if (!c) continue;
-    c->frames = p;
-    p->columns = clb_convolution_edge_sums(c->op, CLB_BACKWARD);
-    columns += clb_convolution_roles(c->op, CLB_BACKWARD) * p->columns;
-    if (!p->make) s = clb_convolution_frames_create(c->op, false, &p->make);
-  }
-  n->array[y->out[CLB_FRAMES_TORQUES]]->irreps = clb_scalars(columns);
-  return s ? s : make_adding(n, y);
-}
-
-static clb_status make_frames(clb_network *n, clb_layer *y, unsigned adds) {
-  clb_frames *p = y->parameters;
-  const clb_rows vectors = clb_value(n, y->in[0]), frames = clb_value(n, y->out[0]);
-  (void)adds;
-  p->given = 0;
-  return clb_convolution_frames_run(p->make, n->at.n_edges, &vectors, &frames);
-}
-
-/* Of the convolutions that have left torques since the last time. */
-static clb_status turn_torques(clb_network *n, clb_layer *y, unsigned adds) {
-  clb_frames *p = y->parameters;
-  const clb_rows vectors = clb_value(n, y->in[0]), g_vectors = clb_gradient(n, y->in[0]),
-                 torques = clb_gradient(n, y->out[CLB_FRAMES_TORQUES]);
-  const clb_torques left = {&torques.buffer->memory, torques.offset, torques.stride, p->given,
-                            p->columns};
-  p->given = 0;
-  return clb_convolution_frames_torques(adds & 1 ? p->add : p->make, 0, n->at.n_edges, &vectors,
-                                        &left, &g_vectors);
-}
-
-static void free_frames(void *parameters) {
-  clb_frames *p = parameters;
-  clb_convolution_frames_destroy(&p->make);
-  clb_convolution_frames_destroy(&p->add);
-}
-
-const clb_layer_kind clb_frames_kind = {.reads_in = 1,
-                                        .build = build_frames,
-                                        .reorder = make_adding,
-                                        .forward = make_frames,
-                                        .backward = turn_torques,
-                                        .free_ops = free_frames};
 
 /* ---- vectors times factors of pairs of species, so that each pair reaches its own cutoff where
    others reach r_max ---- */

@@ -22,13 +22,16 @@ static inline clb_rows clb_weight_gradient(const clb_network *n, clb_rows weight
   return (clb_rows){n->weight_gradient, weights.offset, weights.stride, NULL};
 }
 
-/* ---- edges [2]: vectors -> harmonics of degrees 0 to l_max, lengths ---- */
+/* ---- edges [2]: vectors -> harmonics of degrees 0 to l_max, lengths, frames. Gradients by frames
+   are what the roles of convolutions leave of each edge, of one convolution after the other ---- */
 
 enum { CLB_EDGES_VECTORS };
-enum { CLB_EDGES_HARMONICS, CLB_EDGES_LENGTHS };
+enum { CLB_EDGES_HARMONICS, CLB_EDGES_LENGTHS, CLB_EDGES_FRAMES };
 typedef struct {
-  bool solid; /* harmonics of the vector, not of its direction */
-  clb_op *harmonics, *add_harmonics, *lengths;
+  bool solid;                                  /* harmonics of the vector, not of its direction */
+  clb_op *harmonics, *add_harmonics, *lengths; /* NULL: not needed, or with the frames */
+  clb_convolution_frames *frames, *add_frames; /* add: to gradients by vectors; NULL: not needed */
+  int32_t columns, given;                      /* numbers of a role; roles that have left theirs */
 } clb_edges;
 extern const clb_layer_kind clb_edges_kind;
 
@@ -212,8 +215,9 @@ clb_status clb_linear_make_maps(clb_network *n, clb_layer *y, const unsigned wan
 
 /* ---- two linear maps of one array: of few rows, one launch ---- */
 
+enum { CLB_LINEAR_MAPS = 2 };
 typedef struct {
-  clb_linear of[CLB_LAYER_OUTS];
+  clb_linear of[CLB_LINEAR_MAPS];
   clb_linear_few *forth[4], *back[2]; /* by which results are added to; NULL: not needed */
   int64_t weights, transposed;        /* where those of both begin */
 } clb_linear_pair;
@@ -228,21 +232,10 @@ typedef struct {
 } clb_exchange;
 extern const clb_layer_kind clb_exchange_kind;
 
-/* ---- frames: vectors -> the frames of edges, and torques, which only have gradients: what the
-   roles of convolutions leave of each edge, one convolution's after the other's ---- */
-
-enum { CLB_FRAMES_FRAMES, CLB_FRAMES_TORQUES };
-typedef struct {
-  clb_convolution_frames *make, *add; /* add: to gradients by vectors; NULL: not needed */
-  int32_t columns, given;             /* numbers of a role; roles that have left theirs */
-} clb_frames;
-extern const clb_layer_kind clb_frames_kind;
-
 /* ---- convolution [6, 7] ---- */
 
 enum {
   CLB_CONVOLUTION_X,         /* -1: 1 in each channel, of all senders */
-  CLB_CONVOLUTION_TORQUES,   /* in frames of edges */
   CLB_CONVOLUTION_HARMONICS, /* then without gradient */
   CLB_CONVOLUTION_LENGTHS,   /* with a table */
   CLB_CONVOLUTION_WEIGHTS,   /* without */
@@ -264,7 +257,7 @@ typedef struct {
   clb_op *along, *bent, *again; /* of training: tangents of messages; gradients by x and weights
                                    along tangents; the backward pass by weights alone */
   clb_convolution_shared shared;
-  clb_frames *frames; /* of its edges, in these */
+  clb_edges *edges; /* in frames of these */
 } clb_convolution_layer;
 extern const clb_layer_kind clb_convolution_kind;
 /* Its (zeroed) problem, of harmonics or of vectors. */

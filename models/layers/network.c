@@ -175,7 +175,7 @@ static clb_rows rows_of(const clb_network *n, int array, clb_kept which, bool al
                                             : NULL;
   const int64_t stride = n->blocked && !stored->block && clb_slot_rows(a)
                              ? slot->bytes / clb_dtype_bytes((int32_t)n->type)
-                             : clb_array_stride(a);
+                             : clb_stored_stride(n, a, which);
   int64_t first = a->per == CLB_PER_EDGE ? n->at.edge : n->at.first;
   if (all || stored->block || a->per == CLB_PER_KNOT) first = 0;
   return (clb_rows){own ? own : slot->buffer, first * stride, stride, NULL};

@@ -47,8 +47,9 @@ typedef struct {
   bool dense; /* rows follow each other; otherwise they start at multiples of 16 bytes */
   bool moves; /* depends on the positions of atoms, not only on their species */
   bool has_gradient;
-  bool gradient_alone; /* has no value */
   clb_irreps irreps;
+  int64_t gradient_columns[2]; /* of its gradient, where they are not those of irreps: of all layers
+                                  that give it, side by side; of one at a time; 0: they are */
   clb_stored stored[CLB_STORED];
 } clb_array;
 
@@ -68,7 +69,7 @@ int64_t clb_first_channel(const clb_irreps *irreps, int term);
 
 /* ---- layers ---- */
 
-enum { CLB_LAYER_INS = 6, CLB_LAYER_OUTS = 2, CLB_LAYER_NAME = 48 };
+enum { CLB_LAYER_INS = 6, CLB_LAYER_OUTS = 3, CLB_LAYER_NAME = 48 };
 
 typedef struct clb_network clb_network;
 typedef struct clb_layer clb_layer;
@@ -228,6 +229,7 @@ struct clb_network {
   clb_slot *slot;
   int n_slots;
   bool blocked;   /* for systems that are computed in blocks of atoms */
+  bool frugal;    /* for these, and others of which memory counts more than launches */
   bool exchanges; /* then: rows of ghosts are exchanged */
 
   /* On the device. */
@@ -307,6 +309,10 @@ void clb_keep_columns(clb_network *n, int array, clb_needed needed, int64_t weig
 
 static inline int64_t clb_array_stride(const clb_array *a) {
   return a->dense ? a->irreps.dim : (a->irreps.dim + 3) / 4 * 4;
+}
+static inline int64_t clb_stored_stride(const clb_network *n, const clb_array *a, clb_kept which) {
+  const int64_t own = which == CLB_GRADIENT ? a->gradient_columns[n->frugal] : 0;
+  return own ? (own + 3) / 4 * 4 : clb_array_stride(a);
 }
 /* In blocks, whether rows that are there of all atoms start where those of the slot do. */
 static inline bool clb_slot_rows(const clb_array *a) {

@@ -30,7 +30,6 @@ static void use(clb_stored *x, int step, bool fresh, int most) {
 static void use_array(clb_network *n, int array, clb_kept which, int step, bool fresh) {
   clb_array *a = array < 0 ? NULL : n->array[array];
   if (!a || (which == CLB_GRADIENT && !a->has_gradient)) return;
-  if (which == CLB_VALUE && a->gradient_alone) return;
   clb_stored *x = &a->stored[which];
   int last = -1;
   for (int i = 0; i < CLB_SPANS && !empty(x->span[i]); i++) last = x->span[i].last;
@@ -163,12 +162,13 @@ static int collect(const clb_network *n, item *all) {
       clb_stored *stored = &x->stored[i];
       stored->slot = -1;
       if (empty(stored->span[0])) continue;
-      all[count] = (item){.per_edge = x->per == CLB_PER_EDGE,
-                          .per_knot = x->per == CLB_PER_KNOT,
-                          .own_rows = clb_slot_rows(x),
-                          .bytes = clb_array_stride(x) * clb_dtype_bytes((int32_t)n->type),
-                          .number = count,
-                          .stored = stored};
+      all[count] =
+          (item){.per_edge = x->per == CLB_PER_EDGE,
+                 .per_knot = x->per == CLB_PER_KNOT,
+                 .own_rows = clb_slot_rows(x),
+                 .bytes = clb_stored_stride(n, x, (clb_kept)i) * clb_dtype_bytes((int32_t)n->type),
+                 .number = count,
+                 .stored = stored};
       count++;
     }
   }

@@ -180,9 +180,9 @@ static clb_status forward(order *o, int layer, bool again) {
 }
 
 /* The layer whose backward must follow that of each layer that reads an array at once, as one of
-   several such layers overwrites its gradient; -1: there is none. */
+   several such layers overwrites its gradient, or there is room for one's; -1: there is none. */
 static int in_pieces(const clb_network *n, int array) {
-  bool overwritten = false;
+  bool overwritten = n->frugal && n->array[array]->gradient_columns[true];
   for (int l = 0; l < n->n_layers; l++)
     for (int i = 0; i < CLB_LAYER_INS; i++)
       overwritten |= n->layer[l]->in[i] == array && n->layer[l]->kind->overwrites >> i & 1;

@@ -124,7 +124,9 @@ typedef struct {
 } clb_role_sum_problem;
 
 typedef struct {
-  int32_t l; /* the highest degree */
+  int32_t l;                  /* the highest degree */
+  int32_t harmonics, lengths; /* whether there are rows of harmonics of degrees below this, of the
+                                 component normalization, and of lengths, too */
 } clb_edge_frame_problem;
 
 enum { CLB_ROWS_BY_SLOT, CLB_ROWS_BY_EDGE, CLB_ROWS_OWN, CLB_ROWS_WHOLE };

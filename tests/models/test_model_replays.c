@@ -181,7 +181,7 @@ static void count_launches(int which, int *all_pairs, int *all_frames) {
   for (int i = 0; i < n->n_computing; i++) {
     const clb_layer *y = n->layer[n->step[i].layer];
     const bool pair = y->kind == &clb_linear_pair_kind, back = n->step[i].sweep;
-    frames += y->kind == &clb_frames_kind && !back;
+    frames += y->kind == &clb_edges_kind && y->out[CLB_EDGES_FRAMES] >= 0 && !back;
     if (!pair && y->kind != &clb_linear_kind) continue;
     maps += !back || clb_gradient(n, y->in[0]).buffer;
     pairs += pair && !back;

@@ -1,5 +1,6 @@
 /* tests/models/test_network.c - lists of layers: their order, the memory that arrays share, what is
    pruned. */
+#include "models/blocks.h"
 #include "models/layers/kinds.h"
 #include "models/passes/passes.h"
 #include "models/read.h"
@@ -19,10 +20,6 @@ static const clb_stored *stored(const clb_network *n, int what) {
   return &n->array[what / 2]->stored[what % 2 ? CLB_GRADIENT : CLB_VALUE];
 }
 
-static bool has_value(const clb_network *n, int array) {
-  return array >= 0 && !n->array[array]->gradient_alone;
-}
-
 static void must_hold(const clb_network *n, const clb_step *s, int what) {
   const int slot = stored(n, what)->slot;
   if (slot < 0 || holds[slot] != what)
@@ -40,10 +37,10 @@ static void put(const clb_network *n, const clb_step *s, int what, bool adds) {
 static void step_forward(const clb_network *n, const clb_step *s) {
   const clb_layer *y = n->layer[s->layer];
   for (int i = 0; i < CLB_LAYER_INS; i++)
-    if (has_value(n, y->in[i])) must_hold(n, s, 2 * y->in[i]);
+    if (y->in[i] >= 0) must_hold(n, s, 2 * y->in[i]);
   if (y->work >= 0) put(n, s, 2 * y->work, false);
   for (int i = 0; i < CLB_LAYER_OUTS; i++)
-    if (has_value(n, y->out[i])) put(n, s, 2 * y->out[i], s->adds >> i & 1);
+    if (y->out[i] >= 0) put(n, s, 2 * y->out[i], s->adds >> i & 1);
 }
 
 /* The terms that other layers have added since are used now. */
@@ -98,8 +95,24 @@ static void must_be_complete(const clb_network *n) {
   }
 }
 
+/* wanted: steps in which a layer runs forward again; -1: any number. */
+static void check_steps(const clb_network *n, int wanted) {
+  int again = 0;
+  assert_true(n->n_arrays <= MOST && n->n_layers <= MOST);
+  memset(holds, -1, sizeof holds);
+  memset(term, 0, sizeof term);
+  memset(terms_used, 0, sizeof terms_used);
+  holds[n->array[CLB_VECTORS]->stored[CLB_VALUE].slot] = 2 * CLB_VECTORS;
+  for (int s = 0; s < n->n_steps; s++) {
+    again += n->step[s].sweep == CLB_SWEEP_FORWARD && s >= n->n_forward;
+    (n->step[s].sweep == CLB_SWEEP_BACKWARD ? step_backward : step_forward)(n, &n->step[s]);
+  }
+  must_be_complete(n);
+  assert_true(wanted < 0 || again == wanted);
+}
+
 /* No step reads what another has overwritten, and no term of a gradient is lost: on devices where
-   convolutions run in frames, with tables, and without. */
+   convolutions run in frames, with tables, and without, in few launches and in little memory. */
 static void steps(void **state) {
   /* Radial networks, and their values times a cutoff, of all blocks but the last; norms. */
   static const int layers_again[MADE_MODELS] = {2 + 2, 2 + 2, 3, 1, 1 + 1 + 1};
@@ -109,19 +122,9 @@ static void steps(void **state) {
       opened o = open_made_as(
           "cpu:interpreter", i % 2 ? &device_limits[LIMITS_NVIDIA].limits : NULL, which,
           &(clb_model_options){.dtype = CLB_F64, .knots = i / 2 ? 16 : CLB_NO_KNOTS});
-      const clb_network *n = &o.model->net;
-      int again = 0;
-      assert_true(n->n_arrays <= MOST && n->n_layers <= MOST);
-      memset(holds, -1, sizeof holds);
-      memset(term, 0, sizeof term);
-      memset(terms_used, 0, sizeof terms_used);
-      holds[n->array[CLB_VECTORS]->stored[CLB_VALUE].slot] = 2 * CLB_VECTORS;
-      for (int s = 0; s < n->n_steps; s++) {
-        again += n->step[s].sweep == CLB_SWEEP_FORWARD && s >= n->n_forward;
-        (n->step[s].sweep == CLB_SWEEP_BACKWARD ? step_backward : step_forward)(n, &n->step[s]);
-      }
-      must_be_complete(n);
-      assert_true(i / 2 || again == layers_again[which]);
+      check_steps(&o.model->net, i / 2 ? -1 : layers_again[which]);
+      if (clb_blocks_order(o.model, false, false, true)) fail_msg("%s", clb_error(o.ctx));
+      check_steps(&o.model->net, -1);
       close_model(&o);
     }
 }

@@ -15,8 +15,8 @@ bool clb_convolution_in_frame(const clb_op *convolution, clb_pass pass) {
   return convolution->kernel[pass] && convolution->choice[pass].schedule.convolution.frame;
 }
 
-clb_status clb_convolution_frames_create(const clb_op *convolution, bool adds,
-                                         clb_convolution_frames **frames) {
+clb_status clb_convolution_frames_create(const clb_op *convolution, bool adds, int degrees,
+                                         bool lengths, clb_convolution_frames **frames) {
   clb_context *ctx = convolution->ctx;
   const clb_problem *of = &convolution->problem;
   unsigned in_frame = 0, passes = CLB_PASS_BIT(CLB_FORWARD);
@@ -39,6 +39,8 @@ clb_status clb_convolution_frames_create(const clb_op *convolution, bool adds,
     p->arithmetic = of->arithmetic;
     p->accumulate = adds;
     p->edge_frame.l = clb_frame_degree(&of->tensor_product);
+    p->edge_frame.harmonics = degrees <= p->edge_frame.l + 1 ? degrees : 0;
+    p->edge_frame.lengths = lengths;
     s = clb_op_create(ctx, p, passes, NULL, &f->op);
   }
   free(p);
@@ -70,11 +72,19 @@ static clb_call start(const clb_convolution_frames *f, int64_t n) {
   return c;
 }
 
+bool clb_convolution_frames_harmonics(const clb_convolution_frames *f) {
+  return f->op->problem.edge_frame.harmonics;
+}
+
 clb_status clb_convolution_frames_run(const clb_convolution_frames *f, int64_t n,
-                                      const clb_rows *vectors, const clb_rows *out) {
+                                      const clb_rows *vectors, const clb_rows *out,
+                                      const clb_rows *harmonics, const clb_rows *lengths) {
+  const clb_edge_frame_problem *p = &f->op->problem.edge_frame;
   clb_call c = start(f, n);
   call_rows(&c, vectors, 3, 0);
   call_rows(&c, out, clb_convolution_frames_columns(f), 0);
+  if (p->harmonics) call_rows(&c, harmonics, (int64_t)p->harmonics * p->harmonics, 0);
+  if (p->lengths) call_rows(&c, lengths, 1, 0);
   return clb_call_run(&c, CLB_FORWARD);
 }
 

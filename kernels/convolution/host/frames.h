@@ -8,9 +8,10 @@
 typedef struct clb_convolution_frames clb_convolution_frames;
 
 /* For the convolution's passes that work in the frame (schedules say so); NULL if there are none.
-   adds: gradients of vectors are added to. */
-clb_status clb_convolution_frames_create(const clb_op *convolution, bool adds,
-                                         clb_convolution_frames **frames);
+   adds: gradients of vectors are added to. With the frames come harmonics of degrees below
+   `degrees`, unless frames have fewer, and lengths, if they are asked for. */
+clb_status clb_convolution_frames_create(const clb_op *convolution, bool adds, int degrees,
+                                         bool lengths, clb_convolution_frames **frames);
 void clb_convolution_frames_destroy(clb_convolution_frames **frames);
 
 /* Whether this pass of a convolution works in the frame. */
@@ -18,9 +19,12 @@ bool clb_convolution_in_frame(const clb_op *convolution, clb_pass pass);
 
 /* Elements of an edge's row, of arithmetic precision. */
 int64_t clb_convolution_frames_columns(const clb_convolution_frames *f);
-/* Makes the rows of n edges. */
+/* Whether harmonics come with them. */
+bool clb_convolution_frames_harmonics(const clb_convolution_frames *f);
+/* Makes the rows of n edges; NULL: what does not come with the frames. */
 clb_status clb_convolution_frames_run(const clb_convolution_frames *f, int64_t n,
-                                      const clb_rows *vectors, const clb_rows *out);
+                                      const clb_rows *vectors, const clb_rows *out,
+                                      const clb_rows *harmonics, const clb_rows *lengths);
 /* Makes the rows of tangents of these vectors, of CLB_TANGENT_SIZE elements. */
 clb_status clb_convolution_frames_tangents(const clb_convolution_frames *f, int64_t n,
                                            const clb_rows *vectors, const clb_rows *tangents,

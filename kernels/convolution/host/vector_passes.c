@@ -157,7 +157,7 @@ static clb_status make_frames(const clb_convolution_vectors *v, clb_convolution_
   clb_operand *o = c->operand;
   clb_status s = CLB_OK;
   if (gradient && gradient->columns) *(shared ? &kept->torques : &kept->gradient) = gradient->rows;
-  if (!shared) s = clb_convolution_frames_run(v->frames, n, &kept->vector, &rows);
+  if (!shared) s = clb_convolution_frames_run(v->frames, n, &kept->vector, &rows, NULL, NULL);
   if (!s && v->lengths && !shared)
     s = clb_radial_forward(v->lengths, n, kept->vector, r, (clb_rows){0});
   put_wide(&o[Y_AT], rows, columns);

@@ -98,7 +98,7 @@ clb_status clb_convolution_vectors_create(const clb_op *op, const clb_convolutio
   v->stride = (min + step - 1) / step * step;
   clb_spherical_harmonics_problem degrees = {0};
   clb_status s = read_degrees(ctx, &tp->y, &degrees);
-  if (!s) s = clb_convolution_frames_create(op, p->accumulate, &v->frames);
+  if (!s) s = clb_convolution_frames_create(op, p->accumulate, 0, false, &v->frames);
   if (!s && !all) /* where no gradient by vectors is wanted, it goes to rows that hold nothing */
     s = create_harmonics(ctx, p, wanted && p->accumulate, passes, tuner, &v->harmonics);
   if (!s && wanted && along)

@@ -98,17 +98,17 @@ static clb_status make_few(clb_network *n, const clb_layer *y, bool back, unsign
 /* Alone, the second adds to the gradient that the first one has written. */
 static clb_status make_maps(clb_network *n, clb_layer *y) {
   enum { FORTH = CLB_PASS_BIT(CLB_FORWARD), BACK = CLB_PASS_BIT(CLB_BACKWARD) };
-  unsigned wanted[CLB_LAYER_OUTS][2] = {{0}};
+  unsigned wanted[CLB_LINEAR_MAPS][2] = {{0}};
   clb_status s = CLB_OK;
   for (int i = 0; i < n->n_steps && !s; i++) {
     const clb_step *step = &n->step[i];
     if (n->layer[step->layer] != y) continue;
     const bool back = step->sweep == CLB_SWEEP_BACKWARD;
-    for (int k = 0; k < CLB_LAYER_OUTS; k++)
+    for (int k = 0; k < CLB_LINEAR_MAPS; k++)
       wanted[k][back ? k || step->adds & 1 : step->adds >> k & 1] |= back ? BACK : FORTH;
     s = make_few(n, y, back, step->adds & (back ? 1 : 3));
   }
-  for (int k = 0; k < CLB_LAYER_OUTS && !s; k++) {
+  for (int k = 0; k < CLB_LINEAR_MAPS && !s; k++) {
     clb_layer part = part_of(y, k);
     s = clb_linear_make_maps(n, &part, wanted[k]);
   }
@@ -141,11 +141,11 @@ static clb_status forward(clb_network *n, clb_layer *y, unsigned adds) {
                              operand(n, y->out[0], clb_value(n, y->out[0]), true, CLB_OPERAND_Z),
                              operand(n, y->out[1], clb_value(n, y->out[1]), true, CLB_OPERAND_Z)};
   bool few = p->forth[adds & 3];
-  for (int k = 0; k < CLB_LAYER_OUTS; k++)
+  for (int k = 0; k < CLB_LINEAR_MAPS; k++)
     few = few && clb_linear_has_few(p->of[k].map[adds >> k & 1], CLB_FORWARD, rows);
   if (few) return clb_linear_few_run(p->forth[adds & 3], CLB_FORWARD, rows, all, 4);
   clb_status s = CLB_OK;
-  for (int k = 0; k < CLB_LAYER_OUTS && !s; k++) {
+  for (int k = 0; k < CLB_LINEAR_MAPS && !s; k++) {
     clb_layer part = part_of(y, k);
     s = clb_linear_kind.forward(n, &part, adds >> k & 1);
   }
@@ -163,11 +163,11 @@ static clb_status backward(clb_network *n, clb_layer *y, unsigned adds) {
                              operand(n, y->in[0], g_in, true, CLB_OPERAND_Z),
                              operand(n, y->out[1], g[1], false, CLB_OPERAND_X)};
   bool few = p->back[adds & 1];
-  for (int k = 0; k < CLB_LAYER_OUTS; k++)
+  for (int k = 0; k < CLB_LINEAR_MAPS; k++)
     few = few && clb_linear_has_few(p->of[k].back[k || adds & 1], CLB_FORWARD, rows);
   if (few) return clb_linear_few_run(p->back[adds & 1], CLB_FORWARD, rows, all, 4);
   clb_status s = CLB_OK;
-  for (int k = 0; k < CLB_LAYER_OUTS && !s; k++) {
+  for (int k = 0; k < CLB_LINEAR_MAPS && !s; k++) {
     clb_layer part = part_of(y, k);
     s = clb_linear_kind.backward(n, &part, k ? 1 : adds & 1);
   }
@@ -176,7 +176,7 @@ static clb_status backward(clb_network *n, clb_layer *y, unsigned adds) {
 
 static void free_ops(void *parameters) {
   clb_linear_pair *p = parameters;
-  for (int k = 0; k < CLB_LAYER_OUTS; k++) clb_linear_kind.free_ops(&p->of[k]);
+  for (int k = 0; k < CLB_LINEAR_MAPS; k++) clb_linear_kind.free_ops(&p->of[k]);
   for (int i = 0; i < 4; i++) clb_linear_few_destroy(&p->forth[i]);
   for (int i = 0; i < 2; i++) clb_linear_few_destroy(&p->back[i]);
 }
