@@ -52,15 +52,30 @@ static ir_val species_of(clb_row_kernel *b, const species *s, ir_val row, ir_val
   return ir_cast(b->k, IR_I64, ir_load(b->k, s->species, ir_add(b->k, s->offset, row), mask));
 }
 
+/* A result of atoms that may not be wanted. */
+typedef struct {
+  clb_row_array rows;
+  ir_val wanted; /* i32 */
+} optional;
+
+static void store_if_wanted(clb_row_kernel *b, const optional *o, ir_val row, ir_val left,
+                            ir_val value) {
+  clb_layer_store(b, &o->rows, clb_layer_row(b, &o->rows, row), clb_i64(b->k, 0),
+                  clb_wanted_lanes(b->k, o->wanted, left), value);
+}
+
+/* Stores the energy and its derivative by x. */
 static ir_val add_energy(clb_row_kernel *b, const species *s, const clb_row_array *x,
-                         const clb_row_array *e, ir_val row, ir_val mask, ir_val wanted) {
+                         const optional *e, const optional *g, ir_val row, ir_val mask,
+                         ir_val left) {
   ir_kernel *k = b->k;
   ir_val number = species_of(b, s, row, mask), zero = clb_i64(k, 0);
   ir_val scale = ir_load(k, s->scale, number, mask),
          shift = ir_load(k, s->scale, ir_add(k, s->shift, number), mask);
   ir_val energy =
       ir_fma(k, scale, clb_layer_load(b, x, clb_layer_row(b, x, row), zero, mask), shift);
-  clb_layer_store(b, e, clb_layer_row(b, e, row), zero, wanted, energy);
+  store_if_wanted(b, e, row, left, energy);
+  store_if_wanted(b, g, row, left, scale);
   return energy;
 }
 
@@ -113,9 +128,14 @@ static void parts(const clb_problem *p, const clb_schedule *s, ir_kernel *k) {
                 y = clb_layer_array(&b, energy ? p->arithmetic : p->storage,
                                     energy); /* out, e_atom; v, g_v */
   species sp = {0};
-  if (energy) sp = declare_species(&b);
-  ir_val want = energy ? ir_scalar(k, IR_I32) : IR_NONE, rows = ir_scalar(k, IR_I64),
-         block = ir_scalar(k, IR_I64);
+  optional e = {y, IR_NONE}, g_x = e;
+  if (energy) {
+    g_x.rows = clb_layer_array(&b, p->storage, true);
+    sp = declare_species(&b);
+    e.wanted = ir_scalar(k, IR_I32);
+    g_x.wanted = ir_scalar(k, IR_I32);
+  }
+  ir_val rows = ir_scalar(k, IR_I64), block = ir_scalar(k, IR_I64);
   clb_row_array out = clb_layer_array(&b, p->arithmetic, true);
   if (few) b.unit = ir_cast(k, IR_I64, ir_subgroup(k)); /* of one group: all come to its barriers */
   else clb_layer_start(&b);
@@ -129,8 +149,7 @@ static void parts(const clb_problem *p, const clb_schedule *s, ir_kernel *k) {
          mask = ir_2(k, IR_LT, ir_lane(k), left);
   if (energy)
     ir_set(k, sum[0],
-           ir_add(k, ir_get(k, sum[0]),
-                  add_energy(&b, &sp, &x, &y, row, mask, clb_wanted_lanes(k, want, left))));
+           ir_add(k, ir_get(k, sum[0]), add_energy(&b, &sp, &x, &e, &g_x, row, mask, left)));
   else {
     ir_val v[3], g[3];
     clb_layer_vector(&b, &x, row, mask, v);

@@ -25,16 +25,22 @@ static clb_status build(clb_network *n, clb_layer *y) {
   return s;
 }
 
-static clb_status forward(clb_network *n, clb_layer *y, unsigned adds) {
+static clb_status run(clb_network *n, const clb_layer *y, clb_rows g_x) {
   const clb_energy *p = y->parameters;
-  (void)adds;
   return clb_energy_forward(p->op, n->at.n, n->energy_species, clb_value(n, y->in[0]), n->e_atom,
-                            n->totals);
+                            n->totals, g_x);
+}
+
+/* Where backward follows, it does both in one launch. */
+static clb_status forward(clb_network *n, clb_layer *y, unsigned adds) {
+  (void)adds;
+  return n->goes_back ? CLB_OK : run(n, y, (clb_rows){0});
 }
 
 static clb_status backward(clb_network *n, clb_layer *y, unsigned adds) {
   const clb_energy *p = y->parameters;
   (void)adds;
+  if (n->goes_back) return run(n, y, clb_gradient(n, y->in[0]));
   return clb_energy_backward(p->op, n->at.n, n->energy_species, clb_gradient(n, y->in[0]));
 }
 

@@ -265,6 +265,7 @@ struct clb_network {
   const clb_model_edges *edges;    /* whose exchange moves rows */
   clb_ghosts ghosts;
   clb_rows e_atom, totals;    /* where energies go */
+  bool goes_back;             /* backward follows forward, on the whole system */
   double exchanging, copying; /* seconds of the call */
 };
 

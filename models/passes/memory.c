@@ -41,7 +41,9 @@ static void use_computing(clb_network *n, int step) {
   const clb_layer *y = n->layer[n->step[step].layer];
   const bool backward = n->step[step].sweep == CLB_SWEEP_BACKWARD, again = n->step[step].again;
   for (int i = 0; i < CLB_LAYER_INS; i++) {
-    if (!backward || y->kind->reads_in >> i & 1) use_array(n, y->in[i], CLB_VALUE, step, false);
+    const bool last = y->kind->ends && !n->blocked; /* which may run forward only then */
+    if (!backward || y->kind->reads_in >> i & 1 || last)
+      use_array(n, y->in[i], CLB_VALUE, step, false);
     if (backward && y->gradients >> i & 1 && (!again || clb_learns_again(n, y->in[i])))
       use_array(n, y->in[i], CLB_GRADIENT, step, false);
   }
@@ -286,6 +288,11 @@ static bool may_run_again(const clb_network *n, const clb_layer *y) {
   return may;
 }
 
+/* Where launches count, for a 64th of the memory at least. */
+static bool is_worth(const clb_network *n, int64_t without, int64_t with) {
+  return (n->frugal ? 1 : 64) * (without - with) > (n->frugal ? 0 : with);
+}
+
 clb_status clb_pass_memory(clb_network *n) {
   usage least, now;
   for (int l = 0; l < n->n_layers; l++) n->layer[l]->again = may_run_again(n, n->layer[l]);
@@ -296,7 +303,7 @@ clb_status clb_pass_memory(clb_network *n) {
     n->layer[l]->again = false;
     s = clb_pass_order(n);
     if (!s) s = assign(n, &now);
-    n->layer[l]->again = now.atom > least.atom || now.edge > least.edge;
+    n->layer[l]->again = is_worth(n, now.atom, least.atom) || is_worth(n, now.edge, least.edge);
   }
   if (!s) s = clb_pass_order(n);
   return s ? s : assign(n, &least);

@@ -215,7 +215,7 @@ static void layer_ops(void **state) {
                            (clb_index_list){.host = to}));
   mutation.lowers = true;
   OK(ctx, clb_energy_create(ctx, CLB_F32, 2, ones, ones, &op));
-  OK(ctx, clb_energy_forward(op, ATOMS, r[0], r[1], r[2], r[3]));
+  OK(ctx, clb_energy_forward(op, ATOMS, r[0], r[1], r[2], r[3], (clb_rows){0}));
   clb_op_destroy(&op);
   OK(ctx, clb_virial_create(ctx, CLB_F32, &op));
   OK(ctx, clb_virial_run(op, EDGES, r[1], r[2], r[3]));

@@ -263,14 +263,14 @@ clb_status clb_stretch_run(clb_op *op, const clb_graph *graph, clb_rows species,
 
 /* e[i] = scale[species] x[i] + shift[species].  scale, shift: host arrays of n_species
    (energy_scale times those of docs/model-format.md); copied, in clb_sum_type. forward:
-   e_atom[n][1] of clb_sum_type (buffer NULL: not wanted) from x[n][1] of `type`, and total (below).
-   backward: g_x[n][1] of `type` = dE/dx = scale[species]. */
+   e_atom[n][1] of clb_sum_type (buffer NULL: not wanted) from x[n][1] of `type`, and total (below);
+   and, as backward does alone, g_x[n][1] of `type` = dE/dx = scale[species] (NULL: not wanted). */
 clb_status clb_energy_create(clb_context *ctx, clb_dtype type, int64_t n_species,
                              const double *scale, const double *shift, clb_op **op);
 /* Others, [n_species] as before, for calls from now on. */
 clb_status clb_energy_set(clb_op *op, const double *scale, const double *shift);
 clb_status clb_energy_forward(clb_op *op, int64_t n, clb_rows species, clb_rows x, clb_rows e_atom,
-                              clb_rows total);
+                              clb_rows total, clb_rows g_x);
 clb_status clb_energy_backward(clb_op *op, int64_t n, clb_rows species, clb_rows g_x);
 
 /* virial[a][b] = sum over n edges of v[n][a] g_v[n][b]; not symmetrised. */

@@ -210,13 +210,15 @@ static clb_call begin(clb_op *op, int32_t what, int64_t n, int64_t units) {
 }
 
 clb_status clb_energy_forward(clb_op *op, int64_t n, clb_rows species, clb_rows x, clb_rows e_atom,
-                              clb_rows total) {
+                              clb_rows total, clb_rows g_x) {
   clb_call c = begin(op, CLB_TOTAL_ENERGY, n, 0);
   if (c.status) return c.status;
   clb_call_rows(&c, "x", (clb_dtype)op->problem.storage, 1, x, CLB_IN);
   clb_call_rows(&c, "e_atom", (clb_dtype)op->problem.arithmetic, 1, e_atom, CLB_OPTIONAL_OUT);
+  clb_call_rows(&c, "g_x", (clb_dtype)op->problem.storage, 1, g_x, CLB_OPTIONAL_OUT);
   call_tables(&c, species);
   clb_call_i32(&c, e_atom.buffer != NULL);
+  clb_call_i32(&c, g_x.buffer != NULL);
   return launch_totals(&c, total);
 }
 

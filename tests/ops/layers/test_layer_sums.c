@@ -232,8 +232,8 @@ static void energies_once(clb_context *ctx, clb_dtype type, clb_op *op, const do
     g[i] = result_table(ctx, type, n, 1, dense, false, &seed);
     table sum = total_table(ctx, op, 1, dense);
     OK(ctx, clb_energy_forward(op, n, species, rows_of(&x), each ? rows_of(&e[i]) : (clb_rows){0},
-                               rows_of(&sum)));
-    OK(ctx, clb_energy_backward(op, n, species, rows_of(&g[i])));
+                               rows_of(&sum), i ? rows_of(&g[i]) : (clb_rows){0}));
+    if (!i) OK(ctx, clb_energy_backward(op, n, species, rows_of(&g[i])));
     total_of(ctx, op, &sum, &got[i]);
   }
   if (each) expect_rows(ctx, "e_atom", &e[0], false, must, error);
@@ -466,12 +466,14 @@ static void refuses(void **state) {
   clb_op_destroy(&op);
   OK(ctx, clb_energy_create(ctx, CLB_F32, 3, numbers, numbers, &op));
   NOT_OK(ctx, CLB_ERROR_ARGUMENT, "buffer of species is NULL",
-         clb_energy_forward(op, 3, (clb_rows){0}, rows_of(&x), (clb_rows){0}, rows_of(&x)));
+         clb_energy_forward(op, 3, (clb_rows){0}, rows_of(&x), (clb_rows){0}, rows_of(&x),
+                            (clb_rows){0}));
   NOT_OK(ctx, CLB_ERROR_ARGUMENT, "bytes of species",
          clb_energy_forward(op, 300, rows_of(&x), (clb_rows){x.a.buffer, 0, CLB_SAME_ROW, NULL},
-                            (clb_rows){0}, rows_of(&x)));
+                            (clb_rows){0}, rows_of(&x), (clb_rows){0}));
   NOT_OK(ctx, CLB_ERROR_ARGUMENT, "buffer of total is NULL",
-         clb_energy_forward(op, 0, (clb_rows){0}, (clb_rows){0}, (clb_rows){0}, (clb_rows){0}));
+         clb_energy_forward(op, 0, (clb_rows){0}, (clb_rows){0}, (clb_rows){0}, (clb_rows){0},
+                            (clb_rows){0}));
   NOT_OK(ctx, CLB_ERROR_ARGUMENT, "other totals",
          clb_virial_run(op, 1, rows_of(&x), rows_of(&x), rows_of(&x)));
   clb_op_destroy(&op);
