@@ -249,6 +249,12 @@ class Structures(unittest.TestCase):
         pathlib.Path("heavy.xyz").write_text("3\n\nO 0 0 0\nD 0 0.76 0.59\nT 0 -0.76 0.59\n")
         said = run("md", "--model", str(WATER), "--structure", "heavy.xyz", "--steps", "0", "--dt", "1")
         self.assertIn("2 atoms are called D or T, and move with the mass of H", said)
+        atoms = water()
+        for heavy in (0, 2):
+            atoms.set_masses([15.999] + [1.008 + (i < heavy) for i in range(2)])
+            write("masses.xyz", atoms, columns=["symbols", "masses", "positions"])
+            said = run("md", "--model", str(WATER), "--structure", "masses.xyz", "--steps", "0", "--dt", "1")
+            self.assertEqual("2 atoms have other masses than the standard weights" in said, heavy == 2)
 
     def test_elements(self):
         """--elements reaches every command that reads a structure."""

@@ -1,4 +1,5 @@
 /* tools/structures/structure_xyz.c - atoms from extended XYZ. */
+#include <math.h>
 #include <string.h>
 #include <strings.h>
 
@@ -6,7 +7,7 @@
 #include "tools/structures/structure_elements.h"
 #include "tools/structures/structure_labels.h"
 
-enum { SPECIES, NUMBER, POS, FORCES, REF_FORCES, USED };
+enum { SPECIES, NUMBER, POS, MASSES, FORCES, REF_FORCES, USED };
 
 /* Columns of an atom's line, from 0; -1: it is not there. */
 typedef struct {
@@ -21,11 +22,10 @@ static const struct {
   const char *name;
   char type;
   int n;
-} used[USED] = {{"species", 'S', 1},
-                {"Z", 'I', 1},
-                {"pos", 'R', 3},
-                {"forces", 'R', 3}, /* and what follows only where labels are wanted */
-                {"REF_forces", 'R', 3}};
+} used[USED] = {
+    {"species", 'S', 1},   {"Z", 'I', 1},      {"pos", 'R', 3},
+    {"masses", 'R', 1},    {"forces", 'R', 3}, /* and what follows only where labels are wanted */
+    {"REF_forces", 'R', 3}};
 
 /* "NAME:TYPE:COUNT", which *text passes; false: it is something else. */
 static bool next_property(const char **text, size_t *name, char *type, int *n) {
@@ -45,7 +45,7 @@ static bool next_property(const char **text, size_t *name, char *type, int *n) {
 /* "species:S:1:pos:R:3:...": names, types and widths. */
 static bool read_properties(structure_reader *r, const char *text, xyz_columns *c) {
   const int names = r->s->labels ? USED : FORCES;
-  *c = (xyz_columns){.at = {-1, -1, -1, -1, -1}};
+  *c = (xyz_columns){.at = {-1, -1, -1, -1, -1, -1}};
   while (*text) {
     const char *name = text;
     size_t bytes;
@@ -56,6 +56,7 @@ static bool read_properties(structure_reader *r, const char *text, xyz_columns *
                             name);
     while (i < names && (strlen(used[i].name) != bytes || strncasecmp(used[i].name, name, bytes)))
       i++;
+    if (i == MASSES && (type != 'R' || n != 1)) i = names; /* something else of that name */
     if (i < names && (used[i].type != type || used[i].n != n))
       return structure_fail(r, "Properties say %s:%c:%d, which must be %s:%c:%d", used[i].name,
                             type, n, used[i].name, used[i].type, used[i].n);
@@ -76,7 +77,7 @@ static bool read_comment(structure_reader *r, int64_t n, xyz_columns *c) {
   const bool types = !strncmp(r->line, "Atoms", 5);
   if (!structure_comment(r, &properties)) return false;
   if (properties && n) return read_properties(r, properties, c);
-  *c = (xyz_columns){{0, -1, 1, -1, -1}, 4, -1, !types};
+  *c = (xyz_columns){{0, -1, 1, -1, -1, -1}, 4, -1, !types};
   return true;
 }
 
@@ -101,6 +102,12 @@ static bool read_symbol(structure_reader *r, const xyz_columns *c, const char *w
   return true;
 }
 
+/* Nothing but dynamics asks for masses: what is no number is skipped, as other columns are. */
+static void see_mass(structure_reader *r, int32_t element, double mass) {
+  const double usual = atomic_weights[element];
+  r->s->other_masses += fabs(mass - usual) > 0.005 * usual;
+}
+
 /* Whether k is one of three columns. */
 static bool one_of_three(int k, int first) { return first >= 0 && k >= first && k < first + 3; }
 
@@ -108,13 +115,14 @@ static bool read_atom(structure_reader *r, const xyz_columns *c, const char *wha
   char field[STRUCTURE_FIELD];
   const char *at = r->line;
   int32_t element = 0;
-  double x[3], force[3];
+  double x[3], force[3], mass = NAN;
   for (int k = 0; k < c->all; k++) {
     const bool coordinate = one_of_three(k, c->at[POS]), of_force = one_of_three(k, c->force),
-               symbol = k == c->at[SPECIES] || k == c->at[NUMBER];
+               symbol = k == c->at[SPECIES] || k == c->at[NUMBER], of_mass = k == c->at[MASSES];
     const char *word = at + strspn(at, " \t");
     if (!structure_skip_word(&at))
       return structure_fail(r, "%s has %d of %d columns", what, k, c->all);
+    if (of_mass && (!structure_word(&word, field) || !structure_number(field, &mass))) mass = NAN;
     if (!coordinate && !of_force && !symbol) continue;
     if (!structure_word(&word, field))
       return structure_fail(r, "'%.60s...' is neither a number nor a symbol", word);
@@ -127,6 +135,7 @@ static bool read_atom(structure_reader *r, const xyz_columns *c, const char *wha
   }
   if (!c->plain && at[strspn(at, " \t")])
     return structure_fail(r, "%s has more than %d columns", what, c->all);
+  see_mass(r, element, mass);
   return structure_add(r, element, x) && (c->force < 0 || structure_label_force(r, force));
 }
 
