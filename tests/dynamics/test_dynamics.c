@@ -110,8 +110,9 @@ static const clb_model_options bare = {.dtype = CLB_F64, .knots = CLB_NO_KNOTS},
 static void follows_the_host(void **state) {
   (void)state;
   for (int d = 0; d < devices.n; d++) {
-    for (int periodic = 0; periodic <= 3; periodic++) expect_run(devices.name[d], &bare, periodic);
-    expect_run(devices.name[d], &skin, 3);
+    for (int periodic = 0; periodic <= 3; periodic += SANITIZED ? 3 : 1)
+      expect_run(devices.name[d], &bare, periodic);
+    if (!SANITIZED) expect_run(devices.name[d], &skin, 3);
     expect_run(devices.name[d], &skin, 2);
   }
   expect_run("cpu:interpreter", &blocks, 3);
