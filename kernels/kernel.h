@@ -38,7 +38,7 @@ typedef struct {
   void (*accumulate_in_memory)(clb_schedule *s);
 } clb_kernel_kind;
 
-enum { CLB_MAX_CANDIDATES = 14 };
+enum { CLB_MAX_CANDIDATES = 15 };
 /* Adds a schedule unless it is already in the list or the list is full. */
 void clb_candidate_add(clb_schedule *list, int *n, const clb_schedule *s);
 /* Adds s with another value of one field. */

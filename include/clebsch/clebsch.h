@@ -292,7 +292,7 @@ CLB_API clb_status clb_op_source(clb_op *op, clb_pass pass, const char **source,
    products, convolutions and norms, the candidate that was measured to be the fastest: wisdom.
    Creating an op uses wisdom where there is any. With CLB_MEASURE among its `passes`, creation also
    times the candidates of those passes that have no wisdom, on synthetic data, which takes up to
-   256 MiB a pass and some seconds (each of up to 14 candidates is compiled). Candidates whose
+   256 MiB a pass and some seconds (each of up to 15 candidates is compiled). Candidates whose
    results differ from the estimate's by more than rounding are discarded; the fastest is kept in
    the context and in the file `wisdom` beside the cached kernels. Compile-only devices measure
    nothing. Schedules differ in rounding: where equal calls are documented to give equal bits, this

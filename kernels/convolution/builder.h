@@ -140,6 +140,7 @@ struct clb_convolution {
   clb_unit unit;
   ir_val g[CLB_MAX_PER_LANE][CLB_MAX_TERMS][MAX_M], z[CLB_MAX_PER_LANE][CLB_MAX_TERMS][MAX_M];
   /* components of g; variables with the sums of results of z */
+  ir_val local_g; /* local array with g instead; IR_NONE: none */
   /* the current edge */
   ir_val edge, sender; /* i64 */
   clb_stage stage;
@@ -204,6 +205,15 @@ void clb_store_channels(clb_convolution *c, int o, int term, const clb_path *p, 
                         ir_val mask, bool add);
 /* The gradient of a term of x. */
 void clb_store_x(clb_convolution *c, int term, int o, ir_val v[][MAX_M], bool add);
+
+/* ---- g of a row (edge.c) ---- */
+
+/* Components of g of a term, of all channels of a lane; and moves them to local memory, where the
+   schedule asks for it. */
+const ir_val (*clb_edge_g(clb_convolution *c, int term))[MAX_M];
+void clb_keep_g(clb_convolution *c, int part);
+/* Elements that a sub-group keeps there. */
+int clb_local_g_size(const clb_problem *p, const clb_parts *parts, const clb_schedule *s);
 
 /* ---- in the edge's frame (frame_path.c) ---- */
 

@@ -43,6 +43,8 @@ static void whole(clb_convolution *c, ir_kernel *k, const clb_problem *p, const 
   for (int j = 0; j < CLB_MAX_PER_LANE; j++) c->builder[j].pairs = s->convolution.component_pairs;
   clb_unit_begin(&c->unit, &c->f);
   clb_stage_begin(&c->stage, c);
+  const int local = clb_local_g_size(p, &c->parts, s);
+  c->local_g = local ? ir_local(k, c->f.t, s->subgroups * local) : IR_NONE;
   if (s->convolution.team)
     clb_team_begin(&c->team, k, c->f.t, clb_team_values(&p->tensor_product, &c->parts));
   if (p->convolution.spline) clb_spline_parameters(&c->spline, &c->f);

@@ -154,6 +154,66 @@ const ir_val (*clb_edge_vectors(clb_convolution *c, int slot, int order,
   return (const ir_val(*)[MAX_M])cached->v;
 }
 
+int clb_local_g_size(const clb_problem *p, const clb_parts *parts, const clb_schedule *s) {
+  int most = 0;
+  for (int part = 0; part < parts->n && s->convolution.one_walk == 2; part++) {
+    int n = 0;
+    for (int t = 0; t < p->tensor_product.z.n; t++)
+      if (parts->of_z[t] == part) n += clb_width(&p->tensor_product.z.term[t]);
+    if (n * parts->per_lane[part] * s->lanes > most) most = n * parts->per_lane[part] * s->lanes;
+  }
+  return most;
+}
+
+/* i32: where this lane's channels of the first component of a term are, each component `apart`
+   elements after the one before; and how many channels are accessed at once. */
+static ir_val local_g_at(const clb_convolution *c, int term, int *apart, int *width) {
+  ir_kernel *k = of(c);
+  const int n = c->unit.per_lane, most = 16 / ir_type_bytes(c->f.t);
+  int before = 0;
+  for (int t = 0; t < term; t++)
+    if (c->parts.of_z[t] == c->parts.of_z[term]) before += clb_width(&c->f.tp->z.term[t]);
+  *apart = n * c->f.s->lanes;
+  *width = n < most ? n : most;
+  ir_val own = ir_mul(k, ir_subgroup(k), i32(c, clb_local_g_size(c->f.p, &c->parts, c->f.s)));
+  return ir_add(k, ir_add(k, own, ir_mul(k, ir_lane(k), i32(c, n))),
+                i32(c, (int64_t)before * *apart));
+}
+
+void clb_keep_g(clb_convolution *c, int part) {
+  for (int t = 0; t < c->f.tp->z.n && c->local_g != IR_NONE; t++) {
+    int apart, width;
+    if (c->parts.of_z[t] != part) continue;
+    ir_val at = local_g_at(c, t, &apart, &width), v[CLB_MAX_PER_LANE];
+    for (int i = 0; i < clb_width(&c->f.tp->z.term[t]) * c->unit.per_lane; i += width) {
+      const int component = i / c->unit.per_lane, j = i % c->unit.per_lane;
+      for (int q = 0; q < width; q++) v[q] = c->g[j + q][t][component];
+      (width > 1 ? ir_store_aligned : ir_store_wide)(
+          of(c), c->local_g, ir_add(of(c), at, i32(c, (int64_t)component * apart + j)), IR_NONE,
+          width, v);
+    }
+  }
+}
+
+const ir_val (*clb_edge_g(clb_convolution *c, int term))[MAX_M] {
+  clb_cached_operand *cached = &c->cached[Z][0];
+  int apart, width;
+  if (cached->source == term) return (const ir_val(*)[MAX_M])cached->v;
+  cached->source = term;
+  for (int j = 0; j < c->unit.per_lane && c->local_g == IR_NONE; j++)
+    memcpy(cached->v[j], c->g[j][term], sizeof cached->v[j]);
+  if (c->local_g == IR_NONE) return (const ir_val(*)[MAX_M])cached->v;
+  ir_val at = local_g_at(c, term, &apart, &width), v[CLB_MAX_PER_LANE];
+  for (int i = 0; i < clb_width(&c->f.tp->z.term[term]) * c->unit.per_lane; i += width) {
+    const int component = i / c->unit.per_lane, j = i % c->unit.per_lane;
+    (width > 1 ? ir_load_aligned : ir_load_wide)(
+        of(c), c->local_g, ir_add(of(c), at, i32(c, (int64_t)component * apart + j)), IR_NONE,
+        width, v);
+    for (int q = 0; q < width; q++) cached->v[j + q][component] = v[q];
+  }
+  return (const ir_val(*)[MAX_M])cached->v;
+}
+
 void clb_load_scaled(clb_convolution *c, int term, ir_val *v) {
   clb_form_load(&c->f, &c->f.in[Z][0], term, c->unit.channel, c->unit.mask, v);
   for (int i = 0; i < clb_width(&c->f.tp->z.term[term]); i++)
@@ -171,7 +231,7 @@ void clb_edge_load(void *owner, int slot, int order, ir_val *v) {
     clb_load_scaled(c, term, v);
     return;
   }
-  const ir_val *from = slot == Z ? c->g[channel->number][term]
+  const ir_val *from = slot == Z ? clb_edge_g(c, term)[channel->number]
                                  : clb_edge_vectors(c, slot, order, p)[channel->number];
   for (int i = 0; i < n; i++) v[i] = from[i];
 }

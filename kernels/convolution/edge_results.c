@@ -117,6 +117,7 @@ static void load_z(clb_convolution *c, int part) {
     for (int t = 0; t < c->f.tp->z.n; t++)
       if (c->parts.of_z[t] == part) clb_load_scaled(c, t, c->g[j][t]);
   }
+  clb_keep_g(c, part);
 }
 
 /* All paths from a term of x with a term of y (-1: any), for edge `number` of the batch.  stored,

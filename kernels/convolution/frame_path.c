@@ -338,7 +338,7 @@ static void path_to_edge(clb_convolution *c, const clb_path *p, vectors_of_x *x,
   const int n_entries = entries_of(c, p, e);
   load_weights(c, p, w);
   clb_channels_clear(rotated_G);
-  for (int j = 0; j < n; j++) memcpy(g[j], c->g[j][p->out], sizeof g[j]);
+  for (int j = 0; j < n; j++) memcpy(g[j], clb_edge_g(c, p->out)[j], sizeof g[j]);
   if (along_axis(c, p)) {
     axis_to_edge(c, p, e, w, x, g, to);
     return;

@@ -137,7 +137,7 @@ clb_part_limits clb_part_limits_of(const clb_problem *p, const clb_schedule *s) 
                            .slices = c->edges_per_subgroup,
                            .divided = c->roles && z && !c->one_walk,
                            .ordered = c->roles,
-                           .twice = c->one_walk};
+                           .twice = c->one_walk == 1};
 }
 
 bool clb_part_reads(const clb_tensor_product_problem *tp, const clb_parts *parts, int part, int x) {

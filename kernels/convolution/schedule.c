@@ -70,6 +70,12 @@ static bool stages(const clb_problem *p, const clb_schedule *s) {
          !(p->convolution.spline || (!s->convolution.frame && is_small(p, s->lanes)));
 }
 
+/* Bytes of a group. */
+static int64_t local_g_bytes(const clb_problem *p, const clb_parts *parts, const clb_schedule *s) {
+  return (int64_t)s->subgroups * clb_local_g_size(p, parts, s) *
+         ir_type_bytes(clb_ir_type((clb_dtype)p->arithmetic));
+}
+
 /* Stages: as many as local memory has room for, on devices with asynchronous copies. */
 static void schedule_stages(const clb_problem *p, const clb_limits *limits, const clb_parts *parts,
                             clb_schedule *s) {
@@ -81,7 +87,8 @@ static void schedule_stages(const clb_problem *p, const clb_limits *limits, cons
     return; /* frames are of arithmetic precision */
   const int groups = s->convolution.min_blocks_per_sm > 1 ? s->convolution.min_blocks_per_sm : 1;
   const int64_t share = local_of_multiprocessor(limits) / groups,
-                room = share < local_of_group(limits) ? share : local_of_group(limits);
+                room = (share < local_of_group(limits) ? share : local_of_group(limits)) -
+                       local_g_bytes(p, parts, s);
   const int stages = size ? (int)(room / size) : 0;
   s->convolution.pipeline_stages = stages > MAX_STAGES ? MAX_STAGES : stages < 2 ? 0 : stages;
 }
@@ -191,7 +198,7 @@ static bool has_roles(const clb_problem *p, const clb_limits *limits) {
 }
 
 static clb_schedule with_walks(const clb_problem *p, const clb_limits *limits, int part,
-                               int channels, int threads, int slices, bool one_walk) {
+                               int channels, int threads, int slices, int one_walk) {
   const bool roles = has_roles(p, limits);
   clb_schedule s = {.lanes = limits->lanes[p->arithmetic],
                     .subgroups = 1,
@@ -207,7 +214,7 @@ static clb_schedule with_walks(const clb_problem *p, const clb_limits *limits, i
 }
 static clb_schedule with_parts(const clb_problem *p, const clb_limits *limits, int part,
                                int channels, int threads, int slices) {
-  return with_walks(p, limits, part, channels, threads, slices, false);
+  return with_walks(p, limits, part, channels, threads, slices, 0);
 }
 
 /* Measured on an H200: with fewer, larger roles and fewer threads at once, the work that each role
@@ -317,14 +324,25 @@ static bool can_walk_once(const clb_problem *p, const clb_limits *limits) {
          p->tensor_product.gradients & others && p->storage < CLB_F16 && has_roles(p, limits);
 }
 
-/* Double backward in one walk over the edges, which reads weights once but holds sums of z, too. */
+/* Whether a group has room for what of g is kept in local memory. */
+static bool keeps_g(const clb_problem *p, const clb_limits *limits, const clb_schedule *s) {
+  const clb_part_limits l = clb_part_limits_of(p, s);
+  clb_parts parts;
+  clb_parts_make(&p->tensor_product, &l, &parts);
+  return local_g_bytes(p, &parts, s) <= limits->local_bytes;
+}
+
+/* Double backward in one walk over the edges, which reads weights once but holds sums of z, too:
+   with g in registers or in local memory, there also with smaller parts and more threads. */
 static int add_walks(const clb_problem *p, const clb_limits *limits, clb_schedule *list, int n) {
   const int part = components_of(p, limits), threads = threads_of(p, limits),
             slices = slices_of(p, limits);
-  for (int channels = 2; channels && can_walk_once(p, limits); channels--) {
-    clb_schedule s = with_walks(p, limits, part, channels, threads, slices, true);
-    clb_candidate_add(list, &n, &s);
-  }
+  if (!can_walk_once(p, limits)) return n;
+  const clb_schedule walks[] = {with_walks(p, limits, part, 2, threads, slices, 1),
+                                with_walks(p, limits, part, 2, threads, slices, 2),
+                                with_walks(p, limits, part / 2, 1, threads + 128, slices, 2)};
+  for (size_t i = 0; i < sizeof walks / sizeof *walks; i++)
+    if (keeps_g(p, limits, &walks[i])) clb_candidate_add(list, &n, &walks[i]);
   return n;
 }
 
@@ -361,7 +379,7 @@ bool clb_convolution_team(const clb_problem *p, const clb_limits *limits, clb_sc
   const int values = clb_team_values(&p->tensor_product, &parts);
   int team = limits->max_subgroups < TEAM ? limits->max_subgroups : TEAM;
   while (team > 1 &&
-         team * stage * clb_stage_size(p, &parts, s) +
+         team * stage * clb_stage_size(p, &parts, s) + local_g_bytes(p, &parts, s) / before * team +
                  clb_team_bytes(clb_ir_type((clb_dtype)p->arithmetic), s->lanes, team, values) >
              local_of_group(limits))
     team /= 2;
