@@ -26,14 +26,25 @@ int posix_memalign(void **p, size_t alignment, size_t bytes);
 
 static failing_plan *plan;
 
-/* Our own kernels are opened by path; libraries opened by name are not ours. */
+/* Our own kernels are opened by path; libraries opened by name are not ours. The loader itself may
+   crash where it has no memory for a namespace (glibc 2.36). */
 void *__real_dlopen(const char *name, int flags);
 void *__wrap_dlopen(const char *name, int flags);
+void *__real_dlmopen(long space, const char *name, int flags);
+void *__wrap_dlmopen(long space, const char *name, int flags);
 
 void *__wrap_dlopen(const char *name, int flags) {
   failing_plan *mine = plan;
   if (mine && (mine->spares_loader || (name && !strchr(name, '/')))) plan = NULL;
   void *library = __real_dlopen(name, flags);
+  plan = mine;
+  return library;
+}
+
+void *__wrap_dlmopen(long space, const char *name, int flags) {
+  failing_plan *mine = plan;
+  plan = NULL;
+  void *library = __real_dlmopen(space, name, flags);
   plan = mine;
   return library;
 }
