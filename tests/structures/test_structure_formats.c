@@ -137,31 +137,33 @@ static void lammps_elements(void **state) {
     const char *mass, *elements;
     int number;
     const char *words;
+    int other; /* it is of an isotope */
   } all[] = {
-      {"12", NULL, 6, NULL},
-      {"1.0 # hw", NULL, 1, NULL},
-      {"35.5", NULL, 17, NULL},
-      {"58.71", NULL, 28, NULL},
-      {"58.93", NULL, 27, NULL},
-      {"39.948", NULL, 18, NULL},
-      {"12.011 # CA", NULL, 6, NULL},
-      {"2.014 # H", NULL, 1, NULL},
-      {"9.99 # C", NULL, 6, NULL},
-      {"56", NULL, 26, NULL},
-      {"28.0", NULL, 14, NULL},
-      {"59", NULL, 0, "the mass 59 of type 1 is not that of one element"}, /* Co or Ni */
-      {"40", NULL, 0, "the mass 40 of type 1 is not that of one element"}, /* Ar or Ca */
-      {"40 # Ca", NULL, 20, NULL},
-      {"12.011", "1=Si", 14, NULL},
-      {"500", "1=U", 92, NULL},
-      {"12.011 # Ca", NULL, 0, "type 1 is called Ca, but has the mass of C, 12.011"},
-      {"2.014", NULL, 0,
-       "the mass 2.014 of type 1 is not that of one element; --elements 1=SYMBOL"},
-      {"72 # W1", NULL, 0, "the mass 72 of type 1 is not that of one element"},
-      {"247", NULL, 0, "the mass 247 of type 1 is not that of one element"},
-      {"0", NULL, 0, "a mass is a number above 0, not '0'"},
-      {"-1", NULL, 0, "a mass is a number above 0, not '-1'"},
-      {"nan", NULL, 0, "a mass is a number above 0, not 'nan'"},
+      {"12", NULL, .number = 6},
+      {"1.0 # hw", NULL, .number = 1},
+      {"35.5", NULL, .number = 17},
+      {"58.71", NULL, .number = 28},
+      {"58.93", NULL, .number = 27},
+      {"39.948", NULL, .number = 18},
+      {"12.011 # CA", NULL, .number = 6},
+      {"2.014 # H", NULL, .number = 1, .other = 1},
+      {"9.99 # C", NULL, .number = 6, .other = 1},
+      {"56", NULL, .number = 26},
+      {"28.0", NULL, .number = 14},
+      {"59", NULL, .words = "the mass 59 of type 1 is not that of one element"}, /* Co or Ni */
+      {"40", NULL, .words = "the mass 40 of type 1 is not that of one element"}, /* Ar or Ca */
+      {"40 # Ca", NULL, .number = 20},
+      {"12.011", "1=Si", .number = 14, .other = 1},
+      {"2.014", "1=H", .number = 1, .other = 1},
+      {"500", "1=U", .number = 92, .other = 1},
+      {"12.011 # Ca", NULL, .words = "type 1 is called Ca, but has the mass of C, 12.011"},
+      {"2.014", NULL,
+       .words = "the mass 2.014 of type 1 is not that of one element; --elements 1=SYMBOL"},
+      {"72 # W1", NULL, .words = "the mass 72 of type 1 is not that of one element"},
+      {"247", NULL, .words = "the mass 247 of type 1 is not that of one element"},
+      {"0", NULL, .words = "a mass is a number above 0, not '0'"},
+      {"-1", NULL, .words = "a mass is a number above 0, not '-1'"},
+      {"nan", NULL, .words = "a mass is a number above 0, not 'nan'"},
   };
   for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
     char text[500];
@@ -176,6 +178,7 @@ static void lammps_elements(void **state) {
     }
     structure s = read_well("data", text, &options);
     if (s.numbers[0] != all[i].number) fail_msg("a mass of %s is %d", all[i].mass, s.numbers[0]);
+    assert_int_equal(s.other_masses, all[i].other);
     structure_free(&s);
   }
 }

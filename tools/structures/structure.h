@@ -30,7 +30,7 @@ typedef struct {
   int64_t alternates;   /* PDB: number of atoms skipped because they belong to an alternate location
                            of a residue */
   int64_t isotopes;     /* number of atoms called D or T, which are H in `numbers` */
-  int64_t other_masses; /* of extended XYZ: of atoms whose `masses` are no standard weights */
+  int64_t other_masses; /* of atoms whose masses are no standard weights */
   structure_labels *labels; /* NULL unless the options want them */
 } structure;
 

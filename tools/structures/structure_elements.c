@@ -2,6 +2,7 @@
 #include "tools/structures/structure_elements.h"
 
 #include <ctype.h>
+#include <math.h>
 #include <string.h>
 #include <strings.h>
 
@@ -132,6 +133,11 @@ static const known_names *known_residue(const char *residue) {
 static int32_t symbol_of_two(const char *name) {
   const int32_t two = strspn(name, letters_of) > 1 ? element_of(name, 2) : 0;
   return two <= HEAVIEST ? two : 0;
+}
+
+void structure_see_mass(structure_reader *r, int32_t element, double mass) {
+  const double usual = atomic_weights[element];
+  r->s->other_masses += element && fabs(mass - usual) > 0.01 * usual;
 }
 
 bool structure_symbol_of_two(const char *name) { return symbol_of_two(name); }

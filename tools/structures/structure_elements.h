@@ -17,6 +17,8 @@ typedef enum {
 int32_t structure_element(structure_reader *r, const char *symbol);
 /* The element that --elements says of this name; 0: none. */
 int32_t structure_element_told(const structure_reader *r, const char *name);
+/* Counts an atom whose mass is not that of its element, to 1 %; NAN: it is not known. */
+void structure_see_mass(structure_reader *r, int32_t element, double mass);
 /* Whether a name starts with a symbol of two letters. */
 bool structure_symbol_of_two(const char *name);
 /* The element of an atom that has only a name; 0: it is not known, or could be several. */

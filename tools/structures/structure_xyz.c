@@ -102,12 +102,6 @@ static bool read_symbol(structure_reader *r, const xyz_columns *c, const char *w
   return true;
 }
 
-/* Nothing but dynamics asks for masses: what is no number is skipped, as other columns are. */
-static void see_mass(structure_reader *r, int32_t element, double mass) {
-  const double usual = atomic_weights[element];
-  r->s->other_masses += fabs(mass - usual) > 0.005 * usual;
-}
-
 /* Whether k is one of three columns. */
 static bool one_of_three(int k, int first) { return first >= 0 && k >= first && k < first + 3; }
 
@@ -122,6 +116,7 @@ static bool read_atom(structure_reader *r, const xyz_columns *c, const char *wha
     const char *word = at + strspn(at, " \t");
     if (!structure_skip_word(&at))
       return structure_fail(r, "%s has %d of %d columns", what, k, c->all);
+    /* what is no number is skipped, as other columns are */
     if (of_mass && (!structure_word(&word, field) || !structure_number(field, &mass))) mass = NAN;
     if (!coordinate && !of_force && !symbol) continue;
     if (!structure_word(&word, field))
@@ -135,7 +130,7 @@ static bool read_atom(structure_reader *r, const xyz_columns *c, const char *wha
   }
   if (!c->plain && at[strspn(at, " \t")])
     return structure_fail(r, "%s has more than %d columns", what, c->all);
-  see_mass(r, element, mass);
+  structure_see_mass(r, element, mass);
   return structure_add(r, element, x) && (c->force < 0 || structure_label_force(r, force));
 }
 

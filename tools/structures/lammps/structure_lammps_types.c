@@ -105,6 +105,7 @@ bool lammps_type_element(structure_reader *r, lammps_types *t, int32_t type, int
     of->element = z ? z : heavy;
   }
   *element = of->element;
+  structure_see_mass(r, of->element, of->mass > 0 ? of->mass : NAN);
   if (of->element || r->options->any_element) return true;
   if (of->mass > 0)
     return structure_fail(
