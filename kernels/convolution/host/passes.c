@@ -329,6 +329,10 @@ static clb_status check_operands(call *c) {
                        [CLB_OPERAND_W] = c->graph->n_edges,
                        [CLB_OPERAND_Z] = c->graph->n_rows[CLB_BY_RECEIVER]};
   clb_status s = CLB_OK;
+  clb_operand *y = written(c, CLB_OPERAND_Y);
+  if (y && clb_convolution_vectors_leaves(parts_of(c->op)->vectors, c->pass))
+    y->columns =
+        (int64_t)clb_convolution_roles(c->op, c->pass) * clb_convolution_edge_sums(c->op, c->pass);
   for (int i = 0; i < c->n_operands && !s; i++) {
     s = clb_op_check_operand(c->op, c->pass, n[c->operand[i].of], &c->operand[i]);
     if (!n[c->operand[i].of] && !c->operand[i].one_row) c->operand[i].columns = 0;
