@@ -15,6 +15,11 @@ enum { MIN_EDGES = 8192 }; /* the fewest that are worth a launch */
 
 /* ---- workspace ---- */
 
+/* Numbers that all roles leave of an edge. */
+static int64_t share_columns(const clb_op *op, clb_pass pass) {
+  return (int64_t)clb_convolution_roles(op, pass) * clb_convolution_edge_sums(op, pass);
+}
+
 static clb_convolution_needs measure(const clb_op *op, clb_pass pass, const clb_graph *g) {
   const clb_tensor_product_problem *tp = &op->problem.tensor_product;
   int64_t splits = clb_graph_split_rows(g), bytes = clb_dtype_bytes(op->problem.storage);
@@ -28,8 +33,7 @@ static clb_convolution_needs measure(const clb_op *op, clb_pass pass, const clb_
   }
   if (pass != CLB_FORWARD && parts_of(op)->weights) n.edge_w = tp->n_weights * bytes;
   if (!clb_convolution_vectors_leaves(parts_of(op)->vectors, pass))
-    n.edge_y = (int64_t)clb_convolution_roles(op, pass) * clb_convolution_edge_sums(op, pass) *
-               clb_dtype_bytes(op->problem.arithmetic);
+    n.edge_y = share_columns(op, pass) * clb_dtype_bytes(op->problem.arithmetic);
   if (clb_convolution_walks_once(op, pass) && clb_align_256(n.z) > n.x)
     n.x = clb_align_256(n.z); /* both are in use */
   return n;
@@ -144,7 +148,7 @@ static clb_torques shares_of(const call *c, int64_t e0, int64_t e1) {
   return kept ? (clb_torques){&kept->buffer->memory, kept->offset + e0 * kept->stride, kept->stride,
                               roles, columns}
               : (clb_torques){&c->workspace, start / clb_dtype_bytes(op->problem.arithmetic),
-                              (int64_t)roles * columns, roles, columns};
+                              share_columns(op, c->pass), roles, columns};
 }
 
 /* Launches a kernel on `groups` row segments, for edges e0 ... e1 - 1. */
@@ -331,8 +335,7 @@ static clb_status check_operands(call *c) {
   clb_status s = CLB_OK;
   clb_operand *y = written(c, CLB_OPERAND_Y);
   if (y && clb_convolution_vectors_leaves(parts_of(c->op)->vectors, c->pass))
-    y->columns =
-        (int64_t)clb_convolution_roles(c->op, c->pass) * clb_convolution_edge_sums(c->op, c->pass);
+    y->columns = share_columns(c->op, c->pass);
   for (int i = 0; i < c->n_operands && !s; i++) {
     s = clb_op_check_operand(c->op, c->pass, n[c->operand[i].of], &c->operand[i]);
     if (!n[c->operand[i].of] && !c->operand[i].one_row) c->operand[i].columns = 0;
