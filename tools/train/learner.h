@@ -27,8 +27,7 @@ typedef struct {
   int n_tensors;
   void *staged;                             /* [n] */
   clb_buffer *values, *gradients, *average; /* [n]: what is trained */
-  clb_buffer
-      *second; /* [n_model]: the second head's parameters, or gradient; NULL: there is none */
+  clb_buffer *second; /* [n_model]: parameters or gradient of the second head; NULL: none */
   clb_optimizer *optimizer;
   clb_optimizer_group groups[2];
   int n_groups;

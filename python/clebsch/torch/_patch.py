@@ -361,7 +361,7 @@ def _visit(module, model, path, done):
     if was:
         done.append(f"{path}{name}: Linear of each species for {was}")
     for name, child in list(module.named_children()):
-        if isinstance(child, (Module, TensorProduct, _Contraction)):
+        if isinstance(child, (Module, _Contraction)):
             continue
         replace = _rule(REPLACED, child)
         new = replace(child, model) if replace else None
