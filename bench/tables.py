@@ -390,6 +390,25 @@ def training_steps():
                  [[program] + [of.get(m, "-") for m in batches] for program, of in cells.items()])
 
 
+KERNELS = {"e3nn": "e3nn", "cueq": "cuEquivariance", "oeq": "OpenEquivariance",
+           "clebsch": "patched with clebsch.torch"}
+
+
+def patched():
+    """The models' own programs in PyTorch with each library's kernels."""
+    run = results("h100_patched.json")
+    heads, cells = {}, {}
+    for r in sorted(run["rows"], key=lambda r: [*KERNELS].index(r["kernels"])):
+        model = {"sevennet": "SevenNet-0, sevenn", "mace": "MACE 128x0e+128x1o, mace-torch"}[r["family"]]
+        heads[r["family"]] = f"{model} {r['package']}, {r['edges']:,} edges"
+        name = KERNELS[r["kernels"]] + ("" if r["kernels"] in ("e3nn", "clebsch") else f" {r['version']}")
+        cells.setdefault(name, {})[r["family"]] = (
+            f"{r['step_ms']:.3g} / {r['evaluate_ms']:.3g}, {r['step_gib']:.3g} / {r['evaluate_gib']:.3g} GiB")
+    card = f"{run['device']['name']}, driver {run['device']['driver']}, PyTorch {run['torch']}"
+    return table(["ms, a step / an evaluation", *heads.values()],
+                 [[name] + [of.get(f, "-") for f in heads] for name, of in cells.items()]) + f"\n\n{card}."
+
+
 def microseconds(row, key="seconds"):
     return f"{row[key] * 1e6:.4g}" if row and row.get(key) else "-"
 
@@ -510,7 +529,7 @@ def suite_cases():
 TABLES = {f.__name__: f for f in (counters, norms, norms_irreps, optimizers, suites, suite_cases,
                                   harmonics, options, products, graphs, flashtp, vectors, bounds, machine_code,
                                   peers, peers_harmonics, drivers, ablation, models, models_peers,
-                                  memory, steps, training_steps, dynamics, hosts, lammps_gpus, training_gpus, training_on_paper, race,
+                                  memory, steps, training_steps, patched, dynamics, hosts, lammps_gpus, training_gpus, training_on_paper, race,
                                   moving, on_paper, largest)}
 GENERATED = re.compile(r"<!-- table (\w+) -->\n.*?<!-- end -->", re.S)
 NUMBER = re.compile(r"<!-- n:([^>]+) -->.*?<!-- / -->", re.S)

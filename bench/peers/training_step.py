@@ -14,6 +14,7 @@ import argparse
 import importlib.metadata
 import json
 import pathlib
+import subprocess
 import time
 import traceback
 
@@ -21,7 +22,8 @@ import numpy as np
 import torch
 from ase.build import bulk
 
-KERNELS = ["e3nn", "clebsch", "cueq", "oeq"]
+KERNELS = {"e3nn": "e3nn", "clebsch": "clebsch", "cueq": "cuequivariance", "oeq": "openequivariance"}
+PACKAGES = {"sevennet": "sevenn", "mace": "mace-torch"}
 
 
 def structures(n, salt):
@@ -89,12 +91,25 @@ class Mace:
 FAMILIES = {"sevennet": SevenNet, "mace": Mace}
 
 
-def version(kernels):
-    name = {"cueq": "cuequivariance", "oeq": "openequivariance"}.get(kernels, kernels)
+def version(package):
+    """As it was installed; of one that lies in a folder, as it says itself."""
     try:
-        return importlib.metadata.version(name)
+        found = importlib.metadata.version(package)
     except importlib.metadata.PackageNotFoundError:
-        return getattr(importlib.import_module(name), "__version__", "")
+        found = None
+    try:
+        return found or getattr(importlib.import_module(package.partition("-")[0]), "__version__", "")
+    except ImportError:
+        return ""
+
+
+def card(device):
+    """Its name and driver."""
+    if device == "cpu":
+        return {"name": "cpu", "driver": ""}
+    told = subprocess.run(["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"],
+                          capture_output=True, text=True, check=False).stdout.split()
+    return {"name": torch.cuda.get_device_name(), "driver": told[0] if told else ""}
 
 
 def timed(call, device, repeats):
@@ -146,7 +161,8 @@ def measure(a, kernels):
         return float(loss.detach())
 
     run.model.train()
-    row = {"family": a.family, "kernels": kernels, "version": version(kernels), "atoms": n, "edges": run.edges,
+    row = {"family": a.family, "package": version(PACKAGES[a.family]), "kernels": kernels,
+           "version": version(KERNELS[kernels]), "atoms": n, "edges": run.edges,
            "structures": len(atoms), "replaced": len(replaced), "loss": step()}
     row["opened_s"] = time.perf_counter() - start
     if a.device == "cuda":
@@ -172,7 +188,7 @@ def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("family", choices=list(FAMILIES))
     p.add_argument("model", help="a checkpoint of SevenNet, or a MACE model as its package saves it")
-    p.add_argument("--kernels", nargs="+", default=KERNELS, choices=KERNELS)
+    p.add_argument("--kernels", nargs="+", default=list(KERNELS), choices=list(KERNELS))
     p.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu", choices=["cuda", "cpu"])
     p.add_argument("--structures", type=int, default=64)
     p.add_argument("--repeats", type=int, default=12)
@@ -198,9 +214,10 @@ def main():
             torch.cuda.empty_cache()
     if a.json:
         known = json.loads(a.json.read_text())["rows"] if a.json.exists() else []
-        card = torch.cuda.get_device_name() if a.device == "cuda" else "cpu"
-        known = [r for r in known if (r["family"], r["kernels"]) not in {(r["family"], r["kernels"]) for r in rows}]
-        a.json.write_text(json.dumps({"device": card, "torch": torch.__version__, "rows": known + rows}, indent=1) + "\n")
+        new = {(r["family"], r["kernels"]) for r in rows}
+        known = [r for r in known if (r["family"], r["kernels"]) not in new]
+        a.json.write_text(json.dumps({"clebsch": version("clebsch"), "device": card(a.device), "torch": torch.__version__,
+                                      "rows": known + rows}, indent=1) + "\n")
 
 
 if __name__ == "__main__":
