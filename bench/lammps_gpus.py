@@ -8,12 +8,12 @@ For example
 Strong scaling: as many atoms on any number of GPUs (--strong); weak: so many atoms for each (--weak).  Water is the grid
 of molecules of bench/peers/models.py, repeated; numbers of atoms are rounded to what a box of it has."""
 import argparse
-import json
 import pathlib
 import re
 import sys
 
 import lammps_run
+from rows import Rows
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "peers"))
 from models import water  # noqa: E402
@@ -44,6 +44,10 @@ def step(a, system, model, atoms, gpus):
     return {"atoms": int(n), "seconds": float(seconds) / a.steps, "shares": shares}
 
 
+def shown(r):
+    return f"{r['seconds'] * 1e3:.4g} ms a step: " + ", ".join(f"{k} {100 * x:.3g} %" for k, x in r["shares"].items())
+
+
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--model", action="append", required=True, metavar="NAME=FILE")
@@ -58,15 +62,14 @@ def main():
     a = p.parse_args()
     cases = ([("strong", "water", n) for n in a.strong] + [("strong", "crystal", n) for n in a.crystal]
              + [("weak", "water", n) for n in a.weak])
-    rows = []
+    rows = Rows(a.json)
     for name, model in (m.rsplit("=", 1) for m in a.model):
         for kind, system, atoms in cases:
             for gpus in a.gpus:
-                r = step(a, system, model, atoms * (gpus if kind == "weak" else 1), gpus)
-                rows.append({"model": name, "kind": kind, "system": system, "gpus": gpus, "p2p": a.p2p, **r})
-                print(f"{name}, {kind}, {system}, {r['atoms']} atoms, {gpus} GPUs: {r['seconds'] * 1e3:.4g} ms a step", flush=True)
-    if a.json:
-        a.json.write_text(json.dumps({"results": rows}, indent=1) + "\n")
+                n = atoms * (gpus if kind == "weak" else 1)
+                rows.add(f"{name}, {kind}, {system}, about {n} atoms, {gpus} GPUs", (name, system, n, gpus),
+                         lambda: step(a, system, model, n, gpus), shown, model=name, kind=kind, system=system, gpus=gpus, p2p=a.p2p)
+    rows.end()
 
 
 if __name__ == "__main__":
