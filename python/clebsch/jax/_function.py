@@ -5,6 +5,7 @@ import ctypes as c
 import hashlib
 import inspect
 import json
+import re
 from typing import Any
 
 import jax
@@ -36,10 +37,11 @@ class Function:
         given.apply_defaults()
         options = dict(given.arguments)
         self._chooses = options.pop("gradients", None) is not None
-        device = options["device"] = _checks.text("device", options["device"]) or "cpu"
-        if device.partition(":")[0] != "cpu":
-            raise ValueError(f"device: {device!r}; arrays are on JAX's CPU, where there are 'cpu', "
-                             "'cpu:threads=N' and 'cpu:interpreter'")
+        device = _checks.text("device", options["device"]) or _native.usual_device()
+        if not re.fullmatch(r"cpu(:.*)?|cuda(:\d{1,9})?", device):
+            raise ValueError(f"device: {device!r}; arrays of JAX are on its CPU, where there are 'cpu', "
+                             "'cpu:threads=N' and 'cpu:interpreter', or on 'cuda:N'")
+        options["device"] = device
         if options.get("knots"):
             raise ValueError("knots: splines have a table that JAX does not know; weights are an "
                              "operand, w")
@@ -136,7 +138,9 @@ class Function:
         counts = {**dict.fromkeys(self.columns, n), **self.op._fixed}
         indices = []
         if self.n_indices:
-            indices = [self._index("species", given.get("species"), n)]
+            species = self._index("species", given.get("species"), n)
+            indices = [jnp.clip(species, 0, self.op.n_species - 1) if self.op.context.backend != "cpu"
+                       else species]  # where none look at them before they are used
         found = self._call(None, *indices, *self._shaped(arrays, counts))
         return found if of_rows else found[0]
 

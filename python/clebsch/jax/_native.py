@@ -12,7 +12,7 @@ import tempfile
 
 import jax
 
-from .. import _library
+from .. import _library, _nvrtc
 from .._context import Context
 from .._library import Error
 
@@ -46,22 +46,36 @@ class Lock:
         load().clebsch_jax_unlock()
 
 
-class CpuContext(Context):
+class XlaContext(Context):
     """A context whose calls by Python and by XLA follow each other.  It is not closed when Python
-    ends, nor are passes that XLA calls: it may still be computing."""
+    ends, nor are passes that XLA calls: it may still be computing.
+
+    Of a GPU it has a stream of its own, for which XLA's waits."""
 
     _new_lock = Lock
 
     def __init__(self, device: str) -> None:
-        load()
-        super().__init__(device)
+        kind, _, number = device.partition(":")
+        gpu = int(number or 0) if kind == "cuda" else -1
+        if gpu >= 0:
+            _nvrtc.preload(device)
+            jax.devices("cuda")  # which opens the driver as XLA wants it
+        self.place = load().clebsch_jax_place(gpu)
+        if not self.place:
+            raise Error(f"clebsch.jax: there is no {device} of CUDA's driver")
+        super().__init__(device, load().clebsch_jax_stream(self.place) if gpu >= 0 else None)
         self._end.atexit = False
-        self.place = load().clebsch_jax_place(self)
+        load().clebsch_jax_open(self.place, self)
 
 
 @functools.lru_cache(maxsize=None)
 def context_of(device):
-    return CpuContext(device)
+    return XlaContext(device)
+
+
+def usual_device():
+    """That of JAX's arrays."""
+    return "cuda:0" if jax.devices()[0].device_kind.startswith("NVIDIA") else "cpu"
 
 
 def _headers():
@@ -90,7 +104,7 @@ def _compile(source, folders, to):
         raise Error("clebsch.jax compiles a small file in C when it is first imported, for which "
                     f"there is no compiler: none of {', '.join(COMPILERS)} is in PATH")
     command = [compiler, "-std=gnu11", "-O2", "-w", "-fPIC", "-shared", "-fvisibility=hidden",
-               "-pthread", *(f"-I{folder}" for folder in folders), str(source), "-o", str(to)]
+               "-pthread", *(f"-I{folder}" for folder in folders), str(source), "-o", str(to), "-ldl"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         raise Error(f"clebsch.jax: {' '.join(command)} failed:\n{done.stderr}")
@@ -129,9 +143,11 @@ def load():
     except OSError as error:
         raise Error(f"clebsch.jax: {name} cannot be made or loaded: {error}") from None
     lib.clebsch_jax_place.restype = c.c_void_p
-    lib.clebsch_jax_place.argtypes = [c.c_void_p]
+    lib.clebsch_jax_stream.restype = c.c_void_p
+    lib.clebsch_jax_stream.argtypes = [c.c_void_p]
+    lib.clebsch_jax_open.argtypes = [c.c_void_p, c.c_void_p]
     lib.clebsch_jax_add.argtypes = [c.POINTER(Call)]
-    handlers = {"cpu": lib.clebsch_jax_handler, "CUDA": lib.clebsch_jax_elsewhere,
+    handlers = {"cpu": lib.clebsch_jax_handler, "CUDA": lib.clebsch_jax_cuda,
                 "ROCM": lib.clebsch_jax_elsewhere}
     for platform, handler in handlers.items():
         jax.ffi.register_ffi_target(TARGET, jax.ffi.pycapsule(handler), platform=platform)

@@ -4,6 +4,7 @@
    nothing of JAX: XLA's functions come with each call. A call names its pass by a number that is
    made of the op's description, so that programs that JAX keeps on disk find it in any process that
    has made the op. */
+#include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,7 +17,8 @@
 
 enum { MOST_OPERANDS = 18, MOST_GRAPHS = 4, MOST_TEXT = 512 };
 
-/* The last edges of a context, sorted: layers and passes of a model share them. */
+/* The last edges of a context, sorted: layers and passes of a model share them. On a GPU there is
+   one such, which every call sorts. */
 typedef struct {
   clb_graph *graph;
   int64_t n_senders, n_receivers, n_edges;
@@ -28,6 +30,9 @@ typedef struct {
   clb_buffer *workspace;
   uint64_t workspace_bytes;
   known_graph graphs[MOST_GRAPHS]; /* the last first */
+  /* Of a GPU, else NULL: CUDA's context, the stream of `context`, and events that order it and
+     XLA's streams. */
+  void *cuda, *stream, *given, *done;
 } place;
 
 typedef struct {
@@ -68,12 +73,60 @@ EXPORTED void clebsch_jax_lock(void) {
 
 EXPORTED void clebsch_jax_unlock(void) { pthread_mutex_unlock(&lock); }
 
-/* Both live as long as the process, as programs that XLA has compiled may. */
-EXPORTED void *clebsch_jax_place(clb_context *context) {
+/* CUDA's driver, which XLA has opened where this is used. */
+static struct {
+  int (*init)(unsigned flags);
+  int (*retain)(void **cuda, int device);
+  int (*push)(void *cuda);
+  int (*pop)(void **cuda);
+  int (*make_stream)(void **stream, unsigned flags);
+  int (*context_of)(void *stream, void **cuda);
+  int (*make_event)(void **event, unsigned flags);
+  int (*record)(void *event, void *stream);
+  int (*wait)(void *stream, void *event, unsigned flags);
+  int (*fill)(uint64_t at, unsigned char byte, size_t n, void *stream);
+} driver;
+
+static int open_driver(void) {
+  static const char *const names[] = {"cuInit",
+                                      "cuDevicePrimaryCtxRetain",
+                                      "cuCtxPushCurrent_v2",
+                                      "cuCtxPopCurrent_v2",
+                                      "cuStreamCreate",
+                                      "cuStreamGetCtx",
+                                      "cuEventCreate",
+                                      "cuEventRecord",
+                                      "cuStreamWaitEvent",
+                                      "cuMemsetD8Async"};
+  void *library = dlopen("libcuda.so.1", RTLD_NOW);
+  for (size_t i = 0; library && i < sizeof names / sizeof *names; i++)
+    if (!(((void **)&driver)[i] = dlsym(library, names[i]))) return 0;
+  return library && !driver.init(0);
+}
+
+static int make_stream(place *on, int gpu) {
+  enum { NON_BLOCKING = 1, NOT_TIMED = 2 };
+  if (!open_driver() || driver.retain(&on->cuda, gpu) || driver.push(on->cuda)) return 0;
+  int failed = driver.make_stream(&on->stream, NON_BLOCKING) ||
+               driver.make_event(&on->given, NOT_TIMED) || driver.make_event(&on->done, NOT_TIMED);
+  driver.pop(&(void *){NULL});
+  return !failed;
+}
+
+/* gpu: its number; below 0: the CPU. Places and calls live as long as the process, as programs that
+   XLA has compiled may. */
+EXPORTED void *clebsch_jax_place(int gpu) {
   place *made = calloc(1, sizeof *made);
-  if (made) made->context = context;
+  if (made && gpu >= 0 && !make_stream(made, gpu)) {
+    free(made);
+    return NULL;
+  }
   return made;
 }
+
+EXPORTED void *clebsch_jax_stream(const place *of) { return of->stream; }
+
+EXPORTED void clebsch_jax_open(place *at, clb_context *context) { at->context = context; }
 
 EXPORTED int clebsch_jax_add(const call *added) {
   call *copy = malloc(sizeof *copy);
@@ -102,7 +155,7 @@ typedef struct {
   int64_t n_x, n_z, n_each; /* rows of x, of z, and of all others */
   XLA_FFI_Buffer **inputs, **results;
   clb_rows rows[MOST_OPERANDS];
-  clb_buffer *wrapped[MOST_OPERANDS + 1];
+  clb_buffer *wrapped[MOST_OPERANDS + 2];
   int n_wrapped;
   char said[MOST_TEXT];
 } run;
@@ -137,9 +190,10 @@ static clb_status take_operands(run *r) {
   return CLB_OK;
 }
 
+/* Those on a GPU are below n_species already. */
 static clb_status take_species(run *r, const XLA_FFI_Buffer *species) {
   const int32_t *of_row = species->data;
-  for (int64_t i = 0; i < r->n_x; i++)
+  for (int64_t i = 0; i < r->n_x && !r->of->where->cuda; i++)
     if (of_row[i] < 0 || of_row[i] >= r->of->n_species) {
       snprintf(r->said, sizeof r->said, "species[%lld] is %d; it must be a number below %d",
                (long long)i, of_row[i], r->of->n_species);
@@ -207,11 +261,18 @@ static void put_first(place *where, int i) {
   where->graphs[0] = first;
 }
 
+static clb_status update(run *r, clb_graph **graph, clb_index_list senders,
+                         clb_index_list receivers) {
+  int64_t nodes = r->n_x > r->n_z ? r->n_x : r->n_z;
+  clb_status status =
+      *graph ? CLB_OK : clb_graph_create(r->of->where->context, nodes, r->n_each, graph);
+  if (status) return status;
+  return clb_graph_update(*graph, r->n_x, r->n_z, r->n_each, CLB_I32, senders, receivers);
+}
+
 static clb_status sort_edges(run *r, known_graph *known, const int32_t *senders,
                              const int32_t *receivers) {
   size_t n = (size_t)r->n_each, size = n * sizeof *senders;
-  int64_t nodes = r->n_x > r->n_z ? r->n_x : r->n_z;
-  clb_index_list from = {.host = senders}, to = {.host = receivers};
   int32_t *edges = realloc(known->edges, 2 * size);
   known->n_edges = -1; /* until all went well */
   if (!edges) {
@@ -219,16 +280,21 @@ static clb_status sort_edges(run *r, known_graph *known, const int32_t *senders,
     return CLB_ERROR_MEMORY;
   }
   known->edges = edges;
-  clb_status status =
-      known->graph ? CLB_OK
-                   : clb_graph_create(r->of->where->context, nodes, r->n_each, &known->graph);
-  if (!status)
-    status = clb_graph_update(known->graph, r->n_x, r->n_z, r->n_each, CLB_I32, from, to);
+  clb_status status = update(r, &known->graph, (clb_index_list){.host = senders},
+                             (clb_index_list){.host = receivers});
   if (status) return status;
   memcpy(edges, senders, size);
   memcpy(edges + n, receivers, size);
   known->n_senders = r->n_x, known->n_receivers = r->n_z, known->n_edges = r->n_each;
   return CLB_OK;
+}
+
+static clb_status sort_on_gpu(run *r, clb_graph **graph) {
+  clb_index_list lists[2] = {{0}};
+  clb_status status = CLB_OK;
+  for (int i = 0; i < 2 && !status; i++)
+    status = wrap(r, r->inputs[i], (uint64_t)r->n_each * sizeof(int32_t), &lists[i].buffer);
+  return status ? status : update(r, graph, lists[0], lists[1]);
 }
 
 static clb_status find_graph(run *r, clb_graph **graph) {
@@ -254,7 +320,8 @@ static clb_status convolve(run *r) {
   place *where = r->of->where;
   uint64_t least = 0, most = 0;
   clb_graph *graph = NULL;
-  clb_status status = find_graph(r, &graph);
+  clb_status status = where->cuda ? sort_on_gpu(r, &where->graphs[0].graph) : find_graph(r, &graph);
+  if (where->cuda) graph = where->graphs[0].graph;
   if (!status)
     status = clb_convolution_workspace(r->of->op, (clb_pass)r->of->pass, graph, &least, &most);
   if (!status && most > where->workspace_bytes) {
@@ -277,7 +344,7 @@ static clb_status compute(run *r) {
     if (!status) status = take_operands(r);
     if (!status) status = call_rows(r);
   }
-  if (!status) status = clb_wait(r->of->where->context);
+  if (!status && !r->of->where->cuda) status = clb_wait(r->of->where->context);
   if (status && !r->said[0])
     snprintf(r->said, sizeof r->said, "%s", clb_error(r->of->where->context));
   for (int i = 0; i < r->n_wrapped; i++) clb_buffer_destroy(&r->wrapped[i]);
@@ -295,7 +362,7 @@ static XLA_FFI_Error *failure(const XLA_FFI_CallFrame *frame, const char *said) 
 
 /* Whether XLA only asks for which version of its interface this is compiled. */
 static int told_version(const XLA_FFI_CallFrame *frame) {
-  XLA_FFI_Extension_Base *asked = frame->extension_start;
+  __typeof__(frame->extension_start) asked = frame->extension_start; /* it was renamed */
   if (!asked || asked->type != XLA_FFI_Extension_Metadata) return 0;
   XLA_FFI_Metadata *metadata = ((XLA_FFI_Metadata_Extension *)asked)->metadata;
   metadata->api_version.major_version = XLA_FFI_API_MAJOR;
@@ -312,36 +379,75 @@ static int64_t number(const XLA_FFI_CallFrame *frame, const char *name) {
   return 0;
 }
 
-EXPORTED XLA_FFI_Error *clebsch_jax_handler(XLA_FFI_CallFrame *frame) {
-  if (told_version(frame)) return NULL;
+/* Sums of nothing. */
+static void give_zeros(const run *r, int64_t n_results, void *stream) {
+  for (int64_t i = 0; i < n_results; i++) {
+    const XLA_FFI_Buffer *one = r->results[i];
+    size_t bytes = elements(one) * (size_t)r->of->element_bytes;
+    if (bytes && r->of->where->cuda) driver.fill((uintptr_t)one->data, 0, bytes, stream);
+    else if (bytes) memset(one->data, 0, bytes);
+  }
+}
+
+static XLA_FFI_Error *handle(const XLA_FFI_CallFrame *frame, run *r, void *stream) {
+  if (r->n_each) return compute(r) ? failure(frame, r->said) : NULL;
+  give_zeros(r, frame->rets.size, stream);
+  return NULL;
+}
+
+/* XLA's stream waits for the context's, which waits for it. */
+static XLA_FFI_Error *handle_on_gpu(const XLA_FFI_CallFrame *frame, run *r) {
+  const place *on = r->of->where;
+  XLA_FFI_Stream_Get_Args asked = {.struct_size = XLA_FFI_Stream_Get_Args_STRUCT_SIZE,
+                                   .ctx = frame->ctx};
+  void *theirs = NULL;
+  XLA_FFI_Error *failed = frame->api->XLA_FFI_Stream_Get(&asked);
+  if (failed) return failed;
+  if (driver.context_of(asked.stream, &theirs) || theirs != on->cuda)
+    return failure(frame, "these arrays are on another GPU than the function of clebsch.jax, whose "
+                          "option `device` names its own");
+  if (driver.push(on->cuda) || driver.record(on->given, asked.stream) ||
+      driver.wait(on->stream, on->given, 0))
+    return failure(frame, "CUDA's streams cannot be ordered");
+  failed = handle(frame, r, on->stream);
+  int unordered = driver.record(on->done, on->stream) || driver.wait(asked.stream, on->done, 0);
+  driver.pop(&theirs);
+  return failed || !unordered ? failed : failure(frame, "CUDA's streams cannot be ordered");
+}
+
+static XLA_FFI_Error *answer(const XLA_FFI_CallFrame *frame, int on_gpu) {
   run r = {.inputs = (XLA_FFI_Buffer **)frame->args.args,
            .results = (XLA_FFI_Buffer **)frame->rets.rets,
            .n_x = number(frame, "n_x"),
            .n_z = number(frame, "n_z"),
            .n_each = number(frame, "n_each")};
-  if (!r.n_each) { /* sums of nothing */
-    for (int64_t i = 0; i < frame->rets.size; i++) {
-      const XLA_FFI_Buffer *one = r.results[i];
-      size_t size = one->dtype == XLA_FFI_DataType_F64   ? 8
-                    : one->dtype == XLA_FFI_DataType_F32 ? 4
-                                                         : 2;
-      if (elements(one)) memset(one->data, 0, elements(one) * size);
-    }
-    return NULL;
-  }
+  XLA_FFI_Error *failed;
   clebsch_jax_lock();
   r.of = find(number(frame, "id"));
-  clb_status status = r.of ? compute(&r) : CLB_ERROR_ARGUMENT;
-  clebsch_jax_unlock();
   if (!r.of)
-    return failure(frame, "this program was compiled in another process: make its ops of "
-                          "clebsch.jax in this one, too, before it runs");
-  return status ? failure(frame, r.said) : NULL;
+    failed = failure(frame, "this program was compiled in another process: make its ops of "
+                            "clebsch.jax in this one, too, before it runs");
+  else if (!r.of->where->cuda != !on_gpu)
+    failed = failure(frame, on_gpu ? "these arrays are on a GPU, and the function of clebsch.jax "
+                                     "computes on the CPU: make it with device=\"cuda\""
+                                   : "these arrays are on the CPU, and the function of clebsch.jax "
+                                     "computes on a GPU: make it with device=\"cpu\"");
+  else failed = on_gpu ? handle_on_gpu(frame, &r) : handle(frame, &r, NULL);
+  clebsch_jax_unlock();
+  return failed;
+}
+
+EXPORTED XLA_FFI_Error *clebsch_jax_handler(XLA_FFI_CallFrame *frame) {
+  return told_version(frame) ? NULL : answer(frame, 0);
+}
+
+EXPORTED XLA_FFI_Error *clebsch_jax_cuda(XLA_FFI_CallFrame *frame) {
+  return told_version(frame) ? NULL : answer(frame, 1);
 }
 
 /* For JAX's other platforms. */
 EXPORTED XLA_FFI_Error *clebsch_jax_elsewhere(XLA_FFI_CallFrame *frame) {
   if (told_version(frame)) return NULL;
-  return failure(frame, "clebsch.jax computes on JAX's CPU only: put this function's arrays there, "
-                        "by jax.default_device or JAX_PLATFORMS=cpu");
+  return failure(frame, "clebsch.jax computes on JAX's CPU and with CUDA: put this function's "
+                        "arrays there, by jax.default_device or JAX_PLATFORMS");
 }
