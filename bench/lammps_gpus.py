@@ -41,11 +41,14 @@ def step(a, system, model, atoms, gpus):
     seconds, n = re.findall(r"^Loop time of (\S+) on \d+ procs for \d+ steps with (\d+) atoms", said, re.M)[-1]
     parts = re.findall(r"^Clebsch: .*", said, re.M)[-1]
     shares = {name: float(x) / 100 for name, x in re.findall(r"(\w+) ([\d.]+) %", parts)}
-    return {"atoms": int(n), "seconds": float(seconds) / a.steps, "shares": shares}
+    way = re.search(r"exchange \S+ % \((.*?)\)", parts)
+    return {"atoms": int(n), "seconds": float(seconds) / a.steps, "shares": shares,
+            "p2p": {"": "-", "p2p": "yes", "MPI": "no"}.get(way[1] if way else "", "partly")}
 
 
 def shown(r):
-    return f"{r['seconds'] * 1e3:.4g} ms a step: " + ", ".join(f"{k} {100 * x:.3g} %" for k, x in r["shares"].items())
+    return f"{r['seconds'] * 1e3:.4g} ms a step: " + ", ".join(
+        f"{k} {100 * x:.3g} %" for k, x in r["shares"].items()) + f"; p2p {r['p2p']}"
 
 
 def main():
@@ -68,7 +71,7 @@ def main():
             for gpus in a.gpus:
                 n = atoms * (gpus if kind == "weak" else 1)
                 rows.add(f"{name}, {kind}, {system}, about {n} atoms, {gpus} GPUs", (name, system, n, gpus),
-                         lambda: step(a, system, model, n, gpus), shown, model=name, kind=kind, system=system, gpus=gpus, p2p=a.p2p)
+                         lambda: step(a, system, model, n, gpus), shown, model=name, kind=kind, system=system, gpus=gpus)
     rows.end()
 
 
