@@ -104,9 +104,9 @@ typedef struct {
 typedef struct {
   ir_val x_sum[CLB_MAX_TERMS][CLB_MAX_PER_LANE][MAX_M], y_sum[CLB_MAX_CHANNEL_WISE_Y + 1];
   ir_val local_sums; /* local array [edges][columns][pitch], or IR_NONE */
-  ir_val role_sums, role_sums_at, role_sums_step; /* parameters, where roles share an edge: array
- [role][columns] of arithmetic precision for each; where that of edge e0 starts (i64), and how far
- those of edges are apart (i64) */
+  ir_val role_sums, role_sums_at, role_sums_pitch; /* parameters, where roles share an edge: array
+ [role][edge][columns] of arithmetic precision; where edge e0 of the first role starts (i64), and
+ how far roles are apart (i64) */
   int n_sums, pitch; /* elements of local_sums; pitch: 1, or without shuffles lanes + 1 */
 } clb_edge_results;
 

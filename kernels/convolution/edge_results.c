@@ -72,9 +72,9 @@ static void add_lane_sums(clb_convolution *c, ir_val edge) {
 static void store_role_sums(clb_convolution *c) {
   ir_kernel *k = of(c);
   const int columns = clb_y_columns(c->f.p, c->f.s);
-  ir_val own = ir_mul(k, ir_cast(k, IR_I64, c->unit.role), ir_int(k, IR_I64, columns)),
+  ir_val own = ir_mul(k, ir_cast(k, IR_I64, c->unit.role), c->results.role_sums_pitch),
          start = ir_add(k, ir_add(k, c->results.role_sums_at, own),
-                        ir_mul(k, clb_edge_in_block(c), c->results.role_sums_step));
+                        ir_mul(k, clb_edge_in_block(c), ir_int(k, IR_I64, columns)));
   reduce_lanes(c, c->results.role_sums, start, c->unit.has_edge, false);
 }
 
@@ -313,11 +313,11 @@ void clb_edge_results_begin(clb_edge_results *r, const clb_convolution *c) {
   const clb_schedule *s = c->f.s;
   r->pitch = s->convolution.shuffle_sums ? 1 : s->lanes + 1;
   r->n_sums = s->convolution.edges_per_round * clb_y_columns(c->f.p, c->f.s) * r->pitch;
-  r->role_sums = r->role_sums_at = r->role_sums_step = IR_NONE;
+  r->role_sums = r->role_sums_at = r->role_sums_pitch = IR_NONE;
   if (s->convolution.roles && clb_wants_sums(c->f.p)) {
     r->role_sums = ir_buffer(of(c), c->f.t, true);
     r->role_sums_at = ir_scalar(of(c), IR_I64);
-    r->role_sums_step = ir_scalar(of(c), IR_I64);
+    r->role_sums_pitch = ir_scalar(of(c), IR_I64);
   }
   r->local_sums = clb_wants_sums(c->f.p) && !s->convolution.roles
                       ? ir_local(of(c), c->f.t, r->n_sums)

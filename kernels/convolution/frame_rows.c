@@ -195,18 +195,17 @@ static void lower_rows(const clb_problem *p, const clb_schedule *s, ir_kernel *k
   ir_finish(k);
 }
 
-/* Sums over roles of the `columns` (i32: 2 or 3) numbers that each has stored for this lane's edge,
-   whose roles start `step` elements after those of the edge before. */
-static void sum_roles(const clb_row_block *b, ir_type t, ir_val shares, ir_val at, ir_val step,
+/* Sums over roles of the `columns` (i32: 2 or 3) numbers that each has stored for this lane's edge;
+   those of a role start `pitch` elements after those of the role before. */
+static void sum_roles(const clb_row_block *b, ir_type t, ir_val shares, ir_val at, ir_val pitch,
                       ir_val roles, ir_val columns, ir_val *sum) {
   ir_kernel *k = b->k;
-  ir_val edge = ir_add(k, b->first, ir_cast(k, IR_I64, ir_lane(k))),
-         width = ir_cast(k, IR_I64, columns), var[3],
+  ir_val edge = ir_add(k, b->first, ir_cast(k, IR_I64, ir_lane(k))), var[3],
          third = ir_2(k, IR_AND, b->mask, ir_2(k, IR_LT, ir_int(k, IR_I32, 2), columns)),
-         row = ir_add(k, at, ir_mul(k, edge, step));
+         row = ir_add(k, at, ir_mul(k, edge, ir_cast(k, IR_I64, columns)));
   for (int i = 0; i < 3; i++) var[i] = ir_var(k, ir_real(k, t, 0), false);
   ir_val role = ir_loop(k, ir_int(k, IR_I32, 0), roles, ir_int(k, IR_I32, 1)),
-         from = ir_add(k, row, ir_mul(k, ir_cast(k, IR_I64, role), width));
+         from = ir_add(k, row, ir_mul(k, ir_cast(k, IR_I64, role), pitch));
   for (int i = 0; i < 3; i++) {
     ir_val own = ir_load(k, shares, ir_add(k, from, ir_int(k, IR_I64, i)), i < 2 ? b->mask : third);
     ir_set(k, var[i], ir_add(k, ir_get(k, var[i]), own));
@@ -223,13 +222,13 @@ static void lower_gradient(const clb_problem *p, const clb_schedule *s, ir_kerne
   ir_begin(k, "edge_torques", s->lanes, s->subgroups, s->lanes * s->subgroups);
   clb_rows_begin(&b, k, s, (clb_dtype)p->arithmetic);
   clb_row_array in = clb_rows_array(&b, (clb_dtype)p->storage, false);
-  ir_val shares = ir_buffer(k, t, false), at = ir_scalar(k, IR_I64), step = ir_scalar(k, IR_I64),
+  ir_val shares = ir_buffer(k, t, false), at = ir_scalar(k, IR_I64), pitch = ir_scalar(k, IR_I64),
          roles = ir_scalar(k, IR_I32), columns = ir_scalar(k, IR_I32);
   clb_row_array out = clb_rows_array(&b, (clb_dtype)p->storage, true);
   clb_rows_start(&b, (clb_dtype)p->arithmetic, piece_of(s));
   clb_rows_load(&b, &in, 0, 3, v);
   direction d = direction_of(k, t, v);
-  sum_roles(&b, t, shares, at, step, roles, columns, sum);
+  sum_roles(&b, t, shares, at, pitch, roles, columns, sum);
   ir_val x = ir_mul(k, ir_1(k, IR_NEG, sum[1]), d.inverse), z = ir_mul(k, sum[0], d.inverse),
          tilted = ir_mul(k, d.u[1], z);
   g[0] = ir_fma(k, d.cosine, x, ir_mul(k, d.sine, tilted));

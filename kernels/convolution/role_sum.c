@@ -1,8 +1,9 @@
 /* kernels/convolution/role_sum.c - sums over the roles of a convolution's edge; one lane per
    element of the results.
 
-   out[row][i] = (+) sum over roles of in[row][role][from + i].  Arguments: elements (rows times
-   `count`), in, its offset, roles, out, its offset and stride, whether to add. */
+   out[row][i] = (+) sum over roles of in[role][row][from + i].  Arguments: elements (rows times
+   `count`), in, its offset, elements from one role to the next, roles, out, its offset and stride,
+   whether to add. */
 #include "kernels/common/rows.h"
 #include "kernels/kernel.h"
 
@@ -22,14 +23,14 @@ static void schedule(const clb_problem *p, const clb_limits *limits, clb_schedul
   if (!limits->simd) s->subgroups = limits->max_subgroups < 4 ? limits->max_subgroups : 4;
 }
 
-static ir_val sum_of_roles(ir_kernel *k, ir_type t, ir_val in, ir_val at, ir_val columns,
+static ir_val sum_of_roles(ir_kernel *k, ir_type t, ir_val in, ir_val at, ir_val pitch,
                            ir_val roles, ir_val mask) {
   ir_val sum = ir_var(k, ir_real(k, t, 0), false), value[IN_FLIGHT],
          role = ir_loop(k, ir_int(k, IR_I32, 0), roles, ir_int(k, IR_I32, IN_FLIGHT));
   for (int i = 0; i < IN_FLIGHT; i++) {
     ir_val number = ir_add(k, role, ir_int(k, IR_I32, i)),
            there = ir_2(k, IR_AND, mask, ir_2(k, IR_LT, number, roles));
-    value[i] = ir_load(k, in, ir_add(k, at, ir_mul(k, ir_cast(k, IR_I64, number), columns)), there);
+    value[i] = ir_load(k, in, ir_add(k, at, ir_mul(k, ir_cast(k, IR_I64, number), pitch)), there);
   }
   ir_val all = value[0];
   for (int i = 1; i < IN_FLIGHT; i++) all = ir_add(k, all, value[i]);
@@ -44,7 +45,7 @@ static void lower(const clb_problem *p, const clb_schedule *s, ir_kernel *k) {
   const int threads = s->lanes * s->subgroups;
   ir_begin(k, "role_sum", s->lanes, s->subgroups, threads);
   ir_val n = ir_scalar(k, IR_I64), in = ir_buffer(k, t, false), in_at = ir_scalar(k, IR_I64),
-         roles = ir_scalar(k, IR_I32);
+         pitch = ir_scalar(k, IR_I64), roles = ir_scalar(k, IR_I32);
   ir_val out = ir_buffer(k, to, true), out_at = ir_scalar(k, IR_I64), stride = ir_scalar(k, IR_I64),
          add = ir_scalar(k, IR_I32);
   ir_val count = ir_int(k, IR_I64, r->count), columns = ir_int(k, IR_I64, r->columns);
@@ -54,8 +55,8 @@ static void lower(const clb_problem *p, const clb_schedule *s, ir_kernel *k) {
   ir_val mask = ir_2(k, IR_LT, i, n), row = ir_2(k, IR_DIV, i, count),
          column = ir_sub(k, i, ir_mul(k, row, count));
   ir_val from = ir_add(k, in_at, ir_add(k, column, ir_int(k, IR_I64, r->from))),
-         at = ir_add(k, from, ir_mul(k, row, ir_mul(k, ir_cast(k, IR_I64, roles), columns)));
-  ir_val sum = sum_of_roles(k, t, in, at, columns, roles, mask),
+         at = ir_add(k, from, ir_mul(k, row, columns));
+  ir_val sum = sum_of_roles(k, t, in, at, pitch, roles, mask),
          index = ir_add(k, out_at, ir_add(k, ir_mul(k, row, stride), column));
   ir_val adding = ir_2(k, IR_AND, mask, ir_2(k, IR_LT, ir_int(k, IR_I32, 0), add));
   sum = ir_add(k, sum, ir_cast(k, t, ir_load(k, out, index, adding))); /* 0 where not adding */

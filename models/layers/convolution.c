@@ -125,7 +125,8 @@ static clb_rows by_directions(const clb_network *n, const clb_layer *y) {
   const clb_convolution_layer *p = y->parameters;
   clb_rows g = clb_gradient(n, directions(y));
   if (!p->framed) return g;
-  g.offset += (int64_t)p->edges->given * p->edges->columns;
+  g.stride = CLB_DENSE;
+  g.offset += p->edges->given * n->at.n_edges * p->edges->columns;
   p->edges->given += clb_convolution_roles(p->op, CLB_BACKWARD);
   return g;
 }

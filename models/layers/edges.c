@@ -113,7 +113,8 @@ static clb_status turn_torques(clb_network *n, const clb_layer *y, const clb_row
                                const clb_rows *g_vectors, bool add) {
   clb_edges *p = y->parameters;
   const clb_rows g = clb_gradient(n, y->out[CLB_EDGES_FRAMES]);
-  const clb_torques left = {&g.buffer->memory, g.offset, g.stride, p->given, p->columns};
+  const clb_torques left = {&g.buffer->memory, g.offset, n->at.n_edges * p->columns, p->given,
+                            p->columns};
   p->given = 0;
   return clb_convolution_frames_torques(add ? p->add_frames : p->frames, 0, n->at.n_edges, vectors,
                                         &left, g_vectors);

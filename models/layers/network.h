@@ -48,8 +48,9 @@ typedef struct {
   bool moves; /* depends on the positions of atoms, not only on their species */
   bool has_gradient;
   clb_irreps irreps;
-  int64_t gradient_columns[2]; /* of its gradient, where they are not those of irreps: of all layers
-                                  that give it, side by side; of one at a time; 0: they are */
+  int64_t
+      gradient_columns[2]; /* of its gradient, where they are not those of irreps: of all layers
+                              that give it, in arrays of their own; of one at a time; 0: they are */
   clb_stored stored[CLB_STORED];
 } clb_array;
 

@@ -105,7 +105,7 @@ clb_status clb_convolution_frames_torques(const clb_convolution_frames *f, int64
   call_rows(&c, vectors, 3, e0);
   clb_call_memory(&c, torques->memory);
   clb_call_i64(&c, torques->at);
-  clb_call_i64(&c, torques->step);
+  clb_call_i64(&c, torques->pitch);
   clb_call_i32(&c, torques->roles);
   clb_call_i32(&c, torques->columns);
   call_rows(&c, gradient, 3, e0);

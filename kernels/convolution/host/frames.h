@@ -29,11 +29,13 @@ clb_status clb_convolution_frames_run(const clb_convolution_frames *f, int64_t n
 clb_status clb_convolution_frames_tangents(const clb_convolution_frames *f, int64_t n,
                                            const clb_rows *vectors, const clb_rows *tangents,
                                            const clb_rows *out);
-/* What roles left of edges: of each `columns` numbers that each of `roles` roles left, from element
-   `at` of memory on for the first edge, and `step` elements further for each one after it. */
+/* What roles left of edges: `columns` numbers of each edge, one edge's after the other's, the first
+   role's from element `at` of memory on, and `pitch` elements further for each role after it. So
+   what a role writes at one time is whole lines of memory: numbers of several convolutions side by
+   side for each edge were written to memory piece by piece. */
 typedef struct {
   const clb_memory *memory;
-  int64_t at, step;
+  int64_t at, pitch;
   int32_t roles, columns;
 } clb_torques;
 /* Gradients of the vectors of edges e0 ... e1 - 1, of which the first is that of the torques. */

@@ -145,10 +145,10 @@ static clb_torques shares_of(const call *c, int64_t e0, int64_t e1) {
   const int32_t roles = clb_convolution_roles(op, c->pass),
                 columns = clb_convolution_edge_sums(op, c->pass);
   const int64_t start = start_of_shares(&c->needs, e1 - e0);
-  return kept ? (clb_torques){&kept->buffer->memory, kept->offset + e0 * kept->stride, kept->stride,
-                              roles, columns}
+  return kept ? (clb_torques){&kept->buffer->memory, kept->offset + e0 * columns,
+                              c->graph->n_edges * columns, roles, columns}
               : (clb_torques){&c->workspace, start / clb_dtype_bytes(op->problem.arithmetic),
-                              share_columns(op, c->pass), roles, columns};
+                              (e1 - e0) * columns, roles, columns};
 }
 
 /* Launches a kernel on `groups` row segments, for edges e0 ... e1 - 1. */
@@ -172,7 +172,7 @@ static clb_status launch_kernel(const call *c, clb_op *op, const clb_kernel *ker
   if (shares.roles && op == c->op) {
     clb_call_memory(&l, shares.memory);
     clb_call_i64(&l, shares.at);
-    clb_call_i64(&l, shares.step);
+    clb_call_i64(&l, shares.pitch);
   }
   const int32_t roles = op->choice[c->pass].schedule.convolution.roles;
   return clb_call_launch(&l, kernel, clb_divide_up(groups, kernel->ir.rows) * (roles ? roles : 1));
@@ -238,6 +238,7 @@ static clb_status sum_roles_of(const call *c, const clb_op *sum, const clb_opera
   clb_call l = clb_call_begin((clb_op *)sum, CLB_ROLE_SUM, n, n);
   clb_call_memory(&l, shares.memory);
   clb_call_i64(&l, shares.at);
+  clb_call_i64(&l, shares.pitch);
   clb_call_i32(&l, shares.roles);
   clb_call_buffer(&l, o->rows.buffer);
   clb_call_i64(&l, o->rows.offset + e0 * stride);
