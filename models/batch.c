@@ -146,6 +146,7 @@ static clb_status set_edges(clb_model *m, batch *b, clb_model_edges *e) {
   clb_model_edges given;
   clb_status s = clb_edges_of_many(l, &all, e);
   const bool device = l->source == CLB_EDGES_MANY;
+  if (!s && device && clb_model_repeats(m, e)) clb_edges_pad(l, e);
   if (!s && !device) s = find_edges(m, b, &given);
   if (!s && !device) s = clb_edges_of_caller(l, &given, e);
   if (!s) s = clb_model_set_states(m, b->n, b->atoms + b->first);

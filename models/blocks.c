@@ -196,7 +196,10 @@ clb_status clb_blocks_set(clb_model *m, const clb_model_edges *e, int64_t rows) 
   if (!m->options.block_atoms && rows > 0 && e->n_local) /* of much the same size */
     rows = clb_divide_up(e->n_local, clb_divide_up(e->n_local, rows));
   int64_t *start = malloc((size_t)(e->n_local + 2) * sizeof *start);
-  clb_status s = start ? find_starts(m, e, start) : clb_network_no_memory(&m->net);
+  clb_status s = start ? CLB_OK : clb_network_no_memory(&m->net);
+  const bool whole = m->edges.source == CLB_EDGES_MANY && rows >= e->n_local; /* in order */
+  for (int64_t i = 0; i <= e->n_local && !s && whole; i++) start[i] = i ? e->n_edges : 0;
+  if (!s && !whole) s = find_starts(m, e, start);
   if (!s)
     s = divide(m, e, start, rows,
                m->options.block_atoms ? INT64_MAX : (int64_t)(edges * (double)rows));

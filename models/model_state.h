@@ -9,28 +9,31 @@
 #include "models/edges/edge_list.h"
 #include "models/layers/network.h"
 #include "models/training/loss.h"
+#include "src/runtime/repeated.h"
 
 /* Systems with more atoms are not recorded: they keep the device busy for longer than launches
  * take.
  */
 enum { CLB_RECORDED_ATOMS = 20000 };
 
-/* Steps with equal keys launch the same. */
-typedef struct {
-  int64_t graph; /* 0: like no other step */
-  int wanted;    /* bits of results */
-} clb_step_key;
+/* The last bits of the key of a step, of which results it has: before them is graph_number. */
+enum { CLB_WANTED_BITS = 4 };
 
 /* A block's graph, made when it is first needed, and the species of its atoms. */
 typedef struct {
   clb_graph *graph, *by_knots; /* by_knots: as in clb_network */
   clb_buffer *species;
-  bool sorted, placed; /* placed: by_knots is of this run's vectors */
+  bool sorted, placed; /* placed: by_knots is of the vectors */
 } clb_kept_block;
+
+/* Batches of so many kinds can be recorded at a time. */
+enum { CLB_BUCKETS = 8 };
 
 /* Of models that train: a batch's loss, what it gives, and the op that makes tangents of vectors of
    that. */
 typedef struct {
+  clb_repeated step[CLB_BUCKETS]; /* of batches that launch the same, the one used last first */
+  bool repeats;                   /* small batches are made such, as launches take time */
   clb_batch_loss loss;
   clb_buffer *moves, *strains;
   clb_op *tangents;
@@ -74,10 +77,9 @@ struct clb_model {
   bool shows_found; /* there is room for edges: results have the number that were found */
   clb_model_dispersion *dispersion; /* models/dispersion; NULL: there is none */
   int64_t graph_number;             /* grows with every change of the graph, or of tables */
-  clb_step_key last_step, recorded, unrecorded; /* unrecorded: could not be */
-  clb_recording *step;                          /* of `recorded`; NULL: there is none */
-  int64_t batch_atoms;                          /* at most so many at once, of many structures */
-  bool timed;                                   /* the seconds of this call are wanted */
+  clb_repeated step;
+  int64_t batch_atoms; /* at most so many at once, of many structures */
+  bool timed;          /* the seconds of this call are wanted */
 };
 
 /* Offsets of results, in elements of sum_type: forces [n_total][3], e_atom [n_local], if there is
@@ -119,9 +121,9 @@ clb_status clb_model_explain_memory(clb_model *m, int64_t n_atoms, int64_t n_edg
 /* Sets the graph to the edges that were found, unless they are the same, its atoms' species unless
    same_graph says that these are, and reserves memory. */
 clb_status clb_model_set_graph(clb_model *m, const clb_model_edges *found);
-/* Whether clb_model_compute takes these atoms, and gives these results. */
 /* Charges and spins of n structures, whose atoms follow each other: before the graph is set. */
 clb_status clb_model_set_states(clb_model *m, int64_t n, const clb_model_atoms *atoms);
+/* Whether clb_model_compute takes these atoms, and gives these results. */
 clb_status clb_model_check_atoms(clb_model *m, const clb_model_atoms *a,
                                  const clb_model_results *r);
 /* The edges between atoms as the graph, and their vectors. */
@@ -140,10 +142,15 @@ clb_status clb_model_finish(clb_model *m, const clb_model_edges *e,
 clb_status clb_model_evaluate(clb_model *m, const clb_model_edges *e,
                               const clb_model_edge_results *r);
 static inline bool clb_model_outgrown(const clb_model *m) { return m->edges.room.outgrown; }
+/* Whether batches of as many atoms and edges shall launch the same: where launches take time, and
+   of one block. */
+bool clb_model_repeats(const clb_model *m, const clb_model_edges *e);
 /* Submits the network and what follows from its gradients, in one unit if it did so before. */
 clb_status clb_model_submit(clb_model *m, const clb_model_edges *e,
                             const clb_model_edge_results *r);
-static inline void clb_model_forget_step(clb_model *m) { clb_recording_destroy(&m->step); }
+static inline void clb_model_forget_step(clb_model *m) {
+  clb_recording_destroy(&m->step.recording);
+}
 /* Memory for v_atom of the graph's atoms. */
 clb_status clb_model_reserve_v_atom(clb_model *m);
 /* Computes e_atom and, with `backward`, the gradient by vectors from the network's vectors. */

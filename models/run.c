@@ -125,7 +125,6 @@ clb_status clb_model_run(clb_model *m, const clb_model_edges *edges, bool backwa
   n->e_atom = clb_model_result(m, at.e_atom);
   n->totals = clb_model_result(m, at.energy);
   n->goes_back = backward && !n->blocked;
-  for (int64_t b = 0; b < m->n_kept; b++) m->kept[b].placed = false;
   const clb_status s = run_phases(m, 0, end);
   return s ? s : run_ends(m);
 }

@@ -3,9 +3,6 @@
    Small systems spend their time on launches. A step that is the same as the one before it is
    recorded, and from then on replayed as one unit, until the graph or what is asked for changes. */
 #include "models/blocks.h"
-#include "src/runtime/recording_list.h"
-
-#include <string.h>
 
 /* What the edges of a block, or of the whole, give to atoms. */
 static clb_status derive_atoms(clb_model *m, const clb_model_edge_results *r) {
@@ -48,41 +45,31 @@ static clb_status run(clb_model *m, const clb_model_edges *e, const clb_model_ed
 
 /* What the launches depend on. Buffers of a caller may be others at the same address, and an
    exchange calls the caller: both are left out. */
-static clb_step_key key_of(const clb_model *m, const clb_model_edges *e,
-                           const clb_model_edge_results *r) {
+static uint64_t key_of(const clb_model *m, const clb_model_edges *e,
+                       const clb_model_edge_results *r) {
   const bool fixed = !e->exchange && !e->vectors_buffer && !r->forces_buffer &&
                      !r->d_vectors_buffer && !m->net.blocked &&
                      m->net.n_local <= CLB_RECORDED_ATOMS;
-  const int wanted =
-      (r->forces ? 1 : 0) + (r->d_vectors ? 2 : 0) + (r->virial ? 4 : 0) + (r->v_atom ? 8 : 0);
-  return (clb_step_key){.graph = fixed ? m->graph_number : 0, .wanted = wanted};
+  const unsigned wanted =
+      (r->forces ? 1U : 0) | (r->d_vectors ? 2U : 0) | (r->virial ? 4U : 0) | (r->v_atom ? 8U : 0);
+  return fixed ? (uint64_t)m->graph_number << CLB_WANTED_BITS | wanted : 0;
 }
 
-static bool same_key(clb_step_key a, clb_step_key b) {
-  return a.graph && a.graph == b.graph && a.wanted == b.wanted;
-}
+typedef struct {
+  clb_model *m;
+  const clb_model_edges *e;
+  const clb_model_edge_results *r;
+} step;
 
-/* Whether a recording of this step is there, or could be made. No is not an error: clb_error says
-   why, and steps with this key do not try again. */
-static bool recorded(clb_model *m, clb_step_key key, const clb_model_edges *e,
-                     const clb_model_edge_results *r) {
-  if (m->step && !m->step->lost && same_key(key, m->recorded)) return true;
-  if (same_key(key, m->unrecorded) || m->ctx->recording || clb_record_begin(m->ctx)) return false;
-  if (m->step) clb_recording_take_over(m->step);
-  clb_model_forget_step(m);
-  run(m, e, r);
-  const clb_status s = clb_record_end(m->ctx, &m->step);
-  *(s ? &m->unrecorded : &m->recorded) = key;
-  if (s) clb_fail_more(&m->ctx->error, s, "; the model's step is launched kernel by kernel");
-  return !s;
+static clb_status run_step(void *user) {
+  const step *x = user;
+  return run(x->m, x->e, x->r);
 }
 
 clb_status clb_model_submit(clb_model *m, const clb_model_edges *e,
                             const clb_model_edge_results *r) {
-  const clb_step_key key = key_of(m, e, r), last = m->last_step;
   const clb_status s = r->v_atom ? clb_model_reserve_v_atom(m) : CLB_OK;
-  const bool again = same_key(key, last);
-  m->last_step = key;
-  if (s) return s;
-  return again && recorded(m, key, e, r) ? clb_replay(m->step) : run(m, e, r);
+  return s ? s
+           : clb_repeat(m->ctx, &m->step, key_of(m, e, r), "the model's step", run_step,
+                        &(step){m, e, r});
 }

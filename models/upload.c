@@ -180,17 +180,25 @@ static clb_status grow_block_workspace(clb_model *m) {
 
 /* Blocks take no more than a workspace does, and less where memory lacks. Models that train always
    work in blocks: of that size or, on GPUs, of one that keeps these busy. */
+static int64_t block_rows(const clb_model *m, const clb_model_edges *e) {
+  const uint64_t busy = (uint64_t)704 << 20, usual = usual_workspace(m);
+  return clb_blocks_rows(m, e, m->net.trains && usual > busy ? busy : usual);
+}
+
 static clb_status set_blocks(clb_model *m, const clb_model_edges *e) {
   enum { FEWEST = 16 };
-  const uint64_t busy = (uint64_t)704 << 20, usual = usual_workspace(m),
-                 bytes = m->net.trains && usual > busy ? busy : usual;
-  int64_t rows = clb_blocks_rows(m, e, bytes);
+  int64_t rows = block_rows(m, e);
   for (;; rows /= 4) {
     clb_status s = clb_blocks_set(m, e, rows);
     if (!s) s = grow_block_workspace(m);
     if (s != CLB_ERROR_MEMORY || m->options.block_atoms || rows <= FEWEST) return s;
     clb_buffer_destroy(&m->net.workspace);
   }
+}
+
+bool clb_model_repeats(const clb_model *m, const clb_model_edges *e) {
+  return m->training.repeats && m->net.trains && !m->net.has_states &&
+         block_rows(m, e) >= e->n_local;
 }
 
 /* Atoms that are not there have features of some species, which nobody reads, and a species of
@@ -295,6 +303,7 @@ static clb_status set_graph(clb_model *m, const clb_model_edges *e, bool blocked
     s = clb_ghosts_set(&m->net.ghosts, m->ctx, e->n_local, e->n_total, e->exchange,
                        m->info.exchange_columns * clb_dtype_bytes((int32_t)m->type));
   m->block_now = -1; /* its species may be others */
+  for (int64_t b = 0; b < m->n_kept; b++) m->kept[b].placed = false;
   if (s || same) return s;
   return blocked ? set_blocks(m, e) : grow_workspace(m);
 }

@@ -60,12 +60,12 @@ static void lower_sorted(ir_kernel *k, const clb_problem *p, const clb_schedule 
 
 typedef struct {
   finder w;
-  bool fills, ghosts, pairs, one;                               /* ghosts: senders have rows */
+  bool fills, ghosts, pairs;                                    /* ghosts: senders have rows */
   ir_val atoms, x, wrap, starts;                                /* in both steps */
   ir_val counts;                                                /* COUNT */
   ir_val before, base, senders, receivers, shifts, total, room; /* FILL */
   ir_val rows, n_local, senders_as_atoms;                       /* with ghosts */
-  ir_val keys, keyed, rest;                                     /* FILL of one system */
+  ir_val keys, keyed, rest;                                     /* FILL without ghosts */
   ir_val own, receiver, squared, lane;                          /* own: the receiver's place */
   clb_cell_place at;                                            /* of the receiver */
   ir_val found, refused, looked, next; /* variables; found, refused: by lane */
@@ -133,7 +133,7 @@ static void write_edges(search *f, ir_val place, ir_val near, ir_val shift, ir_v
   if (f->ghosts) ir_store(k, f->senders_as_atoms, to, near, atom);
   ir_store(k, f->receivers, to, near, f->receiver);
   ir_store(k, f->shifts, to, near, shift);
-  if (f->one) ir_store(k, f->keys, to, both(k, near, f->keyed), atom);
+  if (!f->ghosts) ir_store(k, f->keys, to, both(k, near, f->keyed), atom);
   const ir_val all = lanes > 1 ? ir_shuffle(k, sum, clb_i32(k, lanes - 1)) : sum;
   ir_set(k, f->next, ir_add(k, ir_get(k, f->next), wide(k, all)));
 }
@@ -235,7 +235,7 @@ static void take_buffers(search *f) {
   if (f->ghosts && !f->pairs) f->n_local = ir_scalar(k, IR_I64);
   if (f->ghosts && f->fills) f->senders_as_atoms = ir_buffer(k, IR_I32, true);
   if (!f->fills) return;
-  if (f->one) {
+  if (!f->ghosts) {
     f->keys = ir_buffer(k, IR_I32, true);
     f->keyed = not(k, same(k, ir_scalar(k, IR_I32), clb_i32(k, 0)));
   }
@@ -258,7 +258,7 @@ static void begin_row(search *f, ir_val *fits) {
                                        ir_load(k, f->base, row, IR_NONE))),
                zero = clb_i64(k, 0), all = clb_cell_total(k, f->total, f->room, fits);
   ir_val first = ir_select(k, *fits, before, zero);
-  if (f->one) {
+  if (!f->ghosts) {
     f->rest = ir_sub(k, f->room, ir_select(k, *fits, all, zero));
     first = ir_add(k, first, nulls_before(f, wide(k, f->receiver)));
   }
@@ -301,8 +301,7 @@ static void lower_search(ir_kernel *k, const clb_problem *p, const clb_schedule 
   const bool fills = p->cell_list.step == CLB_CELL_FILL,
              pairs = p->cell_list.atoms == CLB_CELL_PAIRS,
              ghosts = pairs || p->cell_list.atoms == CLB_CELL_GHOSTS;
-  search f = {
-      .fills = fills, .ghosts = ghosts, .pairs = pairs, .one = p->cell_list.atoms == CLB_CELL_ONE};
+  search f = {.fills = fills, .ghosts = ghosts, .pairs = pairs};
   begin(&f.w, k, fills ? "cell_fill" : "cell_count", p, s);
   take_buffers(&f);
   clb_layer_start(&f.w.b);
@@ -327,7 +326,7 @@ static void lower_search(ir_kernel *k, const clb_problem *p, const clb_schedule 
   }
   if (fills) ir_end(k);
   else store_count(&f);
-  if (fills && f.one) write_nulls(&f);
+  if (fills && !ghosts) write_nulls(&f);
   clb_layer_finish(&f.w.b);
 }
 

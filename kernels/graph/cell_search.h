@@ -27,7 +27,7 @@
    With ghosts, atoms that are only senders, these end with the row of each atom's features (or
    CLB_CELL_ABSENT, CLB_CELL_NO_ROW), the number of local atoms (i64), and in FILL, whose senders
    are rows then, with out the senders as atoms.  FILL ends with the total, and for how many edges
-   there is room (i64): where these are more, none is written. Of one system, null edges of the
+   there is room (i64): where these are more, none is written. Without ghosts, null edges of the
    atoms to themselves, as many for each as can be, after its others, fill what is left of the room;
    before the total are out keys, the sender of each edge, but the number of atoms for null edges,
    and whether they are wanted (i32). Of listed pairs there are COUNT and FILL alone, on places of

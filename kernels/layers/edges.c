@@ -1,6 +1,6 @@
 /* kernels/layers/edges.c - vectors of edges from positions, v = x[sender] - x[receiver] + shift .
-   cell in f64; a lane is an edge. Pass 0: of one cell, and edges of atoms to themselves within it
-   are of a given length; pass 1: of many systems, each with a cell of its own. Pass 2: tangents of
+   cell in f64; a lane is an edge. Pass 0: of one cell; pass 1: of many systems, each with a cell
+   of its own. Edges of atoms to themselves within it are of a given length. Pass 2: tangents of
    vectors, u[sender] - u[receiver] + S v, where S is of the receiver's system.
  */
 #include "kernels/layers/layer.h"
@@ -115,7 +115,7 @@ static void lower_vectors(const clb_problem *p, const clb_schedule *s, ir_kernel
   for (int i = 0; i < 2; i++) end[i] = ir_buffer(k, IR_I32, false); /* senders, receivers */
   if (p->pass) table = table_begin(k);
   for (int i = 0; i < 9 && !p->pass; i++) cell[i] = ir_scalar(k, IR_F64);
-  const ir_val far = p->pass ? IR_NONE : ir_scalar(k, IR_F64);
+  const ir_val far = ir_scalar(k, IR_F64);
   clb_row_array out = clb_layer_array(&b, p->storage, true);
   clb_layer_start(&b);
   const ir_val edge = edges_of(&b, edges, &mask);
@@ -132,7 +132,7 @@ static void lower_vectors(const clb_problem *p, const clb_schedule *s, ir_kernel
     ir_val by = ir_add(k, ir_add(k, ir_mul(k, shift[0], cell[i]), ir_mul(k, shift[1], cell[3 + i])),
                        ir_mul(k, shift[2], cell[6 + i])),
            v_i = ir_add(k, ir_sub(k, x[0][i], x[1][i]), by);
-    if (!p->pass) v_i = ir_select(k, own, ir_mul(k, far, ir_real(k, IR_F64, null[i])), v_i);
+    v_i = ir_select(k, own, ir_mul(k, far, ir_real(k, IR_F64, null[i])), v_i);
     v[i] = ir_cast(k, ir_register_type(out.element), v_i);
   }
   store_vector(&b, &out, edge, mask, v);

@@ -181,12 +181,13 @@ static clb_status vectors_on_device(clb_edge_list *l, clb_graph *graph, const do
   clb_buffer *places = moves ? l->motion.positions : l->positions;
   clb_status s = there ? CLB_OK : clb_edges_put_positions(l, l->n_local, positions);
   if (!s && l->room.due) s = clb_edges_find(l, graph);
-  const clb_edge_cells cells =
-      many ? (clb_edge_cells){.table = clb_cell_list_grids(l->search_many),
-                              .system = clb_cell_list_systems(l->search_many),
-                              .row = CLB_CELL_NUMBERS}
-           : (clb_edge_cells){.cell = (const double(*)[3])l->between.cell,
-                              .far = 1.25 * (l->between.cutoff + l->between.skin)};
+  clb_edge_cells cells = {.cell = (const double(*)[3])l->between.cell,
+                          .far = 1.25 * (l->between.cutoff + l->between.skin)};
+  if (many)
+    cells = (clb_edge_cells){.table = clb_cell_list_grids(l->search_many),
+                             .system = clb_cell_list_systems(l->search_many),
+                             .row = CLB_CELL_NUMBERS,
+                             .far = cells.far};
   return s ? s
            : clb_edge_vectors_run(many ? l->make_vectors_many : l->make_vectors, graph,
                                   (clb_rows){places, 0, CLB_DENSE, NULL},

@@ -10,7 +10,7 @@
 
 #include "kernels/graph/host/cell_list.h"
 #include "models/atoms/neighbours.h"
-#include "src/runtime/context.h"
+#include "src/runtime/repeated.h"
 
 typedef enum {
   CLB_EDGES_NONE,   /* there are none, or a call failed */
@@ -58,12 +58,6 @@ typedef struct {
   bool moved;            /* one has moved by more than skin / 2 since the list was made */
 } clb_edge_motion;
 
-/* Searches with equal keys launch the same. */
-typedef struct {
-  const void *positions;
-  int64_t slots, shown;
-} clb_edge_search_key;
-
 /* Room for the edges of CLB_EDGES_DEVICE, of one system whose directions are all periodic. */
 typedef struct {
   int64_t most_atoms;       /* of systems that get room; 0: none does */
@@ -72,8 +66,7 @@ typedef struct {
   bool due, unseen;         /* a search shall be submitted; has been, and may not have fit */
   bool outgrown;            /* it had not */
   clb_rows shown;           /* where the number of edges goes, as f64 */
-  clb_recording *search;    /* of `recorded`; NULL: there is none */
-  clb_edge_search_key last, recorded, unrecorded; /* unrecorded: could not be */
+  clb_repeated search;
 } clb_edge_room;
 
 typedef struct {
@@ -119,6 +112,9 @@ typedef struct {
 } clb_edges_systems;
 clb_status clb_edges_of_many(clb_edge_list *l, const clb_edges_systems *all,
                              clb_model_edges *found);
+/* Before the graph is set: null edges to those of many systems, so that numbers which are near each
+   other become one. */
+void clb_edges_pad(clb_edge_list *l, clb_model_edges *found);
 /* Takes the number of edges that a search in the room has shown; false: they did not fit, and are
    forgotten. */
 bool clb_edges_see(clb_edge_list *l, double found);

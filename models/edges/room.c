@@ -4,11 +4,9 @@
    found is a number among the results of a step. */
 #include "models/edges/edge_list.h"
 
-#include <string.h>
+#include "src/base/hash.h"
 
-#include "src/runtime/recording_list.h"
-
-/* A 64th to spare, in steps of a 32nd or less: numbers that are near each other get one room. */
+/* A 64th to spare, in steps of a 32nd or less. */
 static int64_t room_for(int64_t n_edges) {
   const int64_t need = n_edges + n_edges / 64 + 64;
   int64_t step = 64;
@@ -23,8 +21,12 @@ void clb_edges_make_room(clb_edge_list *l, int64_t n_atoms, int64_t n_edges) {
   r->found = n_edges;
 }
 
+void clb_edges_pad(clb_edge_list *l, clb_model_edges *found) {
+  l->n_given = found->n_edges = room_for(found->n_edges);
+}
+
 void clb_edges_leave_room(clb_edge_list *l) {
-  clb_recording_destroy(&l->room.search);
+  clb_recording_destroy(&l->room.search.recording);
   l->room = (clb_edge_room){.most_atoms = l->room.most_atoms};
 }
 
@@ -40,33 +42,25 @@ static clb_status submit(clb_edge_list *l, clb_graph *g) {
   return s ? s : clb_graph_sort_keyed(g, r->n_atoms, r->n_edges);
 }
 
-/* A recording of the search is there, or is made; no is not an error. */
-static bool recorded(clb_edge_list *l, clb_graph *g, const clb_edge_search_key *key) {
-  clb_edge_room *r = &l->room;
-  if (r->search && !r->search->lost && !memcmp(key, &r->recorded, sizeof *key)) return true;
-  if (!memcmp(key, &r->unrecorded, sizeof *key) || l->ctx->recording || clb_record_begin(l->ctx))
-    return false;
-  if (r->search) clb_recording_take_over(r->search);
-  clb_recording_destroy(&r->search);
-  submit(l, g);
-  const clb_status s = clb_record_end(l->ctx, &r->search);
-  *(s ? &r->unrecorded : &r->recorded) = *key;
-  if (s) clb_fail_more(&l->ctx->error, s, "; the search for edges is launched kernel by kernel");
-  return !s;
+typedef struct {
+  clb_edge_list *l;
+  clb_graph *graph;
+} search;
+
+static clb_status submit_search(void *user) {
+  const search *x = user;
+  return submit(x->l, x->graph);
 }
 
 clb_status clb_edges_find(clb_edge_list *l, clb_graph *g) {
   clb_edge_room *r = &l->room;
   const clb_buffer *places = l->motion.positions ? l->motion.positions : l->positions;
-  const clb_edge_search_key key = {.positions = places->memory.handle,
-                                   .slots = clb_cell_list_slots(l->search),
-                                   .shown = r->shown.offset},
-                            last = r->last;
+  const int64_t numbers[] = {(intptr_t)places->memory.handle, clb_cell_list_slots(l->search),
+                             r->shown.offset};
   r->due = false;
   r->unseen = true;
-  r->last = key;
-  return !memcmp(&key, &last, sizeof key) && recorded(l, g, &key) ? clb_replay(r->search)
-                                                                  : submit(l, g);
+  return clb_repeat(l->ctx, &r->search, clb_hash_bytes(1, numbers, sizeof numbers),
+                    "the search for edges", submit_search, &(search){l, g});
 }
 
 /* ---- what was found ---- */

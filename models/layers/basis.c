@@ -50,6 +50,7 @@ static clb_status renew(clb_network *n, clb_layer *y) {
   if (p->width || !memcmp(p->op->problem.radial.frequency, n->weights + p->frequencies,
                           (size_t)p->n * sizeof *n->weights))
     return CLB_OK;
+  n->ops_renewed++;
   clb_op_destroy(&p->op);
   const clb_status s = build(n, y);
   return s ? s : clb_layer_add_training(p->op);

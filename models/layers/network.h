@@ -218,6 +218,7 @@ struct clb_network {
   clb_parameters parameter; /* then: what they are made of */
   clb_weight_span *kept;    /* of which layers that are renewed need the numbers */
   int64_t n_kept, kept_capacity;
+  int64_t ops_renewed; /* by layers, which then launch others */
   clb_knot_grid grid;
   clb_array **array;
   clb_layer **layer;

@@ -5,7 +5,9 @@
 #include <string.h>
 
 #include "models/batch.h"
+#include "models/blocks.h"
 #include "models/training/training.h"
+#include "src/base/hash.h"
 #include "src/base/sizes.h"
 
 #define FAIL(m, s, ...) clb_fail(&(m)->ctx->error, s, __VA_ARGS__)
@@ -79,20 +81,30 @@ static clb_rows dense(clb_buffer *b) { return (clb_rows){b, 0, CLB_DENSE, NULL};
 
 /* Labels, and room for what follows from the loss. */
 static clb_status prepare(clb_model *m, const structures *x, const clb_loss *loss,
-                          const int32_t *system) {
+                          const clb_structures *b) {
   clb_training *t = &m->training;
-  clb_status s = clb_batch_loss_set(&t->loss, loss, x->n, x->atoms, x->labels, system);
+  clb_status s = clb_batch_loss_set(&t->loss, loss, x->n, x->atoms, x->labels, b->system);
+  if (!s && b->v_atom) s = clb_model_reserve_v_atom(m);
   if (!s) s = clb_network_grow(&m->net, &m->net.by_energy, x->n_atoms);
   if (!s) s = clb_network_grow(&m->net, &t->moves, 3 * x->n_atoms);
   return s ? s : clb_network_grow(&m->net, &t->strains, 9 * x->n);
 }
 
+typedef struct {
+  clb_model *m;
+  const clb_model_edges *e;
+  const clb_model_edge_results *want;
+  bool gradient;
+} step;
+
 /* From what is computed, which the host does not see, to the gradient by weights. */
-static clb_status submit(clb_model *m, const clb_model_edges *e, const clb_model_edge_results *want,
-                         bool gradient) {
+static clb_status launch(void *user) {
+  const step *x = user;
+  clb_model *m = x->m;
+  const clb_model_edge_results *want = x->want;
   const clb_training *t = &m->training;
   const clb_result_offsets at = clb_model_result_offsets(m);
-  clb_status s = clb_model_start(m, e, want);
+  clb_status s = clb_model_start(m, x->e, want);
   if (!s)
     s = clb_batch_loss_run(&t->loss,
                            &(clb_batch_loss_rows){.e_atom = clb_model_result(m, at.e_atom),
@@ -101,7 +113,40 @@ static clb_status submit(clb_model *m, const clb_model_edges *e, const clb_model
                                                   .by_energy = dense(m->net.by_energy),
                                                   .moves = dense(t->moves),
                                                   .strains = dense(t->strains)});
-  return s || !gradient ? s : clb_training_sweep(m);
+  return s || !x->gradient ? s : clb_training_sweep(m);
+}
+
+/* Of what the launches depend on: all else is numbers in buffers. */
+static uint64_t key_of(const step *x) {
+  const clb_model *m = x->m;
+  const clb_loss *l = &m->training.loss.loss;
+  const double loss[] = {l->energy, l->forces, l->stress, l->stress_unit, l->delta};
+  const int64_t numbers[] = {
+      m->training.loss.n,      x->e->n_local,      x->e->n_edges, x->gradient,
+      x->want->v_atom != NULL, m->net.ops_renewed, l->function,   l->force_norm};
+  if (m->edges.source != CLB_EDGES_MANY || !clb_model_repeats(m, x->e)) return 0;
+  return clb_hash_bytes(clb_hash_bytes(1, loss, sizeof loss), numbers, sizeof numbers);
+}
+
+/* The bucket of that key, or the one whose last use is longest ago. */
+static clb_repeated *bucket_of(clb_training *t, uint64_t key) {
+  int i = 0;
+  while (i < CLB_BUCKETS - 1 && t->step[i].last != key) i++;
+  const clb_repeated found = t->step[i];
+  memmove(t->step + 1, t->step, (size_t)i * sizeof *t->step);
+  t->step[0] = found;
+  return t->step;
+}
+
+/* The block's edges are sorted before, outside of the recording, which needs their number. */
+static clb_status submit(step *x) {
+  clb_model *m = x->m;
+  const uint64_t key = key_of(x);
+  if (!key) return launch(x);
+  const clb_status s = clb_blocks_enter(m, 0, true);
+  clb_blocks_leave(m);
+  return s ? s
+           : clb_repeat(m->ctx, bucket_of(&m->training, key), key, "the training step", launch, x);
 }
 
 /* ---- results ---- */
@@ -139,8 +184,8 @@ static clb_status compute(clb_model *m, structures *x, const clb_loss *loss,
   clb_structures_take(&b, x->n, INT64_MAX);
   clb_status s = clb_structures_set(m, &b, &e);
   const clb_model_edge_results want = {.e_atom = b.e_atom, .forces = b.force, .v_atom = b.v_atom};
-  if (!s) s = prepare(m, x, loss, b.system);
-  if (!s) s = submit(m, &e, &want, r->gradient || r->gradient_buffer);
+  if (!s) s = prepare(m, x, loss, &b);
+  if (!s) s = submit(&(step){m, &e, &want, r->gradient || r->gradient_buffer});
   if (!s && r->gradient_buffer) s = clb_training_gradient_to(m, r->gradient_buffer);
   if (!s) s = hand_out(m, x, &b, &e, &want, r);
   clb_edges_forget(&m->edges);

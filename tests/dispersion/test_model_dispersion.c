@@ -93,7 +93,7 @@ static void steps(void **state) {
       for (int i = 0; i < 3 * a.n; i++) a.positions[i] += 0.02 * (i % 3 - 1);
       a.positions[4] += 0.03;
     }
-    assert_true(blocked || p.model->step); /* was recorded */
+    assert_true(blocked || p.model->step.recording); /* was recorded */
     close_model(&p);
   }
   close_model(&o);

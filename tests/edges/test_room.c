@@ -1,7 +1,6 @@
 /* tests/edges/test_room.c - searches in every step that the host does not wait for: null edges
    change nothing, replays give the bits of launches one by one, and edges that have no room
    are found anew. */
-#include "src/runtime/recording_list.h"
 #include "tests/dynamics/motion_rows.h"
 
 enum { MODEL = 1 };
@@ -41,10 +40,8 @@ static void stretch(atom_set *a, double by) {
 
 /* With neither recording. */
 static computed one_by_one(opened *o, const atom_set *a) {
-  clb_model_forget_step(o->model);
-  o->model->last_step.graph = 0;
-  clb_recording_destroy(&o->model->edges.room.search);
-  o->model->edges.room.last.slots = -1;
+  clb_repeated *const both[] = {&o->model->step, &o->model->edges.room.search};
+  for (int i = 0; i < 2; i++) clb_recording_destroy(&both[i]->recording), both[i]->last = 0;
   return compute_atoms(o, a);
 }
 
@@ -68,7 +65,7 @@ static void replays(void **state) {
         assert_true(with || edges_of(&o) == edges_of(&exact));
         assert_true(room_of(&o)->n_edges > 0 && o.model->net.n_edges > edges_of(&o));
         if (t > 1 && t != 5) assert_true(graph == o.model->graph_number);
-        replayed += room_of(&o)->search && o.model->step;
+        replayed += room_of(&o)->search.recording && o.model->step.recording;
         if (t != 4 && t != 8) continue;
         clb_neighbours_forget(&o.model->edges.between);
         const computed again = compute_atoms(&o, &a);

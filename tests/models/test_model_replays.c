@@ -3,7 +3,6 @@
    and where there can be no recording, steps go on without. */
 #include "models/layers/kinds.h"
 #include "models/model_state.h"
-#include "src/runtime/recording_list.h"
 
 #include "tests/models/model_places.h"
 
@@ -15,12 +14,13 @@ static void step(atom_set *a, int64_t t) {
 /* Of the atoms as they are, without a recording. */
 static computed compute_one_by_one(opened *o, const atom_set *a) {
   clb_model_forget_step(o->model);
-  o->model->last_step.graph = 0;
+  o->model->step.last = 0;
   return compute_atoms(o, a);
 }
 
 static bool is_recorded(const opened *o) {
-  return o->model->step && o->model->recorded.graph == o->model->graph_number;
+  const clb_repeated *step = &o->model->step;
+  return step->recording && (int64_t)(step->recorded >> CLB_WANTED_BITS) == o->model->graph_number;
 }
 
 static void expect_bits(const computed *c, const computed *wanted) {
@@ -149,7 +149,7 @@ static void profiles_on(const char *name) {
   const computed c = compute_atoms(&o, &a);
   if (clb_profile_end(o.ctx, count, &launches)) fail_msg("%s: %s", name, clb_error(o.ctx));
   expect_bits(&c, &wanted);
-  assert_true(launches >= o.model->step->n);
+  assert_true(launches >= o.model->step.recording->n);
   close_model(&o);
 }
 
@@ -225,7 +225,7 @@ static void tunes_on(const char *name) {
   for (int i = 0; i < 2; i++) {
     const computed c = compute_atoms(&o, &a);
     expect_bits(&c, &wanted);
-    assert_true(is_recorded(&o) && !o.model->step->lost);
+    assert_true(is_recorded(&o) && !o.model->step.recording->lost);
     clb_op_destroy(&op);
   }
   close_model(&o);
@@ -276,7 +276,7 @@ static void drivers_without(const char *name) {
       const computed c = compute_atoms(&o, &a);
       expect_bits(&c, &wanted);
     }
-    assert_true(o.model->step && !o.model->step->recorded);
+    assert_true(o.model->step.recording && !o.model->step.recording->recorded);
   }
   o.ctx->device->backend = own;
   close_model(&o);
@@ -306,7 +306,7 @@ static void recordings_without_memory(const char *name) {
     for (int t = 0; t < 4; t++) {
       const computed c = compute_atoms(&o, &a);
       expect_bits(&c, &wanted);
-      assert_null(o.model->step);
+      assert_null(o.model->step.recording);
     }
     assert_int_equal(attempts, graph);
     const char *why = clb_error(o.ctx);

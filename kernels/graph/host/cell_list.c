@@ -336,8 +336,7 @@ clb_status clb_cell_list_fill(clb_cell_list *l, int64_t room, const clb_memory *
                               const clb_memory *receivers, const clb_memory *shifts,
                               const clb_memory *atoms) {
   const clb_buffer *b = l->atoms->buffer;
-  const bool pairs = l->kind == CLB_CELL_PAIRS, ghosts = l->kind == CLB_CELL_GHOSTS,
-             one = l->kind == CLB_CELL_ONE;
+  const bool pairs = l->kind == CLB_CELL_PAIRS, ghosts = l->kind == CLB_CELL_GHOSTS;
   clb_arg own[14];
   int n = 0;
   own[n++] = OF(pairs ? &l->senders->memory : &b[CLB_GRAPH_EDGE].memory);
@@ -350,8 +349,8 @@ clb_status clb_cell_list_fill(clb_cell_list *l, int64_t room, const clb_memory *
   own[n++] = OF(shifts);
   if (pairs || ghosts) own[n++] = OF(&l->rows->memory);
   if (ghosts) own[n++] = clb_i64_arg(l->n_local);
-  if (pairs || ghosts || one) own[n++] = OF(atoms);
-  if (one) own[n++] = clb_i32_arg(atoms != NULL);
+  own[n++] = OF(atoms);
+  if (!pairs && !ghosts) own[n++] = clb_i32_arg(atoms != NULL);
   own[n++] = OF(&l->memory[TOTAL]);
   own[n++] = clb_i64_arg(room);
   return launch(l, CLB_CELL_FILL, l->n, own, n);

@@ -57,9 +57,9 @@ int64_t clb_cell_list_starts(int64_t n_local);
 
 /* Submits the writing of the edges that were counted: int32 senders, receivers (ascending) and
    clb_edge_shift. Equal atoms give equal lists. There is room for so many edges; if they are more,
-   none is written. With ghosts senders are rows; atoms: which atoms they are. Of one system, null
+   none is written. With ghosts senders are rows; atoms: which atoms they are. Without ghosts, null
    edges of atoms to themselves, in the cell, fill the room; atoms: the senders of the others, and n
-   of null edges; NULL: not wanted. Else NULL. */
+   of null edges; NULL: not wanted. */
 clb_status clb_cell_list_fill(clb_cell_list *list, int64_t room, const clb_memory *senders,
                               const clb_memory *receivers, const clb_memory *shifts,
                               const clb_memory *atoms);

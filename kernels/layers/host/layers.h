@@ -62,7 +62,7 @@ typedef struct {
   const double (*cell)[3];          /* of all edges; NULL: of many systems */
   const clb_memory *table, *system; /* f64 [systems][row], of which 9 are the cell; int32 [atoms] */
   int64_t row;
-  double far; /* of one cell: the length of edges of atoms to themselves, without a shift */
+  double far; /* the length of edges of atoms to themselves, without a shift */
 } clb_edge_cells;
 clb_status clb_edge_vectors_run(clb_op *op, const clb_graph *graph, clb_rows positions,
                                 clb_rows shifts, const clb_edge_cells *cells, clb_rows v);

@@ -49,7 +49,7 @@ clb_status clb_edge_vectors_from(clb_op *op, const clb_graph *graph, const clb_m
   }
   for (int i = 0; i < 9 && !many; i++)
     clb_call_real(&c, c.op->problem.arithmetic, cells->cell[i / 3][i % 3]);
-  if (!many) clb_call_real(&c, c.op->problem.arithmetic, cells->far);
+  clb_call_real(&c, c.op->problem.arithmetic, cells->far);
   clb_call_rows(&c, "v", (clb_dtype)op->problem.storage, 3, v, CLB_OUT);
   return clb_call_run(&c, many);
 }
