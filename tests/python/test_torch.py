@@ -11,6 +11,7 @@ import unittest.mock
 
 import torch
 from torch.autograd import forward_ad
+from torch.multiprocessing.reductions import StorageWeakRef
 
 import clebsch
 import clebsch.torch as ct
@@ -304,6 +305,15 @@ class Torch(unittest.TestCase):
         for a, b in zip(torch.autograd.grad(after.pow(2).sum(), tensors), slopes):
             self.near(a, b)
         self.assertEqual(tuple(model.sevennet.weight_nn(normal(2, 0, 10)).shape), (2, 0, 10))
+        weights, again = [], model.eval().sevennet.weight_nn
+        held = again.register_forward_hook(lambda module, given, w: weights.append(StorageWeakRef(getattr(w, "untyped_storage", w.storage)())))
+        for slope in (lambda z: torch.autograd.grad(z.pow(2).sum(), tensors),
+                      lambda z: torch.autograd.grad(sum(g.sum() for g in torch.autograd.grad(z.pow(2).sum(), tensors, create_graph=True)), tensors)):
+            before, after = model.train()(x, y, w, z, v), model.eval()(x, y, w, z, v)
+            self.assertEqual([one.expired() for one in weights[-2:]], [False, True])  # these are made again
+            for a, b in zip(slope(after), slope(before)):
+                self.near(a, b)
+        held.remove()
         with self.assertRaisesRegex(ValueError, "patch: the model has no convolution"):
             ct.patch(torch.nn.Linear(1, 1))
         wrong = Model()

@@ -1,6 +1,7 @@
 """Models of MACE, SevenNet and NequIP, made of their own packages, with ops of Clebsch in them."""
 from __future__ import annotations
 
+import functools
 from typing import List
 
 import torch
@@ -13,7 +14,25 @@ from ._modules import (Convolution, Gate, Linear, Module, SphericalHarmonics, Te
 from ._ops import described
 
 
-class _OfIndex(Convolution):
+_compiles = getattr(getattr(torch, "compiler", None), "is_compiling", lambda: False)
+
+
+class _Fused(Convolution):
+    """Weights that a network can give again are not kept for derivatives: no arrays of edges are
+    longer."""
+
+    def forward(self, x, y, weight, senders, receivers):  # type: ignore[override]
+        again = getattr(weight, "again", None)
+        if again is None:
+            return super().forward(x, y, weight, senders, receivers)
+        at = weight.data_ptr()
+        with torch.autograd.graph.saved_tensors_hooks(
+                lambda kept: again if kept.data_ptr() == at else kept,
+                lambda kept: kept() if kept is again else kept):
+            return super().forward(x, y, weight, senders, receivers)
+
+
+class _OfIndex(_Fused):
     """With the edges of MACE."""
 
     def forward(self, x, y, weight, edge_index):  # type: ignore[override]
@@ -252,17 +271,33 @@ class _Layer(torch.nn.Module):
         else:
             self.factor *= float(old.var_out) ** 0.5
 
+    def scaled(self):
+        return self.weight * self.factor
+
     def forward(self, x):
-        x = x @ (self.weight * self.factor)
+        x = x @ self.scaled()
         return self.act(x) if self.word else x
 
 
+def _again(x, weight):
+    with torch.no_grad():
+        return x @ weight
+
+
 class _Network(torch.nn.Sequential):
-    """e3nn's FullyConnectedNet, of rows."""
+    """e3nn's FullyConnectedNet, of rows.  In evaluations the last matrix product may be made again:
+    what it takes is shorter than what it gives."""
 
     def forward(self, x):
-        z = super().forward(x.reshape(-1, x.shape[-1]))
-        return z.reshape(*x.shape[:-1], z.shape[-1])
+        *first, last = self
+        z = x.reshape(-1, x.shape[-1])
+        for one in first:
+            z = one(z)
+        before, z = z, last(z)
+        z = z.reshape(*x.shape[:-1], z.shape[-1])
+        if z.requires_grad and not (self.training or last.word or _compiles()):
+            z.again = functools.partial(_again, before.detach(), last.scaled().detach())
+        return z
 
 
 def _replace_network(old, model):
@@ -298,7 +333,7 @@ def _fuse_mace(block, model):
 def _fuse_sevennet(block, model):
     if block.is_parallel or not _is_product(block.convolution):
         return None
-    block.convolution = _product(Convolution, block.convolution)
+    block.convolution = _product(_Fused, block.convolution)
     block.__class__ = _Sevennet
     return "convolution"
 
