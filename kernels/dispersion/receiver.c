@@ -4,10 +4,16 @@
 static ir_val wide(ir_kernel *k, ir_val a) { return ir_cast(k, IR_I64, a); }
 static ir_val both(ir_kernel *k, ir_val a, ir_val b) { return ir_2(k, IR_AND, a, b); }
 
+/* Groups that a multiprocessor should hold at once: the grid's numbers, which only the loops over
+   columns of bins need, else take registers of the loop over neighbours, where two warps would wait
+   for each other. */
+enum { GROUPS_AT_ONCE = 6 };
+
 void clb_receiver_begin(clb_receiver *r, ir_kernel *k, const char *name, const clb_problem *p,
                         const clb_schedule *s) {
   *r = (clb_receiver){.k = k, .t = clb_ir_type((clb_dtype)p->arithmetic)};
   clb_cell_begin(&r->w, k, name, s, p->arithmetic, true);
+  k->min_blocks_per_sm = GROUPS_AT_ONCE;
   r->atoms = ir_buffer(k, IR_I32, false);
   r->x = ir_buffer(k, IR_F64, false);
   r->starts = ir_buffer(k, IR_I32, false);
