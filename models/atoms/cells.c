@@ -112,11 +112,13 @@ static void fold(clb_cell_grid *g, int64_t n) {
   }
 }
 
-/* Bins of an open direction from low to high, a periodic one from 0 to 1. */
+/* Bins of an open direction from low to high, a periodic one from 0 to 1. Users that go through
+   columns of bins along the last direction at once have shorter ones there. */
 static clb_status lay(clb_neighbours *l, const double low[3], const double high[3], double radius,
                       clb_cell_grid *g) {
+  enum { ALONG = 4 };
   const int fineness = l->fineness ? l->fineness : 2;
-  double images = 1, max = 0, height[3], width = radius / fineness * (1 + 2 * slack);
+  double images = 1, max = 0, height[3], side = radius / fineness * (1 + 2 * slack);
   heights_of(g->reciprocal, height);
   for (int d = 0; d < 3; d++) {
     if (!l->periodic[d]) continue;
@@ -132,7 +134,7 @@ static clb_status lay(clb_neighbours *l, const double low[3], const double high[
         radius, height[0], height[1], height[2]);
   for (int d = 0; d < 3; d++) {
     double extent = l->periodic[d] ? height[d] : high[d] - low[d],
-           finest = fmax(width, extent / MAX_BINS);
+           finest = fmax(d == 2 && l->fineness ? side / ALONG : side, extent / MAX_BINS);
     if (!isfinite(extent))
       return clb_neighbours_fail(l, CLB_ERROR_ARGUMENT,
                                  "positions lie further apart than numbers reach");

@@ -14,7 +14,8 @@ enum { CLB_NEIGHBOUR_ARRAYS = 7 };
    clb_neighbours_free. */
 typedef struct {
   double cutoff, skin; /* Angstrom, 0 or more */
-  int fineness; /* of a grid for other users: bins of the radius; 0: 2, as the list itself needs */
+  int fineness; /* of a grid for other users: bins of the radius, more along direction 2; 0: 2, as
+                   the list itself needs */
 
   /* Directed edges, both directions of every pair: pairs strictly closer than cutoff + skin at the
      last rebuild, including an atom and its own image, and two atoms at the same position. So with

@@ -10,7 +10,7 @@
 
 #define FAIL(m, s, ...) clb_fail(&(m)->ctx->error, s, __VA_ARGS__)
 
-enum { FINENESS = 6 }; /* bins of the radius */
+enum { FINENESS = 5 }; /* bins of the radius, of columns' sides */
 
 struct clb_model_dispersion {
   clb_dispersion *d3;
