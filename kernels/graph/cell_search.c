@@ -354,12 +354,15 @@ static void lower(const clb_problem *p, const clb_schedule *s, ir_kernel *k) {
     case CLB_CELL_SLOTS: lower_slots(k, p, s); break;
     case CLB_CELL_SORTED: lower_sorted(k, p, s); break;
     case CLB_CELL_TOTAL: clb_cell_lower_total(k, p, s); break;
+    case CLB_CELL_RANKED: clb_cell_lower_ranked(k, p, s); break;
+    case CLB_CELL_ENDS: clb_cell_lower_ends(k, p, s); break;
     default: lower_search(k, p, s);
   }
 }
 
 static void print(const clb_problem *p, clb_text *out) {
-  static const char *const names[] = {"slots", "sorted", "count", "total", "fill"};
+  static const char *const names[] = {"slots", "sorted", "count", "total",
+                                      "fill",  "ranked", "ends"};
   static const char *const of[] = {"", " of many", " with ghosts", " of pairs"};
   clb_text_add(out, "%s%s", names[p->cell_list.step], of[p->cell_list.atoms]);
 }

@@ -24,6 +24,11 @@
              atom was refused, or they are beyond int32), the same as f64, where, whether (i32)
      FILL    that of COUNT without counts; edges before each atom in its row, and before each such
              row, out senders, out receivers, out shifts (clb_edge_shift)
+     RANKED  slot of each atom, number of slots (i64), out atom in each place, and the rest as
+             SORTED, but before the number of counts: out first place of each slot, and of the end
+     ENDS    receivers, senders, edges before each atom in its row, and before each such row, total,
+             room (i64); of receivers, then of senders: out where rows start, edge and other end in
+             each slot (sort.h); out sender in each slot of those, but n of null edges
    With ghosts, atoms that are only senders, these end with the row of each atom's features (or
    CLB_CELL_ABSENT, CLB_CELL_NO_ROW), the number of local atoms (i64), and in FILL, whose senders
    are rows then, with out the senders as atoms.  FILL ends with the total, and for how many edges
@@ -34,13 +39,16 @@
    receivers: sender in each place, first place of each receiver (also of counts that there are
    beyond the last one, without any), then out counts; or edges before each atom and row, out
    senders, receivers and shifts, rows, out senders as atoms, total and room. Buffers hold int32
-   unless said otherwise. Units are chunks of lanes, in COUNT and FILL places. */
+   unless said otherwise. Units are chunks of lanes, in COUNT and FILL places; in RANKED atoms and
+   then slots, in ENDS edges (or atoms, if these are more). */
 typedef enum {
   CLB_CELL_SLOTS,
   CLB_CELL_SORTED,
   CLB_CELL_COUNT,
   CLB_CELL_TOTAL, /* by one sub-group */
   CLB_CELL_FILL,
+  CLB_CELL_RANKED, /* in place of sorting atoms, and SORTED; and of */
+  CLB_CELL_ENDS,   /* sorting edges by sender: of one system of few atoms, on a GPU */
   CLB_CELL_STEPS
 } clb_cell_list_step;
 

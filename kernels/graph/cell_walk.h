@@ -60,5 +60,8 @@ ir_val clb_cell_total(ir_kernel *k, ir_val total, ir_val room, ir_val *fits);
 
 /* TOTAL of cell_search.h, which needs no walk (kernels/graph/cell_total.c). */
 void clb_cell_lower_total(ir_kernel *k, const clb_problem *p, const clb_schedule *s);
+/* RANKED and ENDS (kernels/graph/cell_rank.c). */
+void clb_cell_lower_ranked(ir_kernel *k, const clb_problem *p, const clb_schedule *s);
+void clb_cell_lower_ends(ir_kernel *k, const clb_problem *p, const clb_schedule *s);
 
 #endif

@@ -34,12 +34,15 @@ void clb_edges_leave_room(clb_edge_list *l) {
 
 static clb_status submit(clb_edge_list *l, clb_graph *g) {
   const clb_edge_room *r = &l->room;
+  const bool small = clb_cell_list_is_small(l->search);
   clb_status s = clb_cell_list_submit_count(l->search, r->shown);
   if (!s)
     s = clb_cell_list_fill(l->search, r->n_edges, &g->buffer[CLB_GRAPH_SENDERS].memory,
                            &g->buffer[CLB_GRAPH_RECEIVERS].memory, &l->shifts->memory,
-                           &g->buffer[CLB_GRAPH_KEYS].memory);
-  return s ? s : clb_graph_sort_keyed(g, r->n_atoms, r->n_edges);
+                           small ? NULL : &g->buffer[CLB_GRAPH_KEYS].memory);
+  if (s) return s;
+  return small ? clb_cell_list_ends(l->search, r->n_edges, g)
+               : clb_graph_sort_keyed(g, r->n_atoms, r->n_edges);
 }
 
 typedef struct {

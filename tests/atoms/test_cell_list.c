@@ -5,6 +5,7 @@
 #include "kernels/layers/host/layers.h"
 
 #include "tests/fakes/simulated_devices.h"
+#include "tests/atoms/graph_lists.h"
 #include "tests/atoms/random_atoms.h"
 
 enum { MAX_ATOMS = 6000 };
@@ -88,6 +89,7 @@ static void check_room(clb_context *ctx, clb_cell_list *list, int64_t n_atoms,
     }
     assert_int_equal(at, room);
     OK(ctx, clb_cell_list_fill(list, room, &memory[0], &memory[1], &memory[2], &memory[3]));
+    if (room && clb_cell_list_is_small(list)) check_ends(ctx, list, n_atoms, room);
     for (int i = 0; i < 4; i++) {
       expect_list(ctx, b[i], room, must[i], names[i]);
       clb_buffer_destroy(&b[i]);

@@ -2,6 +2,7 @@
    change nothing, replays give the bits of launches one by one, and edges that have no room
    are found anew. */
 #include "tests/dynamics/motion_rows.h"
+#include "tests/fakes/device_limits.h"
 
 enum { MODEL = 1 };
 static const clb_model_options bare = {.dtype = CLB_F64, .knots = CLB_NO_KNOTS},
@@ -167,6 +168,31 @@ static void chooses(void **state) {
   compute_atoms(&o, &open);
   assert_true(!room_of(&o)->n_edges && o.model->edges.between.skin == 0.5);
   close_model(&o);
+}
+
+static void count_searching(const clb_profile_entry *entry, void *user) {
+  int64_t *n = user;
+  if (!strncmp(entry->kernel, "cell_", 5) || !strncmp(entry->kernel, "graph_", 6))
+    *n += entry->launches;
+}
+
+/* On a GPU the search of few atoms is nine launches, or two more where rows are split. */
+static void few_launches(void **state) {
+  (void)state;
+  opened o = open_made_as("cpu:interpreter", &device_limits[LIMITS_NVIDIA].limits, MODEL, &bare),
+         exact = open_exact(&bare);
+  atom_set a = random_atoms(9, 2, true, 3);
+  for (int t = 0; t < 4; t++, step(&a, t)) {
+    int64_t launches = 0;
+    if (t == 3) OK(o.ctx, clb_profile_begin(o.ctx));
+    const computed c = compute_atoms(&o, &a), wanted = compute_atoms(&exact, &a);
+    expect_same(&c, &wanted, a.n, 1e-9);
+    if (t < 3) continue;
+    OK(o.ctx, clb_profile_end(o.ctx, count_searching, &launches));
+    if (launches < 9 || launches > 11) fail_msg("%d launches of a search", (int)launches);
+  }
+  close_model(&o);
+  close_model(&exact);
 }
 
 /* ---- what travels ---- */
@@ -382,9 +408,11 @@ static void out_of_memory(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(replays),         cmocka_unit_test(sizes),        cmocka_unit_test(refuses),
-      cmocka_unit_test(chooses),         cmocka_unit_test(one_read),     cmocka_unit_test(outgrows),
-      cmocka_unit_test(moves_and_looks), cmocka_unit_test(out_of_memory)};
+      cmocka_unit_test(replays),      cmocka_unit_test(sizes),
+      cmocka_unit_test(refuses),      cmocka_unit_test(chooses),
+      cmocka_unit_test(few_launches), cmocka_unit_test(one_read),
+      cmocka_unit_test(outgrows),     cmocka_unit_test(moves_and_looks),
+      cmocka_unit_test(out_of_memory)};
   clb_devices(remember, NULL);
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -35,7 +35,10 @@ static clb_status compile(clb_cell_list *l) {
   clb_problem *p = calloc(1, sizeof *p);
   clb_status s = p ? CLB_OK : no_memory(l->ctx);
   const int first = l->kind == CLB_CELL_PAIRS ? CLB_CELL_COUNT : 0,
-            end = l->kind == CLB_CELL_SORT ? CLB_CELL_COUNT : CLB_CELL_STEPS;
+            few = l->kind == CLB_CELL_ONE && !l->ctx->device->limits.simd,
+            end = l->kind == CLB_CELL_SORT ? CLB_CELL_COUNT
+                  : few                    ? CLB_CELL_STEPS
+                                           : CLB_CELL_RANKED;
   for (int step = first; step < end && !s; step++) {
     clb_schedule schedule;
     ir_kernel k;
@@ -193,6 +196,21 @@ static clb_status count_pairs(clb_cell_list *l) {
                 OF(&l->starts->memory), OF(&l->memory[COUNTS]));
 }
 
+bool clb_cell_list_is_small(const clb_cell_list *l) {
+  enum { MOST_ATOMS = 2048 }; /* each looks at all others, which a launch makes up for */
+  return l->kernel[CLB_CELL_RANKED] && l->n && l->n <= MOST_ATOMS;
+}
+
+/* The same in one launch. */
+static clb_status rank(clb_cell_list *l) {
+  const clb_buffer *b = l->atoms->buffer;
+  const int64_t counts = rows_of(l->n) * CLB_CELL_ROW, rows = l->n + l->n_slots + 1;
+  return LAUNCH(l, CLB_CELL_RANKED, rows > CLB_CELL_ROW ? rows : CLB_CELL_ROW,
+                OF(&b[CLB_GRAPH_RECEIVERS].memory), clb_i64_arg(l->n_slots),
+                OF(&b[CLB_GRAPH_EDGE].memory), OF(&l->memory[PLACES]), OF(&l->memory[WRAPS]),
+                OF(&b[CLB_GRAPH_ROW_START].memory), clb_i64_arg(counts), OF(&l->memory[COUNTS]));
+}
+
 /* The atoms in the order of their slots, and zeros behind their counts. */
 static clb_status sort(clb_cell_list *l) {
   const clb_buffer *b = l->atoms->buffer;
@@ -202,6 +220,7 @@ static clb_status sort(clb_cell_list *l) {
   if (!s)
     s = LAUNCH(l, CLB_CELL_SLOTS, chunks(l, CLB_CELL_SLOTS, l->n),
                OF(&b[CLB_GRAPH_RECEIVERS].memory));
+  if (!s && clb_cell_list_is_small(l)) return rank(l);
   if (!s) s = clb_graph_sort(l->atoms, 0, l->n_slots, l->n);
   return s ? s
            : LAUNCH(l, CLB_CELL_SORTED, chunks(l, CLB_CELL_SORTED, counts),
@@ -354,4 +373,20 @@ clb_status clb_cell_list_fill(clb_cell_list *l, int64_t room, const clb_memory *
   own[n++] = OF(&l->memory[TOTAL]);
   own[n++] = clb_i64_arg(room);
   return launch(l, CLB_CELL_FILL, l->n, own, n);
+}
+
+clb_status clb_cell_list_ends(clb_cell_list *l, int64_t room, clb_graph *g) {
+  const clb_buffer *b = g->buffer;
+  for (int i = CLB_GRAPH_ROW_START; i <= CLB_GRAPH_PAIRS; i++) clb_memory_discard(&b[i].memory);
+  const clb_status s =
+      LAUNCH(l, CLB_CELL_ENDS, room > l->n ? room : l->n + 1, OF(&b[CLB_GRAPH_RECEIVERS].memory),
+             OF(&b[CLB_GRAPH_SENDERS].memory), OF(&l->memory[COUNTS]), OF(&l->memory[SUMS]),
+             OF(&l->memory[TOTAL]), clb_i64_arg(room),
+             OF(&b[CLB_GRAPH_ROW_START + CLB_BY_RECEIVER].memory),
+             OF(&b[CLB_GRAPH_EDGE + CLB_BY_RECEIVER].memory),
+             OF(&b[CLB_GRAPH_OTHER + CLB_BY_RECEIVER].memory),
+             OF(&b[CLB_GRAPH_ROW_START + CLB_BY_SENDER].memory),
+             OF(&b[CLB_GRAPH_EDGE + CLB_BY_SENDER].memory),
+             OF(&b[CLB_GRAPH_OTHER + CLB_BY_SENDER].memory), OF(&b[CLB_GRAPH_PAIRS].memory));
+  return s ? s : clb_graph_cut_rows(g, l->n, room);
 }

@@ -74,6 +74,11 @@ clb_status clb_cell_list_take(clb_cell_list *list, const clb_cell_grid *grid, do
 int64_t clb_cell_list_slots(const clb_cell_list *list);
 clb_status clb_cell_list_submit_count(clb_cell_list *list, clb_rows show);
 
+/* Of few atoms, on a GPU: after a fill, with room for edges, which are then the graph's, by
+   receiver and by sender. */
+bool clb_cell_list_is_small(const clb_cell_list *list);
+clb_status clb_cell_list_ends(clb_cell_list *list, int64_t room, clb_graph *graph);
+
 uint64_t clb_cell_list_bytes(const clb_cell_list *list); /* of device memory */
 
 #endif

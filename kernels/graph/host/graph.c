@@ -182,13 +182,30 @@ static int digits_of(const clb_graph *g, int64_t nodes) {
 
 typedef enum { IN_ANY_ORDER, BY_RECEIVER, WITH_NULLS } edge_order; /* the last: by receiver, too */
 
+/* The segments of rows, from the node in each slot of a sorted list. */
+static clb_status cut_rows(clb_graph *g, int direction, const clb_buffer *list, int stride) {
+  clb_buffer *b = g->buffer;
+  const int64_t n_rows = g->n_rows[direction], splits = clb_graph_splits(g);
+  const clb_status s =
+      LAUNCH(g, CLB_GRAPH_SPLITS, flat_groups(g, CLB_GRAPH_SPLITS, splits), clb_buffer_arg(list),
+             clb_i32_arg(stride), clb_buffer_arg(&b[CLB_GRAPH_ROW_START + direction]),
+             clb_i64_arg(splits), clb_i64_arg(g->split), clb_i64_arg(n_rows),
+             clb_buffer_arg(&b[CLB_GRAPH_SPLIT_SEGMENTS + direction]),
+             clb_buffer_arg(&b[CLB_GRAPH_SEGMENTS + direction]),
+             clb_buffer_arg(&b[CLB_GRAPH_SPLIT_ROWS + direction]));
+  return s ? s
+           : LAUNCH(g, CLB_GRAPH_SEGMENT_LIST, flat_groups(g, CLB_GRAPH_SEGMENT_LIST, n_rows),
+                    clb_buffer_arg(&b[CLB_GRAPH_ROW_START + direction]), clb_i32_arg(n_rows),
+                    clb_i32_arg(g->split), clb_buffer_arg(&b[CLB_GRAPH_SEGMENTS + direction]));
+}
+
 /* Sorts by receiver or sender, unless edges are in that order, and derives the rows. */
 static clb_status sort(clb_graph *g, int direction, edge_order order) {
   const bool ordered = order != IN_ANY_ORDER && direction == CLB_BY_RECEIVER,
              keyed = order == WITH_NULLS && !ordered;
   clb_buffer *b = g->buffer, *list = &b[keyed ? CLB_GRAPH_KEYS : CLB_GRAPH_RECEIVERS + direction];
   const int stride = ordered ? 1 : 2;
-  int64_t n = g->n_edges, n_rows = g->n_rows[direction], splits = clb_graph_splits(g), turns = 0;
+  int64_t n = g->n_edges, n_rows = g->n_rows[direction], turns = 0;
   clb_status s = CLB_OK;
   for (int i = CLB_GRAPH_PAIRS; i < CLB_GRAPH_BUFFERS; i++)
     if (order != WITH_NULLS || i != CLB_GRAPH_KEYS) clb_memory_discard(&b[i].memory);
@@ -212,17 +229,7 @@ static clb_status sort(clb_graph *g, int direction, edge_order order) {
         clb_i32_arg(turns), clb_i32_arg(turns ? 1 << (turns - 1) : 0),
         clb_buffer_arg(&b[CLB_GRAPH_ROW_START + direction]));
   if (s || (n && !g->n_rows[1 - direction])) return s; /* nobody sums over edges without senders */
-  s = LAUNCH(g, CLB_GRAPH_SPLITS, flat_groups(g, CLB_GRAPH_SPLITS, splits), clb_buffer_arg(list),
-             clb_i32_arg(stride), clb_buffer_arg(&b[CLB_GRAPH_ROW_START + direction]),
-             clb_i64_arg(splits), clb_i64_arg(g->split), clb_i64_arg(n_rows),
-             clb_buffer_arg(&b[CLB_GRAPH_SPLIT_SEGMENTS + direction]),
-             clb_buffer_arg(&b[CLB_GRAPH_SEGMENTS + direction]),
-             clb_buffer_arg(&b[CLB_GRAPH_SPLIT_ROWS + direction]));
-  if (!s)
-    s = LAUNCH(g, CLB_GRAPH_SEGMENT_LIST, flat_groups(g, CLB_GRAPH_SEGMENT_LIST, n_rows),
-               clb_buffer_arg(&b[CLB_GRAPH_ROW_START + direction]), clb_i32_arg(n_rows),
-               clb_i32_arg(g->split), clb_buffer_arg(&b[CLB_GRAPH_SEGMENTS + direction]));
-  return s;
+  return cut_rows(g, direction, list, stride);
 }
 
 /* ---- update ---- */
@@ -408,6 +415,14 @@ clb_status clb_graph_sort(clb_graph *g, int64_t n_senders, int64_t n_receivers, 
 
 clb_status clb_graph_sort_keyed(clb_graph *g, int64_t n, int64_t n_edges) {
   return sort_both(g, n, n, n_edges, WITH_NULLS);
+}
+
+clb_status clb_graph_cut_rows(clb_graph *g, int64_t n, int64_t n_edges) {
+  set_counts(g, n, n, n_edges);
+  clb_status s = cut_rows(g, CLB_BY_RECEIVER, &g->buffer[CLB_GRAPH_RECEIVERS], 1);
+  if (!s) s = cut_rows(g, CLB_BY_SENDER, &g->buffer[CLB_GRAPH_PAIRS], 1);
+  if (s) set_counts(g, 0, 0, 0);
+  return s;
 }
 
 clb_status clb_graph_find_splits(clb_graph *g, bool lasts) {

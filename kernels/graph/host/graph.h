@@ -52,6 +52,9 @@ clb_status clb_graph_sort(clb_graph *g, int64_t n_senders, int64_t n_receivers, 
 /* The same of n nodes, of which CLB_GRAPH_KEYS has the senders of edges, and n of those that no
    sender has. Not of listed graphs, which have no such buffer. */
 clb_status clb_graph_sort_keyed(clb_graph *g, int64_t n, int64_t n_edges);
+/* The same where kernels have written all lists but segments, and into CLB_GRAPH_PAIRS the sender
+   in each slot (of null edges, n). */
+clb_status clb_graph_cut_rows(clb_graph *g, int64_t n, int64_t n_edges);
 
 /* Makes `block` the graph of the receivers first ... first + n_receivers - 1 of a listed graph,
    whose edges are number e0 ... e0 + n_edges - 1. Memory for it is there; submits alone. */
