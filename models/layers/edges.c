@@ -77,7 +77,7 @@ static clb_status make_adding(clb_network *n, clb_layer *y) {
 static clb_status build(clb_network *n, clb_layer *y) {
   clb_edges *p = y->parameters;
   clb_status s = y->out[CLB_EDGES_FRAMES] >= 0 ? build_frames(n, y) : CLB_OK;
-  const bool made = p->frames && clb_convolution_frames_harmonics(p->frames);
+  const bool made = !s && p->frames && clb_convolution_frames_harmonics(p->frames);
   if (!s && wanted(n, y, CLB_EDGES_HARMONICS) && !made) {
     const unsigned back = has_gradient(n, y, CLB_EDGES_HARMONICS) ? CLB_PASS_BIT(CLB_BACKWARD) : 0;
     s = create_harmonics(n, p, false, CLB_PASS_BIT(CLB_FORWARD) | back, &p->harmonics);
