@@ -135,6 +135,10 @@ struct clb_backend {
      message tells. */
   bool (*pin)(clb_device *device, uint64_t bytes, clb_host_memory *memory);
   void (*unpin)(clb_device *device, clb_host_memory *memory);
+  /* As write, from such memory, but waits for nothing: it may be reused after a wait, or a read.
+     NULL: there is no such copy. */
+  clb_status (*post)(clb_device *device, const clb_memory *to, uint64_t offset, const void *from,
+                     uint64_t bytes);
 
   /* Compiles the text (SPIR-V: the words) that clb_codegen made of k, which has passed
      ir_verify; `binary` goes into the cache. On failure the error contains the compiler's whole

@@ -398,10 +398,10 @@ static void list_hip(void (*each)(const clb_device_info *info, void *user), void
   .close = close_device, .alloc = clb_gpu_alloc, .free_bytes = clb_gpu_free_bytes,                 \
   .free = clb_gpu_free, .wrap = clb_gpu_wrap, .write = clb_gpu_write, .read = clb_gpu_read,        \
   .alloc_ipc = clb_gpu_alloc_ipc, .open_ipc = clb_gpu_open_ipc, .free_ipc = clb_gpu_free_ipc,      \
-  .copy = clb_gpu_copy, .pin = clb_gpu_pin, .unpin = clb_gpu_unpin, .build = clb_gpu_build,        \
-  .load = clb_gpu_load, .unload = clb_gpu_unload, .launch = clb_gpu_launch, .wait = clb_gpu_wait,  \
-  .open_blas = clb_gpu_open_blas, .gemm = clb_gpu_gemm, .can_gemm = clb_gpu_can_gemm,              \
-  .record = clb_gpu_record, .replay = clb_gpu_replay, .forget = clb_gpu_forget,                    \
-  .report = clb_gpu_report
+  .copy = clb_gpu_copy, .pin = clb_gpu_pin, .unpin = clb_gpu_unpin, .post = clb_gpu_post,          \
+  .build = clb_gpu_build, .load = clb_gpu_load, .unload = clb_gpu_unload,                          \
+  .launch = clb_gpu_launch, .wait = clb_gpu_wait, .open_blas = clb_gpu_open_blas,                  \
+  .gemm = clb_gpu_gemm, .can_gemm = clb_gpu_can_gemm, .record = clb_gpu_record,                    \
+  .replay = clb_gpu_replay, .forget = clb_gpu_forget, .report = clb_gpu_report
 const clb_backend clb_backend_cuda = {.name = "cuda", .list = list_cuda, .open = open_cuda, COMMON};
 const clb_backend clb_backend_hip = {.name = "hip", .list = list_hip, .open = open_hip, COMMON};

@@ -199,6 +199,8 @@ void clb_gpu_free(clb_device *device, clb_memory *memory);
 clb_status clb_gpu_wrap(clb_device *device, clb_memory *memory);
 clb_status clb_gpu_write(clb_device *device, const clb_memory *to, uint64_t offset,
                          const void *from, uint64_t bytes);
+clb_status clb_gpu_post(clb_device *device, const clb_memory *to, uint64_t offset, const void *from,
+                        uint64_t bytes);
 clb_status clb_gpu_read(clb_device *device, const clb_memory *from, uint64_t offset, void *to,
                         uint64_t bytes);
 clb_status clb_gpu_alloc_ipc(clb_device *device, uint64_t bytes, clb_ipc_bytes *handle,

@@ -87,15 +87,24 @@ clb_status clb_gpu_wrap(clb_device *device, clb_memory *memory) {
   return s;
 }
 
-clb_status clb_gpu_write(clb_device *device, const clb_memory *to, uint64_t offset,
-                         const void *from, uint64_t bytes) {
-  clb_gpu *g = (clb_gpu *)device;
+static clb_status write(clb_gpu *g, const clb_memory *to, uint64_t offset, const void *from,
+                        uint64_t bytes, bool waits) {
   clb_gpu_guard t;
   clb_status s = clb_gpu_enter(g, &t);
   if (!s) s = CLB_GPU_CALL(g, write, (char *)to->handle + offset, from, bytes, g->stream);
-  if (!s) s = CLB_GPU_CALL(g, stream_wait, g->stream);
+  if (!s && waits) s = CLB_GPU_CALL(g, stream_wait, g->stream);
   clb_gpu_leave(g, &t);
   return s;
+}
+
+clb_status clb_gpu_write(clb_device *device, const clb_memory *to, uint64_t offset,
+                         const void *from, uint64_t bytes) {
+  return write((clb_gpu *)device, to, offset, from, bytes, true);
+}
+
+clb_status clb_gpu_post(clb_device *device, const clb_memory *to, uint64_t offset, const void *from,
+                        uint64_t bytes) {
+  return write((clb_gpu *)device, to, offset, from, bytes, false);
 }
 
 clb_status clb_gpu_read(clb_device *device, const clb_memory *from, uint64_t offset, void *to,

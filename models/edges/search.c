@@ -37,7 +37,7 @@ clb_status clb_edges_put_positions(clb_edge_list *l, int64_t n, const double *po
   const uint64_t row = 3 * sizeof *positions;
   const double start = clb_seconds_now();
   clb_status s = clb_edges_reserve(l->ctx, &l->positions, n, row);
-  if (!s && n) s = clb_staged_write(l->positions, 0, positions, (uint64_t)n * row);
+  if (!s && n) s = clb_posted_write(l->positions, 0, positions, (uint64_t)n * row);
   l->copying += clb_seconds_now() - start;
   return s;
 }

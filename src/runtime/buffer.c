@@ -7,7 +7,9 @@
 clb_status clb_wait(clb_context *ctx) {
   clb_status s = clb_context_check(ctx, __func__);
   if (!s) s = clb_not_recording(ctx, "clb_wait");
-  return s ? s : ctx->device->backend->wait(ctx->device);
+  if (!s) s = ctx->device->backend->wait(ctx->device);
+  if (!s) ctx->posting = false;
+  return s;
 }
 
 clb_status clb_buffer_new(clb_context *ctx, const char *call, uint64_t bytes, clb_buffer **buffer) {
@@ -103,8 +105,8 @@ clb_status clb_buffer_write(clb_buffer *b, uint64_t offset, const void *from, ui
 }
 
 clb_status clb_buffer_read(clb_buffer *b, uint64_t offset, void *to, uint64_t bytes) {
-  clb_status s = check_range(b, "clb_buffer_read", offset, to, bytes);
-  if (s || !bytes) return s;
+  const clb_status good = check_range(b, "clb_buffer_read", offset, to, bytes);
+  if (good || !bytes) return good;
   const int64_t hole = clb_memory_unwritten(&b->memory, offset, bytes);
   if (hole >= 0)
     return clb_fail(&b->ctx->error, CLB_ERROR_ARGUMENT,
@@ -112,7 +114,9 @@ clb_status clb_buffer_read(clb_buffer *b, uint64_t offset, void *to, uint64_t by
                     "clb_buffer_write has written byte %lld",
                     (unsigned long long)offset, (unsigned long long)(offset + bytes - 1),
                     (unsigned long long)b->memory.bytes, (long long)hole);
-  return b->ctx->device->backend->read(b->ctx->device, &b->memory, offset, to, bytes);
+  const clb_status s = b->ctx->device->backend->read(b->ctx->device, &b->memory, offset, to, bytes);
+  if (!s) b->ctx->posting = false;
+  return s;
 }
 
 /* ---- memory that ops share ---- */
@@ -143,6 +147,22 @@ clb_status clb_staged_write(clb_buffer *b, uint64_t offset, const void *from, ui
   void *at = from && bytes ? pinned(b->ctx, bytes) : NULL;
   if (at) memcpy(at, from, (size_t)bytes);
   return clb_buffer_write(b, offset, at ? at : from, bytes);
+}
+
+clb_status clb_posted_write(clb_buffer *b, uint64_t offset, const void *from, uint64_t bytes) {
+  clb_context *ctx = b->ctx;
+  const clb_backend *backend = ctx->device->backend;
+  clb_status s = check_range(b, "clb_buffer_write", offset, from, bytes);
+  if (s || !bytes) return s;
+  if (!backend->post || ctx->device->limits.simd) return clb_staged_write(b, offset, from, bytes);
+  if (ctx->posting) s = clb_wait(ctx);
+  if (s) return s;
+  if (!clb_device_stage(ctx->device, bytes, &ctx->posted) || !ctx->posted.pinned)
+    return clb_staged_write(b, offset, from, bytes);
+  memcpy(ctx->posted.at, from, (size_t)bytes);
+  s = backend->post(ctx->device, &b->memory, offset, ctx->posted.at, bytes);
+  ctx->posting = true;
+  return s;
 }
 
 clb_status clb_staged_read(clb_buffer *b, uint64_t offset, void *to, uint64_t bytes) {

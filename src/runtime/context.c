@@ -12,6 +12,7 @@ void clb_context_close(clb_context *c) {
   while (c->kernels) clb_kernel_free(c, c->kernels);
   clb_text_free(&c->wisdom);
   if (c->device) clb_device_unstage(c->device, &c->staging);
+  if (c->device) clb_device_unstage(c->device, &c->posted);
   if (c->scratch.handle) clb_device_free(c->device, &c->scratch);
   if (c->device) c->device->backend->close(c->device);
   clb_text_free(&c->error.text);

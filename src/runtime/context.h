@@ -35,6 +35,8 @@ struct clb_context {
   int64_t held;              /* number of buffers, graphs, ops, recordings and models that keep it
                                 alive */
   clb_host_memory staging;   /* of clb_staging */
+  clb_host_memory posted;    /* of clb_posted_write, */
+  bool posting;              /* which the device may still read */
   clb_memory scratch;        /* of clb_scratch_reserve */
   bool destroyed;            /* by the caller; the last object that holds it closes it */
 };
@@ -131,6 +133,9 @@ clb_status clb_scratch_reserve(clb_context *ctx, uint64_t bytes);
    where that is page-locked. */
 clb_status clb_staged_write(clb_buffer *buffer, uint64_t offset, const void *from, uint64_t bytes);
 clb_status clb_staged_read(clb_buffer *buffer, uint64_t offset, void *to, uint64_t bytes);
+/* clb_staged_write that does not wait for the copy, where the device can: it waits for the one
+   before, unless something else has. */
+clb_status clb_posted_write(clb_buffer *buffer, uint64_t offset, const void *from, uint64_t bytes);
 /* Copies double precision on the host to numbers of `type` on the device, from number `at` on, and
    from the first ones. */
 clb_status clb_numbers_write(clb_buffer *to, clb_dtype type, int64_t at, int64_t count,

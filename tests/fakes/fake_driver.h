@@ -21,6 +21,7 @@ typedef struct {
      of groups and work-items, pointers to the values of the parameters (memory: host pointers). */
   void (*launch)(void *user, const char *text, unsigned groups, unsigned threads, void **params);
   void *user;
+  void (*called)(const char *function); /* not NULL: told of every call that can fail */
   /* ---- NVIDIA and AMD ---- */
   int devices;         /* that the drivers count */
   size_t memory;       /* bytes that each device has; 0: 1 GiB */
@@ -35,6 +36,7 @@ typedef struct {
 } fake_driver;
 
 static inline bool fake_fails(fake_driver *f, const char *function) {
+  if (f->called) f->called(function);
   if ((f->only && strcmp(f->only, function)) || f->left < 0 || f->left-- > 0) return false;
   f->failed = function;
   if (f->only) f->left = 0; /* again and again */
