@@ -6,9 +6,8 @@
 
 #include "src/base/hash.h"
 
-/* A 64th to spare, in steps of a 32nd or less. */
-static int64_t room_for(int64_t n_edges) {
-  const int64_t need = n_edges + n_edges / 64 + 64;
+/* In steps of a 32nd or less. */
+static int64_t rounded(int64_t need) {
   int64_t step = 64;
   while (step * 64 <= need) step *= 2;
   return clb_divide_up(need, step) * step;
@@ -17,12 +16,12 @@ static int64_t room_for(int64_t n_edges) {
 void clb_edges_make_room(clb_edge_list *l, int64_t n_atoms, int64_t n_edges) {
   clb_edge_room *r = &l->room;
   r->n_atoms = n_atoms;
-  r->n_edges = room_for(n_edges);
+  r->n_edges = rounded(n_edges + n_edges / 64 + 64);
   r->found = n_edges;
 }
 
 void clb_edges_pad(clb_edge_list *l, clb_model_edges *found) {
-  l->n_given = found->n_edges = room_for(found->n_edges);
+  l->n_given = found->n_edges = rounded(found->n_edges);
 }
 
 void clb_edges_leave_room(clb_edge_list *l) {

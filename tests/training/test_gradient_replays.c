@@ -49,6 +49,7 @@ static void replays_on(const char *device, int which) {
   int64_t n;
   double *g = numbers_for(&o, &n), *wanted = numbers_for(&o, &n), *x = numbers_for(&o, &n);
   set_sample(&s);
+  move(&s, 1); /* to more than 64 edges */
   assert_int_equal(clb_model_parameters(o.model, x), CLB_OK);
   for (int t = 0; t < 6; t++, move(&s, t)) {
     change(&o, x, t == 3);
@@ -56,6 +57,7 @@ static void replays_on(const char *device, int which) {
     assert_int_equal(clb_model_set_parameters(exact.model, x), CLB_OK);
     const double loss = find(&o, &s, &losses[0], g);
     assert_true(fabs(loss - find(&exact, &s, &losses[0], wanted)) < 1e-9 * loss);
+    assert_true(exact.model->net.n_edges < 128 && o.model->net.n_edges == 128);
     assert_true(part_off(n, g, wanted) < 1e-10);
     assert_int_equal(recordings(&o), t % 3); /* before this one, of both losses, and none again */
     find(&o, &s, &losses[1], NULL);
