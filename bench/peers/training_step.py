@@ -11,6 +11,7 @@ after clebsch.torch.patch; its loss of the first step is compared with that of e
 not there are left out with the reason.  bench/training_step.c times Clebsch without PyTorch on the
 same structures."""
 import argparse
+import gc
 import importlib.metadata
 import json
 import pathlib
@@ -210,6 +211,7 @@ def main():
         print(f"{a.family}, {kernels} {row['version']}: step {row['step_ms']:.4g} ms (least {row['step_least_ms']:.4g}), "
               f"{row.get('step_gib', 0):.3g} GiB; evaluation {row['evaluate_ms']:.4g} ms, {row.get('evaluate_gib', 0):.3g} GiB; "
               f"{row['edges']} edges; loss {row['loss']:.6g}, off by {off:.1e}", flush=True)
+        gc.collect()  # of one library's model, so that the next has the memory, and no such pauses
         if a.device == "cuda":
             torch.cuda.empty_cache()
     if a.json:

@@ -1,5 +1,6 @@
 /* kernels/gate/gate.c - activations of scalars, and gated channels times the activations of their
-   gates; lanes are channels, a sub-group does a row.
+   gates; lanes are channels. The sub-groups of a group share a row, or, of short rows, have each
+   their own.
 
    With f the activation times its scale, of a scalar x:
      y = f(x)    g_x = f' g    d_g = f' a,  d_x = f'' g a
@@ -28,15 +29,21 @@ static clb_status check(const clb_problem *p, const clb_limits *limits, clb_erro
   return CLB_OK;
 }
 
-/* Sub-groups have a block of channels each, as far as they go. */
-static void schedule(const clb_problem *p, const clb_limits *limits, clb_schedule *s) {
-  enum { MOST = 8 };
+enum { MOST = 8, SHORT = 4 }; /* sub-groups; blocks of channels of a short row */
+
+static int64_t blocks_of(const clb_problem *p, int32_t lanes) {
   int64_t blocks = 0;
-  clb_layer_schedule(limits, p->arithmetic, false, s);
   for (int i = 0; i < p->gate.n_segments; i++)
-    blocks += (p->gate.segment[i].mul + s->lanes - 1) / s->lanes;
+    blocks += (p->gate.segment[i].mul + lanes - 1) / lanes;
+  return blocks;
+}
+
+/* Sub-groups have a block of channels each, as far as they go, or a row. */
+static void schedule(const clb_problem *p, const clb_limits *limits, clb_schedule *s) {
+  clb_layer_schedule(limits, p->arithmetic, false, s);
+  const int64_t blocks = blocks_of(p, s->lanes);
   const int most = limits->max_subgroups < MOST ? limits->max_subgroups : MOST;
-  if (!limits->simd) s->subgroups = blocks < 1 ? 1 : blocks < most ? (int)blocks : most;
+  if (!limits->simd) s->subgroups = blocks <= SHORT || blocks > most ? most : (int)blocks;
 }
 
 /* ---- elements of this lane's channel ---- */
@@ -163,7 +170,8 @@ static void lower(const clb_problem *p, const clb_schedule *s, ir_kernel *k) {
       {&b.x, &b.d_y}, {&b.x, &b.y, &b.d_x}, {&b.x, &b.y, &b.a, &b.d_x, &b.d_y}};
   array *const *list = lists[p->pass];
   const int inputs = p->pass + 1, arrays = p->pass == CLB_DOUBLE_BACKWARD ? 5 : inputs + 1;
-  clb_layer_begin_shared(&b.l, k, names[p->pass], s, p->arithmetic);
+  const bool shared = blocks_of(p, s->lanes) > SHORT;
+  (shared ? clb_layer_begin_shared : clb_layer_begin)(&b.l, k, names[p->pass], s, p->arithmetic);
   for (int i = 0; i < arrays; i++) list[i]->a = clb_layer_array(&b.l, p->storage, i >= inputs);
   clb_layer_start(&b.l);
   for (int i = 0; i < arrays; i++) list[i]->row = clb_layer_row(&b.l, &list[i]->a, b.l.unit);
