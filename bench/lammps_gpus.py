@@ -21,20 +21,25 @@ from models import water  # noqa: E402
 SIDE = 4  # molecules along a box
 
 
-def boxes(atoms):
-    """Three factors, nearly equal, of the number of boxes."""
-    side = max(1, round((atoms / (3 * SIDE**3))**(1 / 3)))
-    return side, side, max(1, round(atoms / (3 * SIDE**3) / side**2))
+def boxes(n, times):
+    """About n boxes or cells along x, y and z, nearly as many along each, and so many times as many in all."""
+    side = max(1, round(n ** (1 / 3)))
+    counts = [side, side, max(1, round(n / side**2))]
+    while times > 1:
+        factor = next(k for k in range(2, times + 1) if times % k == 0)
+        counts[counts.index(min(counts))] *= factor
+        times //= factor
+    return tuple(counts)
 
 
-def step(a, system, model, atoms, gpus):
+def step(a, system, model, counts, gpus):
     numbers, positions, length = water(SIDE)
     data = lammps_run.data_file(["H" if z == 1 else "O" for z in numbers], positions, [length] * 3)
     if system == "water":
-        text = f"read_data atoms.data\nreplicate {' '.join(map(str, boxes(atoms)))}"
+        text = f"read_data atoms.data\nreplicate {' '.join(map(str, counts))}"
     else:
-        side = max(1, round((atoms / 8)**(1 / 3)))
-        text = (f"lattice diamond 3.567\nregion all block 0 {side} 0 {side} 0 {side}\ncreate_box 1 all\n"
+        x, y, z = counts
+        text = (f"lattice diamond 3.567\nregion all block 0 {x} 0 {y} 0 {z}\ncreate_box 1 all\n"
                 f"create_atoms 1 box\nmass 1 {lammps_run.MASSES['C']}\ndisplace_atoms all random 0.02 0.02 0.02 1")
     options = argparse.Namespace(**{**vars(a), "model": model, "list": False})
     said = lammps_run.dynamics(options, data, text, ["H", "O"] if system == "water" else ["C"], gpus, f"run {a.steps}")
@@ -47,7 +52,7 @@ def step(a, system, model, atoms, gpus):
 
 
 def shown(r):
-    return f"{r['seconds'] * 1e3:.4g} ms a step: " + ", ".join(
+    return f"{r['atoms']} atoms, {r['seconds'] * 1e3:.4g} ms a step: " + ", ".join(
         f"{k} {100 * x:.3g} %" for k, x in r["shares"].items()) + f"; p2p {r['p2p']}"
 
 
@@ -63,15 +68,15 @@ def main():
     p.add_argument("--device", default="cuda")
     p.add_argument("--json", type=pathlib.Path)
     a = p.parse_args()
-    cases = ([("strong", "water", n) for n in a.strong] + [("strong", "crystal", n) for n in a.crystal]
+    cases = ([("strong", "water", n) for n in a.strong] + [("strong", "diamond", n) for n in a.crystal]
              + [("weak", "water", n) for n in a.weak])
     rows = Rows(a.json)
     for name, model in (m.rsplit("=", 1) for m in a.model):
         for kind, system, atoms in cases:
             for gpus in a.gpus:
-                n = atoms * (gpus if kind == "weak" else 1)
-                rows.add(f"{name}, {kind}, {system}, about {n} atoms, {gpus} GPUs", (name, system, n, gpus),
-                         lambda: step(a, system, model, n, gpus), shown, model=name, kind=kind, system=system, gpus=gpus)
+                counts = boxes(atoms / (3 * SIDE**3 if system == "water" else 8), gpus if kind == "weak" else 1)
+                rows.add(f"{name}, {kind}, {system}, {gpus} GPUs", (name, system, counts, gpus), lambda: step(a, system, model, counts, gpus),
+                         shown, model=name, kind=kind, system=system, gpus=gpus)
     rows.end()
 
 

@@ -8,8 +8,8 @@ with a latency for each neighbour. Nothing is computed meanwhile. Positions and 
 of atoms and ghosts cross the bus once each, and those of ghosts the network. What LAMMPS does itself is left out.
 
 Of training, `training_on_paper`: each GPU has so many structures. A device's own gradient, the wait for the slowest one, the
-optimizer and its parameters take what was measured on the most GPUs of one host, adding up what that took times the gradients
-that are added. Between hosts the gradient is summed and copied to all, and so are the parameters, all in f64: three times
+optimizer and its parameters take what was measured on the most GPUs of one host; adding up is a line through what that took
+on the most and on half as many. Between hosts the gradient is summed and copied to all, and so are the parameters, all in f64: three times
 two passes of all numbers over the network, and a latency for each halving."""
 import json
 import math
@@ -75,29 +75,62 @@ def table(i):
         [f"{g} GPU{'s' * (g > 1)}"] + [cell(i, points, n, g) for n in i["atoms"]] for g in i["gpus"]]
 
 
+def beside_measured(i):
+    """The head and rows: steps of a few GPUs on paper, and as measured last."""
+    points = measured(i)
+    runs, rows = results("h200_lammps.json")["results"], {}
+    for r in runs:
+        if r["model"] == i["model"] and r["system"] == i["system"] and r["p2p"] != "no" and r["run"] == runs[-1]["run"]:
+            parts, shares = step(i, points, r["atoms"], r["gpus"]), r["shares"]
+            took = [shares[k] * r["seconds"] for k in ("model", "exchange")]
+            rows[r["atoms"], r["gpus"]] = [
+                f"{r['atoms']:,}", str(r["gpus"]), f"{milliseconds(sum(parts))} ({' + '.join(map(milliseconds, parts))})",
+                f"{milliseconds(r['seconds'])} ({' + '.join(map(milliseconds, [*took, r['seconds'] - sum(took)]))})",
+                f"{sum(parts) / r['seconds']:.2f}"]
+    return ["atoms", "GPUs", "ms on paper (model + exchange + positions and forces)", "measured (model + exchange + rest)", "paper / measured"], [
+        row for _, row in sorted(rows.items())]
+
+
 def inputs():
     return results("scaling_inputs.json")
 
 
+def training_runs(i):
+    """Of weak scaling: by structures a GPU and GPUs, the seconds of a step's parts."""
+    return {(r["structures"] // r["gpus"], r["gpus"]): r["times"] for r in results("h200_training_gpus.json")["results"]
+            if r["model"] == i["training"]["model"] and r["kind"] == "weak"}
+
+
+def training_step(i, runs, structures, gpus, most):
+    """Seconds of everything but the sum, of the sum within a host, and between hosts, from a run on `most` GPUs of one."""
+    here, hosts = min(gpus, i["gpus_of_a_host"]), max(1, gpus // i["gpus_of_a_host"])
+    of, half = runs[structures, most], runs[structures, most // 2]
+    halvings = math.ceil(math.log2(hosts))
+    between = 3 * 2 * (8 * i["training"]["parameters"] * (1 - 1 / hosts) / i["network_bytes_per_second"] + halvings * i["latency_seconds"])
+    return of["seconds"] - of["sum"], of["sum"] + (of["sum"] - half["sum"]) * (here - most) / (most - most // 2), between
+
+
 def training_table(i):
     """The head and rows: a step of training, of so many structures a GPU."""
-    t = i["training"]
-    runs = [r for r in results("h200_training_gpus.json")["results"] if r["model"] == t["model"] and r["kind"] == "weak"]
-
-    def step(structures, gpus):
-        """Seconds of everything but the sum, of the sum within a host, between hosts; and of one GPU alone."""
-        of = {r["gpus"]: r["times"] for r in runs if r["structures"] == structures * r["gpus"]}
-        most, here, hosts = max(of), min(gpus, i["gpus_of_a_host"]), max(1, gpus // i["gpus_of_a_host"])
-        halvings = math.ceil(math.log2(hosts))
-        between = 3 * 2 * (8 * t["parameters"] * (1 - 1 / hosts) / i["network_bytes_per_second"] + halvings * i["latency_seconds"])
-        return of[most]["seconds"] - of[most]["sum"], of[most]["sum"] * (here - 1) / (most - 1), between, of[1]["seconds"]
+    t, runs = i["training"], training_runs(i)
 
     def cell(structures, gpus):
-        *parts, alone = step(structures, gpus)
-        return f"{milliseconds(sum(parts))} ({' + '.join(map(milliseconds, parts))}; {100 * alone / sum(parts):.0f} %)"
+        parts = training_step(i, runs, structures, gpus, max(g for n, g in runs if n == structures))
+        return f"{milliseconds(sum(parts))} ({' + '.join(map(milliseconds, parts))}; {100 * runs[structures, 1]['seconds'] / sum(parts):.0f} %)"
     head = [f"ms ({t['model']}: a GPU's own + sum within the host + between hosts; of the ideal)"]
     return head + [f"{n} structures a GPU" for n in t["structures"]], [
         [f"{g} GPUs"] + [cell(n, g) for n in t["structures"]] for g in t["gpus"]]
+
+
+def training_beside_measured(i):
+    """The head and rows: what a run on two GPUs says of more, beside what they took."""
+    runs, rows = training_runs(i), []
+    for (structures, gpus), of in runs.items():
+        if gpus > 2:
+            parts, took = training_step(i, runs, structures, gpus, 2)[:2], (of["seconds"] - of["sum"], of["sum"])
+            rows.append([str(structures), str(gpus)] + [f"{milliseconds(sum(x))} ({' + '.join(map(milliseconds, x))})" for x in (parts, took)] +
+                        [f"{sum(parts) / sum(took):.2f}"])
+    return ["structures a GPU", "GPUs", "ms on paper, from two (a GPU's own + sum)", "measured", "paper / measured"], rows
 
 
 def paragraph(i):

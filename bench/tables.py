@@ -291,23 +291,26 @@ def hosts():
                  [[host] + [of.get(c, "-") for c in columns] for host, of in cells.items()])
 
 
+def of_ideal(seconds, ideal):
+    return f"{milliseconds(seconds)} ({100 * ideal / seconds:.0f} %)"
+
+
 def lammps_gpus():
     """LAMMPS on GPUs of one host."""
-    run = results("h200_lammps.json")["results"]
     cells = {}
-    for r in run:
-        atoms = f"{r['atoms'] // (r['gpus'] if r['kind'] == 'weak' else 1):,}" + " a GPU" * (r["kind"] == "weak")
+    for r in results("h200_lammps.json")["results"]:
+        about = f"about {r['of_a_gpu']:,}" if "of_a_gpu" in r else f"{r['atoms'] // r['gpus']:,}"
+        atoms = f"{about} a GPU" if r["kind"] == "weak" else f"{r['atoms']:,}"
         alone = r["p2p"] == "-"  # on one GPU there are no ways
         for way in ("yes", "no") if alone else (r["p2p"],):
             cells.setdefault((r["model"], r["system"], atoms, r["kind"], way, r["run"]), {})[r["gpus"]] = r
     rows = []
-    for (model, system, atoms, kind, way, _), of in cells.items():
+    for (model, system, atoms, _, way, _), of in cells.items():
         if len(of) < 2:
             continue
-        least = min(of)
-        ideal = {g: of[least]["seconds"] * (least / g if kind == "strong" else 1) for g in of}
-        rows.append([model, f"{system}, {atoms}", {"yes": "GPU to GPU", "no": "through the host"}[way]] + [
-            f"{milliseconds(of[g]['seconds'])} ({100 * ideal[g] / of[g]['seconds']:.0f} %)" if g in of else "-" for g in (1, 2, 4, 8)])
+        least = of[min(of)]
+        rows.append([model, f"{system}, {atoms}", {"yes": "GPU to GPU", "no": "through the host"}[way]] + [of_ideal(
+            of[g]["seconds"], least["seconds"] * of[g]["atoms"] / g / (least["atoms"] / least["gpus"])) if g in of else "-" for g in (1, 2, 4, 8)])
     return table(["model", "atoms", "rows of ghosts", "ms a step on 1 GPU", "2", "4", "8"], rows)
 
 
@@ -322,10 +325,9 @@ def training_gpus():
         return r["model"], f"{r['structures'] // r['gpus']} a GPU" if weak else f"{r['structures']} in all"
     for r in runs:
         least = min((x for x in runs if what(x) == what(r)), key=lambda x: x["gpus"])
-        ideal = least["times"]["seconds"] * (least["gpus"] / r["gpus"] if r["kind"] == "strong" else 1)
+        ideal = least["times"]["seconds"] * r["structures"] / r["gpus"] / (least["structures"] / least["gpus"])
         t, of = r["times"], [r["times"][k] for k in parts]
-        rows.append([*what(r), str(r["gpus"]), f"{milliseconds(t['seconds'])} ({100 * ideal / t['seconds']:.0f} %)"] +
-                    [milliseconds(x) for x in (*of, t["seconds"] - sum(of))])
+        rows.append([*what(r), str(r["gpus"]), of_ideal(t["seconds"], ideal)] + [milliseconds(x) for x in (*of, t["seconds"] - sum(of))])
     return table(["model", "structures", "GPUs", "ms a step", *parts, "rest"], rows)
 
 
@@ -353,6 +355,16 @@ def on_paper():
     """Many GPUs."""
     i = scaling.inputs()
     return table(*scaling.table(i)) + "\n\n" + scaling.paragraph(i)
+
+
+def paper_beside_measured():
+    """What was said on paper of a few GPUs, beside what they took."""
+    return table(*scaling.beside_measured(scaling.inputs()))
+
+
+def training_beside_measured():
+    """What two GPUs said of training on more, beside what they took."""
+    return table(*scaling.training_beside_measured(scaling.inputs()))
 
 
 def largest():
@@ -530,7 +542,7 @@ TABLES = {f.__name__: f for f in (counters, norms, norms_irreps, optimizers, sui
                                   harmonics, options, products, graphs, flashtp, vectors, bounds, machine_code,
                                   peers, peers_harmonics, drivers, ablation, models, models_peers,
                                   memory, steps, training_steps, patched, dynamics, hosts, lammps_gpus, training_gpus, training_on_paper, race,
-                                  moving, on_paper, largest)}
+                                  moving, on_paper, paper_beside_measured, training_beside_measured, largest)}
 GENERATED = re.compile(r"<!-- table (\w+) -->\n.*?<!-- end -->", re.S)
 NUMBER = re.compile(r"<!-- n:([^>]+) -->.*?<!-- / -->", re.S)
 MEASURED = re.compile(r"\d[\d.,]*\s*(?:ms|us|ns|%|[GT]B/s|GiB|eV)(?!\w)")
