@@ -196,8 +196,12 @@ static clb_status set_blocks(clb_model *m, const clb_model_edges *e) {
   }
 }
 
+/* Of SevenNet-0 on an H100 a gradient of 15 thousand edges takes 7.02 ms launched and 6.51
+   replayed; of 117 thousand the device is behind the host anyway, and null edges would be in its
+   way. */
 bool clb_model_repeats(const clb_model *m, const clb_model_edges *e) {
-  return m->training.repeats && m->net.trains && !m->net.has_states &&
+  enum { MOST_EDGES = 1 << 15 };
+  return m->training.repeats && m->net.trains && !m->net.has_states && e->n_edges <= MOST_EDGES &&
          block_rows(m, e) >= e->n_local;
 }
 
