@@ -85,8 +85,8 @@ static size_t bytes_of(const train_devices *d) {
 /* For what goes through the host. */
 static bool make_room(train_devices *d) {
   clb_status s = CLB_OK;
+  if (ranks_of_run().n > 1) d->sum = allocate((size_t)d->y[0].info.parameters, sizeof(double));
   for (int k = 0; k < d->n && d->parts > 1 && !s; k++) {
-    d->gradient[k] = allocate((size_t)d->y[k].info.parameters, sizeof(double));
     d->staged[k] = allocate(bytes_of(d), 1);
     s = clb_buffer_create(d->y[k].ctx, bytes_of(d), &d->buffer[k]);
     if (s) train_devices_warn(d, &d->y[k], "");
@@ -98,7 +98,6 @@ bool train_devices_open(train_devices *d, const md_choice *choice) {
   names all = {0};
   bool good = add_all_names(&all, choice);
   d->y = allocate((size_t)all.n, sizeof *d->y);
-  d->gradient = allocate((size_t)all.n, sizeof *d->gradient);
   d->staged = allocate((size_t)all.n, sizeof *d->staged);
   d->buffer = allocate((size_t)all.n, sizeof *d->buffer);
   d->spent = allocate(SPENT, sizeof *d->spent);
@@ -117,11 +116,10 @@ void train_devices_close(train_devices *d) {
   for (int i = 0; i < d->n; i++) {
     clb_buffer_destroy(&d->buffer[i]);
     md_system_close(&d->y[i]);
-    free(d->gradient[i]);
     free(d->staged[i]);
   }
   free(d->y);
-  free(d->gradient);
+  free(d->sum);
   free(d->staged);
   free(d->buffer);
   free(d->spent);
@@ -136,17 +134,8 @@ void train_devices_warn(train_devices *d, const md_system *y, const char *more) 
 
 /* ---- numbers that go through the host ---- */
 
-/* A device's, which are then in gradient[k]. */
-static clb_status read_numbers(const train_devices *d, int k, clb_buffer *from) {
-  const md_system *y = &d->y[k];
-  const clb_status s = clb_buffer_read(from, 0, d->staged[k], bytes_of(d));
-  if (!s) decode(y->dtype, d->staged[k], d->gradient[k], y->info.parameters);
-  return s;
-}
-
-/* gradient[0], to be written to devices. */
-static void stage(const train_devices *d) {
-  encode(d->y[0].dtype, d->gradient[0], d->staged[0], d->y[0].info.parameters);
+static clb_status read_staged(const train_devices *d, int k, clb_buffer *from) {
+  return clb_buffer_read(from, 0, d->staged[k], bytes_of(d));
 }
 
 static clb_status write_staged(const train_devices *d, clb_buffer *to) {
@@ -163,13 +152,13 @@ typedef struct {
 
 /* For all devices but the first of rank 0. */
 static clb_status stage_parameters(const train_devices *d, clb_buffer *parameters) {
-  const bool ranks = ranks_of_run().n > 1;
+  const md_system *y = d->y;
   if (d->parts == 1) return CLB_OK;
-  if (!ranks) return clb_buffer_read(parameters, 0, d->staged[0], bytes_of(d));
-  const clb_status s = read_numbers(d, 0, parameters);
-  if (s) return s;
-  ranks_copy(d->y[0].info.parameters, d->gradient[0]);
-  stage(d);
+  const clb_status s = read_staged(d, 0, parameters);
+  if (s || !d->sum) return s;
+  decode(y->dtype, d->staged[0], d->sum, y->info.parameters);
+  ranks_copy(y->info.parameters, d->sum);
+  encode(y->dtype, d->sum, d->staged[0], y->info.parameters);
   return CLB_OK;
 }
 
@@ -222,7 +211,7 @@ static void compute(void *user, int k) {
   if (s->n)
     s->status = clb_model_gradient(s->y->model, s->n, s->atoms, s->labels, &s->loss, &s->results);
   if (s->n && !s->status && all->sums)
-    s->status = read_numbers(all->d, k, s->results.gradient_buffer);
+    s->status = read_staged(all->d, k, s->results.gradient_buffer);
   s->seconds = seconds_now() - start;
 }
 
@@ -257,17 +246,28 @@ static void fill_share(share *x, const train_devices *d, int k, const train_batc
   weigh(x, b);
 }
 
-/* A part of the parameters, each in the order of the devices. */
+enum { BLOCK = 512 };
+
+/* Numbers of all devices, in their order, become those of the first, or of d->sum. */
+static void add_block(const shares *s, int64_t at, int64_t n) {
+  const train_devices *d = s->d;
+  const clb_dtype dtype = d->y[0].dtype;
+  const size_t first = (size_t)at * dtype_bytes(dtype);
+  double sum[BLOCK] = {0}, one[BLOCK];
+  for (int i = 0; i < d->n; i++) {
+    if (!s->of[i].n) continue;
+    decode(dtype, (const char *)d->staged[i] + first, one, n);
+    for (int64_t p = 0; p < n; p++) sum[p] += one[p];
+  }
+  if (d->sum) memcpy(d->sum + at, sum, (size_t)n * sizeof *sum);
+  else encode(dtype, sum, (char *)d->staged[0] + first, n);
+}
+
 static void add_gradients(void *user, int k) {
   const shares *s = user;
-  const train_devices *d = s->d;
-  const int64_t n = d->y[0].info.parameters, first = n * k / d->n, end = n * (k + 1) / d->n;
-  double *to = d->gradient[0];
-  if (!s->of[0].n) memset(to + first, 0, (size_t)(end - first) * sizeof *to);
-  for (int i = 1; i < d->n; i++) {
-    const double *from = d->gradient[i];
-    for (int64_t p = first; p < end && s->of[i].n; p++) to[p] += from[p];
-  }
+  const int64_t n = s->d->y[0].info.parameters, end = n * (k + 1) / s->d->n;
+  for (int64_t p = n * k / s->d->n; p < end; p += BLOCK)
+    add_block(s, p, p + BLOCK < end ? BLOCK : end - p);
 }
 
 static void add_up(shares *s, const clb_gradient_results *to) {
@@ -293,7 +293,10 @@ static void sum_over_ranks(const shares *s, int64_t n, int64_t atoms,
   if (r->energies) ranks_sum(n, r->energies);
   if (r->forces) ranks_sum(3 * atoms, r->forces);
   if (r->stresses) ranks_sum(9 * n, r->stresses);
-  if (s->sums) ranks_sum(s->d->y[0].info.parameters, s->d->gradient[0]);
+  if (!s->sums || !s->d->sum) return;
+  const md_system *y = s->d->y;
+  ranks_sum(y->info.parameters, s->d->sum);
+  encode(y->dtype, s->d->sum, s->d->staged[0], y->info.parameters);
 }
 
 static void count_seconds(const shares *s, double start, double computed) {
@@ -328,7 +331,6 @@ clb_status train_devices_gradient(const train_devices *d, const train_batch *b,
   if (!status) add_up(&s, results);
   if (!status) sum_over_ranks(&s, n, atoms, results);
   if (!status && s.sums) {
-    stage(d);
     status = write_staged(d, results->gradient_buffer);
     *refused = d->y;
   }

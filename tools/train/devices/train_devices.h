@@ -20,9 +20,9 @@ typedef enum {
 typedef struct {
   md_system *y; /* [n]: the model on each of them; the optimizer is on the first */
   int n;
-  int parts, first;  /* devices of all ranks, and which of these is y[0] */
-  double **gradient; /* [n][parameters]; NULL, as the next two: there is one part */
-  void **staged;     /* [n][parameters], of the model's type, and so the next */
+  int parts, first; /* devices of all ranks, and which of these is y[0] */
+  double *sum;      /* [parameters]; NULL: there is one rank */
+  void **staged;    /* [n][parameters], of the model's type, and so the next; NULL: one part */
   clb_buffer **buffer;
   double *spent;     /* [SPENT] */
   bool other_failed; /* than the first: what training knows is still there */
