@@ -165,11 +165,13 @@ struct clb_tuner {
 };
 
 /* Creates an op with the passes of the bit set, tuned if tuner is not NULL. _check: only checks
-   whether it could be created. _new: creates it without kernels. */
+   whether it could be created. _new: creates it without kernels. _compile: gives a pass its kernel,
+   by wisdom or estimate. */
 clb_status clb_op_check(clb_context *ctx, const clb_problem *problem, unsigned passes);
 clb_status clb_op_create(clb_context *ctx, const clb_problem *problem, unsigned passes,
                          const clb_tuner *tuner, clb_op **op);
 clb_status clb_op_new(clb_context *ctx, const clb_problem *problem, clb_op **op);
+clb_status clb_op_compile(clb_op *op, clb_pass pass);
 
 /* Lowers and compiles a pass; the op stays as it is. */
 clb_status clb_op_make_kernel(clb_op *op, clb_pass pass, const clb_schedule *schedule,

@@ -107,7 +107,7 @@ static bool follow_wisdom(clb_op *op, clb_pass pass) {
   return false;
 }
 
-static clb_status compile_pass(clb_op *op, clb_pass pass) {
+clb_status clb_op_compile(clb_op *op, clb_pass pass) {
   clb_schedule *estimate = &op->choice[pass].estimate;
   op->problem.pass = (int32_t)pass;
   if (follow_wisdom(op, pass)) return CLB_OK;
@@ -142,7 +142,7 @@ clb_status clb_op_create(clb_context *ctx, const clb_problem *problem, unsigned 
   if (!s) s = clb_op_new(ctx, problem, op);
   if (s) return s;
   for (int pass = 0; pass < CLB_PASSES && !s; pass++)
-    if (passes & CLB_PASS_BIT(pass)) s = compile_pass(*op, (clb_pass)pass);
+    if (passes & CLB_PASS_BIT(pass)) s = clb_op_compile(*op, (clb_pass)pass);
   if (!s && tuner) s = tuner->tune(tuner, *op, NULL);
   if (s) clb_op_destroy(op);
   return s;

@@ -139,7 +139,9 @@ static clb_status create_parts(clb_op *op, clb_problem *p, unsigned passes, cons
   clb_status s = CLB_OK;
   if (p->convolution.gives_z) {
     p->tensor_product.gradients = CLB_OPERAND_Z;
-    s = clb_op_create(ctx, p, CLB_PASS_BIT(CLB_DOUBLE_BACKWARD), NULL, &parts->results);
+    s = clb_op_new(ctx, p, &parts->results);
+    if (!s && (tuner || !clb_convolution_walks_once(op, CLB_DOUBLE_BACKWARD)))
+      s = clb_op_compile(parts->results, CLB_DOUBLE_BACKWARD);
   }
   if (!s && (passes & CLB_PASS_BIT(CLB_FORWARD) || p->convolution.gives_z) && tp->z.dim)
     s = clb_row_sum_create(ctx, arithmetic, storage, arithmetic, tp->z.dim, &parts->z);

@@ -8,8 +8,8 @@
 #include "kernels/graph/host/row_sum.h"
 
 typedef struct {
-  clb_op *results;    /* computes d_g of the double backward pass, unless that walks once; NULL: not
-                         requested */
+  clb_op *results; /* computes d_g of the double backward pass, unless that walks once, when it has
+                      no kernel; NULL: not requested */
   clb_row_sum *x, *z; /* sums gradients of x by sender, and partial sums of split rows of z; NULL:
                          not needed */
   clb_op *y, *r;      /* sum the roles' shares of gradients of y and of lengths; NULL: not needed */

@@ -112,6 +112,8 @@ static bool aligned(const call *c) {
 
 /* The op's kernel, or one for rows that start anywhere. */
 static clb_status kernel_for(const call *c, clb_op *op, const clb_kernel **kernel) {
+  const clb_status compiled = op->kernel[c->pass] ? CLB_OK : clb_op_compile(op, c->pass);
+  if (compiled) return compiled;
   clb_schedule s = op->choice[c->pass].schedule;
   *kernel = op->kernel[c->pass];
   if (!s.convolution.roles || aligned(c)) return CLB_OK;
