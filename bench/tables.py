@@ -351,6 +351,22 @@ def moving():
     return table(["model", "atoms", "launches", "ms", "ms, with searches"], rows)
 
 
+def new_models():
+    """Steps of models of random weights while atoms move."""
+    rows = [[r["model"].replace(" (random weights)", ""), f"{r['system']}, {r['atoms']:,}", str(r["launches"]),
+             milliseconds(r["seconds_mean"]), f"{r['seconds_mean'] / r['atoms'] * 1e6:.3g}"]
+            for r in results("h100_new_models.json")["steps"]]
+    return table(["model", "atoms", "launches", "ms", "us an atom"], rows)
+
+
+def dispersion():
+    """A step with dispersion and without."""
+    rows = [[f"{r['system']}, {r['atoms']:,}", r["d3"], milliseconds(r["seconds_without"]), milliseconds(r["seconds"]),
+             f"{(r['seconds'] - r['seconds_without']) / r['atoms'] * 1e6:.3g}"]
+            for r in results("h100_dispersion.json")["results"]]
+    return table(["atoms", "`d3`", "ms without", "ms with", "us an atom for it"], rows)
+
+
 def on_paper():
     """Many GPUs."""
     i = scaling.inputs()
@@ -542,7 +558,7 @@ TABLES = {f.__name__: f for f in (counters, norms, norms_irreps, optimizers, sui
                                   harmonics, options, products, graphs, flashtp, vectors, bounds, machine_code,
                                   peers, peers_harmonics, drivers, ablation, models, models_peers,
                                   memory, steps, training_steps, patched, dynamics, hosts, lammps_gpus, training_gpus, training_on_paper, race,
-                                  moving, on_paper, paper_beside_measured, training_beside_measured, largest)}
+                                  moving, new_models, dispersion, on_paper, paper_beside_measured, training_beside_measured, largest)}
 GENERATED = re.compile(r"<!-- table (\w+) -->\n.*?<!-- end -->", re.S)
 NUMBER = re.compile(r"<!-- n:([^>]+) -->.*?<!-- / -->", re.S)
 MEASURED = re.compile(r"\d[\d.,]*\s*(?:ms|us|ns|%|[GT]B/s|GiB|eV)(?!\w)")
