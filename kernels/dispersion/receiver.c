@@ -133,7 +133,7 @@ static ir_val reach_of(clb_receiver *r, int d) {
 static void walk(clb_receiver *r, clb_cell_visit visit) {
   ir_val reach[3];
   for (int d = 0; d < 3; d++) reach[d] = reach_of(r, d);
-  clb_cell_walk(&r->w, &r->at, reach, r->squared, r->starts, visit, r);
+  clb_cell_walk(&r->w, &r->at, reach, r->squared, IR_NONE, r->starts, visit, r);
 }
 
 void clb_receiver_walk(clb_receiver *r, clb_receiver_visit each, void *user) {

@@ -35,7 +35,7 @@ void clb_cell_lower_ranked(ir_kernel *k, const clb_problem *p, const clb_schedul
   clb_cell_begin(&w, k, "cell_ranked", s, CLB_F64, p->cell_list.atoms == CLB_CELL_MANY);
   const ir_val slots = input(k), n_slots = ir_scalar(k, IR_I64), atoms = output(k),
                x = ir_buffer(k, IR_F64, true), wrap = output(k), starts = output(k),
-               counts = ir_scalar(k, IR_I64), count = output(k);
+               used = ir_scalar(k, IR_I64), counts = ir_scalar(k, IR_I64), count = output(k);
   clb_layer_start(&w.b);
   const ir_val unit = w.b.unit, lane = ir_lane(k), zero = clb_i32(k, 0), one = clb_i64(k, 1),
                is_atom = less(k, unit, w.n), slot = ir_sub(k, unit, w.n),
@@ -61,7 +61,7 @@ void clb_cell_lower_ranked(ir_kernel *k, const clb_problem *p, const clb_schedul
     store_one(k, wrap, to, is_atom, at.wrap[d]);
   }
   const ir_val tail =
-      ir_add(k, w.n, ir_add(k, ir_mul(k, unit, clb_i64(k, s->lanes)), wide(k, lane)));
+      ir_add(k, used, ir_add(k, ir_mul(k, unit, clb_i64(k, s->lanes)), wide(k, lane)));
   ir_store(k, count, tail, less(k, tail, counts), zero);
   clb_layer_finish(&w.b);
 }
@@ -70,7 +70,7 @@ void clb_cell_lower_ranked(ir_kernel *k, const clb_problem *p, const clb_schedul
 
 typedef struct {
   finder w;
-  ir_val receivers, senders, before, base;
+  ir_val receivers, senders, before, base, columns;
   ir_val all, rest; /* edges, null edges (i64) */
   ir_val fits;
 } ends;
@@ -79,8 +79,9 @@ typedef struct {
 static ir_val edges_before(const ends *f, ir_val atom) {
   ir_kernel *k = f->w.k;
   const ir_val near = least(k, atom, ir_sub(k, f->w.n, clb_i64(k, 1))),
-               row = ir_2(k, IR_DIV, near, clb_i64(k, CLB_CELL_ROW)),
-               sum = wide(k, ir_add(k, ir_load(k, f->before, near, IR_NONE),
+               first = ir_mul(k, near, f->columns),
+               row = ir_2(k, IR_DIV, first, clb_i64(k, CLB_CELL_ROW)),
+               sum = wide(k, ir_add(k, ir_load(k, f->before, first, IR_NONE),
                                     ir_load(k, f->base, row, IR_NONE)));
   return ir_select(k, both(k, f->fits, less(k, atom, f->w.n)), sum, f->all);
 }
@@ -110,6 +111,7 @@ void clb_cell_lower_ends(ir_kernel *k, const clb_problem *p, const clb_schedule 
   ends f;
   clb_cell_begin(&f.w, k, "cell_ends", s, CLB_F64, p->cell_list.atoms == CLB_CELL_MANY);
   f.receivers = input(k), f.senders = input(k), f.before = input(k), f.base = input(k);
+  f.columns = ir_scalar(k, IR_I64);
   const ir_val total = input(k), room = ir_scalar(k, IR_I64);
   ir_val start[2], edge[2], other[2], nodes;
   for (int d = 0; d < 2; d++) start[d] = output(k), edge[d] = output(k), other[d] = output(k);

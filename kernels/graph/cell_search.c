@@ -67,6 +67,7 @@ typedef struct {
   ir_val rows, n_local, senders_as_atoms;                       /* with ghosts */
   ir_val keys, keyed, rest;                                     /* FILL without ghosts */
   ir_val own, receiver, squared, lane;                          /* own: the receiver's place */
+  ir_val columns, column;                                       /* of one system: i64 */
   clb_cell_place at;                                            /* of the receiver */
   ir_val found, refused, looked, next; /* variables; found, refused: by lane */
 } search;
@@ -195,6 +196,13 @@ static void look_at_pairs(search *f) {
   ir_end(k);
 }
 
+/* Which count is the unit's. */
+static ir_val count_of(const search *f) {
+  ir_kernel *k = f->w.k;
+  const ir_val receiver = wide(k, f->receiver);
+  return !f->ghosts ? ir_add(k, ir_mul(k, receiver, f->columns), f->column) : receiver;
+}
+
 static void store_count(search *f) {
   ir_kernel *k = f->w.k;
   const ir_val many = clb_i32(k, 2 * CLB_CELL_LOOKED_AT), zero = clb_i32(k, 0);
@@ -203,7 +211,7 @@ static void store_count(search *f) {
   const ir_val few = ir_2(k, IR_LE, ir_get(k, f->looked), clb_i32(k, CLB_CELL_LOOKED_AT)),
                fit = both(k, few, ir_2(k, IR_LE, sum, clb_i32(k, CLB_CELL_MAX_NEIGHBOURS))),
                good = f->pairs ? fit : both(k, fit, f->at.good),
-               to = f->pairs ? f->w.b.unit : wide(k, f->receiver);
+               to = f->pairs ? f->w.b.unit : count_of(f);
   ir_store(k, f->counts, ir_add(k, to, wide(k, f->lane)),
            less(k, f->lane, ir_add(k, zero, clb_i32(k, 1))),
            ir_select(k, good, sum, clb_i32(k, CLB_CELL_REFUSED)));
@@ -231,6 +239,7 @@ static void take_buffers(search *f) {
     f->receivers = ir_buffer(k, IR_I32, true);
     f->shifts = ir_buffer(k, IR_I32, true);
   } else f->counts = ir_buffer(k, IR_I32, true);
+  if (!f->ghosts) f->columns = ir_scalar(k, IR_I64);
   if (f->ghosts && (f->fills || !f->pairs)) f->rows = ir_buffer(k, IR_I32, false);
   if (f->ghosts && !f->pairs) f->n_local = ir_scalar(k, IR_I64);
   if (f->ghosts && f->fills) f->senders_as_atoms = ir_buffer(k, IR_I32, true);
@@ -253,8 +262,8 @@ static ir_val nulls_before(const search *f, ir_val atom) {
 /* Where the receiver's edges begin; *fits: there is room for all that were found. */
 static void begin_row(search *f, ir_val *fits) {
   ir_kernel *k = f->w.k;
-  const ir_val row = ir_2(k, IR_DIV, f->receiver, clb_i32(k, CLB_CELL_ROW)),
-               before = wide(k, ir_add(k, ir_load(k, f->before, f->receiver, IR_NONE),
+  const ir_val own = count_of(f), row = ir_2(k, IR_DIV, own, clb_i64(k, CLB_CELL_ROW)),
+               before = wide(k, ir_add(k, ir_load(k, f->before, own, IR_NONE),
                                        ir_load(k, f->base, row, IR_NONE))),
                zero = clb_i64(k, 0), all = clb_cell_total(k, f->total, f->room, fits);
   ir_val first = ir_select(k, *fits, before, zero);
@@ -265,9 +274,10 @@ static void begin_row(search *f, ir_val *fits) {
   f->next = ir_var(k, first, true);
 }
 
-/* Of the atom to itself, in its cell, which senders do not see. */
+/* Of the atom to itself, in its cell, which senders do not see: by the unit of its last edges. */
 static void write_nulls(search *f) {
   ir_kernel *k = f->w.k;
+  ir_if(k, same(k, ir_add(k, f->column, clb_i64(k, 1)), f->columns));
   const ir_val own = wide(k, f->receiver), first = ir_get(k, f->next),
                n = ir_sub(k, nulls_before(f, ir_add(k, own, clb_i64(k, 1))), nulls_before(f, own)),
                end = ir_add(k, first, n), lot = ir_loop(k, first, end, clb_i64(k, f->w.b.s->lanes)),
@@ -277,13 +287,20 @@ static void write_nulls(search *f) {
   ir_store(k, f->shifts, to, mask, clb_i32(k, CLB_EDGE_HOME));
   ir_store(k, f->keys, to, both(k, mask, f->keyed), ir_cast(k, IR_I32, f->w.n));
   ir_end(k);
+  ir_end(k);
 }
 
 /* The receiver, and where it is. Counts beyond the last atom's are those of no pairs of it. */
 static void find_receiver(search *f) {
   ir_kernel *k = f->w.k;
   if (!f->pairs) {
-    f->receiver = ir_load(k, f->atoms, f->w.b.unit, IR_NONE);
+    ir_val place = f->w.b.unit;
+    if (!f->ghosts) {
+      place = ir_2(k, IR_DIV, place, f->columns);
+      f->column = ir_sub(k, f->w.b.unit, ir_mul(k, place, f->columns));
+    }
+    f->own = ir_cast(k, IR_I32, place);
+    f->receiver = ir_load(k, f->atoms, place, IR_NONE);
     clb_cell_load_grid(&f->w, wide(k, f->receiver), IR_NONE);
     f->at = clb_cell_locate(&f->w, f->receiver, IR_NONE);
     f->squared = clb_cell_number(&f->w, CLB_CELL_SQUARED, 0);
@@ -306,7 +323,6 @@ static void lower_search(ir_kernel *k, const clb_problem *p, const clb_schedule 
   take_buffers(&f);
   clb_layer_start(&f.w.b);
   f.lane = s->lanes > 1 ? ir_lane(k) : clb_i32(k, 0);
-  f.own = ir_cast(k, IR_I32, f.w.b.unit);
   find_receiver(&f);
   if (fills) {
     ir_val fits;
@@ -321,7 +337,11 @@ static void lower_search(ir_kernel *k, const clb_problem *p, const clb_schedule 
   else {
     if (ghosts) ir_if(k, receives(&f));
     const ir_val *reach = f.w.whole + CLB_CELL_REACH;
-    clb_cell_walk(&f.w, &f.at, reach, IR_NONE, f.starts, look_at, &f);
+    ir_val only = IR_NONE;
+    if (!ghosts)
+      only = ir_select(k, same(k, f.columns, clb_i64(k, 1)), clb_i32(k, -1),
+                       ir_cast(k, IR_I32, f.column));
+    clb_cell_walk(&f.w, &f.at, reach, IR_NONE, only, f.starts, look_at, &f);
     if (ghosts) ir_end(k);
   }
   if (fills) ir_end(k);

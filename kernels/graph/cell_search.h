@@ -19,16 +19,19 @@
      SORTED  atom in each place, out x (f64 [3][n]: inside the cell), out wrap [3][n], number of
              counts (i64; a multiple of CLB_CELL_ROW, n or more), out counts (0 from the n-th on)
      COUNT   atom in each place, x, wrap, first place of each slot, out count of each atom:
-             its neighbours, or CLB_CELL_REFUSED
+             its neighbours, or CLB_CELL_REFUSED; without ghosts, into how many columns of slots
+             those around an atom are divided, which are units then and have counts (i64)
      TOTAL   edges of each row of CLB_CELL_ROW atoms, out those before it, out their total (-1: an
              atom was refused, or they are beyond int32), the same as f64, where, whether (i32)
      FILL    that of COUNT without counts; edges before each atom in its row, and before each such
-             row, out senders, out receivers, out shifts (clb_edge_shift)
+             row, out senders, out receivers, out shifts (clb_edge_shift); columns as in COUNT
      RANKED  slot of each atom, number of slots (i64), out atom in each place, and the rest as
-             SORTED, but before the number of counts: out first place of each slot, and of the end
-     ENDS    receivers, senders, edges before each atom in its row, and before each such row, total,
-             room (i64); of receivers, then of senders: out where rows start, edge and other end in
-             each slot (sort.h); out sender in each slot of those, but n of null edges
+             SORTED, but before the number of counts: out first place of each slot, and of the end,
+             and how many counts are used
+     ENDS    receivers, senders, edges before each atom in its row, and before each such row,
+             columns, total, room (i64); of receivers, then of senders: out where rows start, edge
+             and other end in each slot (sort.h); out sender in each of those, or n of null edges
+
    With ghosts, atoms that are only senders, these end with the row of each atom's features (or
    CLB_CELL_ABSENT, CLB_CELL_NO_ROW), the number of local atoms (i64), and in FILL, whose senders
    are rows then, with out the senders as atoms.  FILL ends with the total, and for how many edges
@@ -87,10 +90,10 @@ enum {
 /* In place of a row: of an atom that has no edges; of one that must have none. */
 enum { CLB_CELL_ABSENT = -1, CLB_CELL_NO_ROW = -2 };
 
-/* COUNT refuses an atom that has more neighbours, has to look at more atoms, has a neighbour nearer
-   than 1e-3 Angstrom, without a row or with a shift that clb_edge_shift cannot encode, or is not at
-   a finite place: the host sees to these. The sum of a row tells whether one was refused:
-   CLB_CELL_ROW times the former is less than the latter. */
+/* COUNT refuses an atom that has more neighbours, or looks at more atoms (in a column), has a
+   neighbour nearer than 1e-3 Angstrom, without a row or with a shift that clb_edge_shift cannot
+   encode, or is not at a finite place: the host sees to these. The sum of a row tells whether one
+   was refused: CLB_CELL_ROW times the former is less than the latter. */
 enum {
   CLB_CELL_ROW = 256,
   CLB_CELL_MAX_NEIGHBOURS = 4096,

@@ -234,17 +234,35 @@ static range within(const walk *f, const sphere *b, const ir_val bin[2]) {
   return r;
 }
 
+/* The bins of directions 0 and 1: those within reach, or those of one column. */
+static void bound_columns(ir_kernel *k, const clb_cell_place *at, const ir_val reach[3],
+                          ir_val only, ir_val low[2], ir_val end[2]) {
+  const ir_val one = clb_i32(k, 1), wide = ir_add(k, ir_add(k, reach[1], reach[1]), one);
+  for (int d = 0; d < 2; d++) {
+    low[d] = ir_sub(k, at->bin[d], reach[d]);
+    end[d] = ir_add(k, ir_add(k, at->bin[d], reach[d]), one);
+  }
+  if (only == IR_NONE) return;
+  const ir_val keeps = ir_2(k, IR_LE, clb_i32(k, 0), only),
+               column = ir_2(k, IR_MAX, only, clb_i32(k, 0)), row = ir_2(k, IR_DIV, column, wide);
+  const ir_val by[2] = {row, ir_sub(k, column, ir_mul(k, row, wide))};
+  for (int d = 0; d < 2; d++) {
+    low[d] = ir_add(k, low[d], by[d]);
+    end[d] = ir_select(k, keeps, ir_add(k, low[d], one), end[d]);
+  }
+}
+
 void clb_cell_walk(const finder *w, const clb_cell_place *at, const ir_val reach[3], ir_val squared,
-                   ir_val starts, clb_cell_visit visit, void *user) {
+                   ir_val only, ir_val starts, clb_cell_visit visit, void *user) {
   const walk f = {w, at, reach, starts, visit, user};
   ir_kernel *k = w->k;
   const bool trims = squared != IR_NONE;
   sphere ball = {0};
   if (trims) ball = sphere_around(w, at, squared);
-  ir_val image[3], bin[2], slot = IR_NONE;
+  ir_val image[3], bin[2], low[2], end[2], slot = IR_NONE;
+  bound_columns(k, at, reach, only, low, end);
   for (int d = 0; d < 2; d++) {
-    bin[d] = ir_loop(k, ir_sub(k, at->bin[d], reach[d]),
-                     ir_add(k, ir_add(k, at->bin[d], reach[d]), clb_i32(k, 1)), clb_i32(k, 1));
+    bin[d] = ir_loop(k, low[d], end[d], clb_i32(k, 1));
     const ir_val turn = turn_of(w, d, bin[d]), own = clb_cell_slot_in(w, d, bin[d], turn);
     image[d] = image_of(w, d, turn);
     slot = d ? ir_add(k, ir_mul(k, slot, whole(w, CLB_CELL_SLOTS_OF, 1)), own) : own;

@@ -43,10 +43,12 @@ ir_val clb_cell_own_place(const clb_cell_finder *w);
 /* Goes through the slots that are at most `reach` bins away from those of a place: `visit` is
    called inside of loops, for places [first, end) of sorted atoms (i32) in one image of the cell
    (i32 [3]). starts: buffer of the first place of each slot. squared: of a radius (f64): where all
-   directions are periodic, slots that are farther away are left out; IR_NONE: none are. */
+   directions are periodic, slots that are farther away are left out; IR_NONE: none are. only:
+   number of the column of slots along the last direction to which it keeps (i32; below 0: to
+   none); IR_NONE: to none. */
 typedef void (*clb_cell_visit)(void *user, ir_val first, ir_val end, const ir_val *image);
 void clb_cell_walk(const clb_cell_finder *w, const clb_cell_place *at, const ir_val reach[3],
-                   ir_val squared, ir_val starts, clb_cell_visit visit, void *user);
+                   ir_val squared, ir_val only, ir_val starts, clb_cell_visit visit, void *user);
 
 /* How far the atoms of an image are away. */
 void clb_cell_offset(const clb_cell_finder *w, const ir_val *image, ir_val by[3]);

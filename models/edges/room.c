@@ -58,7 +58,7 @@ clb_status clb_edges_find(clb_edge_list *l, clb_graph *g) {
   clb_edge_room *r = &l->room;
   const clb_buffer *places = l->motion.positions ? l->motion.positions : l->positions;
   const int64_t numbers[] = {(intptr_t)places->memory.handle, clb_cell_list_slots(l->search),
-                             r->shown.offset};
+                             clb_cell_list_columns(l->search), r->shown.offset};
   r->due = false;
   r->unseen = true;
   return clb_repeat(l->ctx, &r->search, clb_hash_bytes(1, numbers, sizeof numbers),

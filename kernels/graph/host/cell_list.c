@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { FEW = 8192 }; /* units of a search that do not fill a GPU */
 enum { GRIDS, TOTAL, PLACES, WRAPS, COUNTS, SUMS, SYSTEMS, BUFFERS };
 
 static bool of_many(clb_cell_atoms kind) { return kind == CLB_CELL_MANY || kind == CLB_CELL_SORT; }
@@ -17,6 +18,8 @@ struct clb_cell_list {
   int64_t capacity, grid_capacity; /* atoms; systems */
   int64_t n;                       /* atoms counted last */
   int64_t n_slots;                 /* of the grids; -1: beyond int32 */
+  int64_t columns;                 /* of slots around an atom, each searched by itself; 1: all are
+                                      searched together */
   double *numbers;             /* of the grid of one system, as on the device; NULL: not known */
   const clb_buffer *positions; /* of them */
   const clb_buffer *rows;      /* with ghosts, and n_local */
@@ -108,7 +111,8 @@ static clb_status grow_grids(clb_cell_list *l, int64_t n) {
 
 static clb_status grow(clb_cell_list *l, int64_t n) {
   if (n <= l->capacity) return CLB_OK;
-  const int64_t all = n + n / 8, rows = rows_of(all), places = l->kind == CLB_CELL_PAIRS ? 0 : all;
+  const int64_t all = n + n / 8, rows = rows_of(all > FEW ? all : FEW),
+                places = l->kind == CLB_CELL_PAIRS ? 0 : all;
   const uint64_t bytes[BUFFERS] = {[PLACES] = (uint64_t)places * 24,
                                    [WRAPS] = (uint64_t)places * 12,
                                    [COUNTS] = (uint64_t)rows * CLB_CELL_ROW * 4,
@@ -157,10 +161,11 @@ static bool describe(const clb_cell_grid *g, double *to) {
 
 /* Launches a step on so many units: its first arguments, then its own. */
 static clb_status launch(clb_cell_list *l, int step, int64_t units, const clb_arg *own, int n_own) {
+  const int64_t n = step == CLB_CELL_TOTAL ? l->n * l->columns : l->n;
   const clb_kernel *kernel = l->kernel[step];
   clb_call c = clb_call_start(l->ctx);
   clb_call_i64(&c, units);
-  clb_call_i64(&c, l->n);
+  clb_call_i64(&c, n);
   clb_call_buffer(&c, l->positions);
   clb_call_memory(&c, &l->memory[GRIDS]);
   if (of_many(l->kind)) clb_call_memory(&c, &l->memory[SYSTEMS]);
@@ -204,11 +209,13 @@ bool clb_cell_list_is_small(const clb_cell_list *l) {
 /* The same in one launch. */
 static clb_status rank(clb_cell_list *l) {
   const clb_buffer *b = l->atoms->buffer;
-  const int64_t counts = rows_of(l->n) * CLB_CELL_ROW, rows = l->n + l->n_slots + 1;
+  const int64_t used = l->n * l->columns, counts = rows_of(used) * CLB_CELL_ROW,
+                rows = l->n + l->n_slots + 1;
   return LAUNCH(l, CLB_CELL_RANKED, rows > CLB_CELL_ROW ? rows : CLB_CELL_ROW,
                 OF(&b[CLB_GRAPH_RECEIVERS].memory), clb_i64_arg(l->n_slots),
                 OF(&b[CLB_GRAPH_EDGE].memory), OF(&l->memory[PLACES]), OF(&l->memory[WRAPS]),
-                OF(&b[CLB_GRAPH_ROW_START].memory), clb_i64_arg(counts), OF(&l->memory[COUNTS]));
+                OF(&b[CLB_GRAPH_ROW_START].memory), clb_i64_arg(used), clb_i64_arg(counts),
+                OF(&l->memory[COUNTS]));
 }
 
 /* The atoms in the order of their slots, and zeros behind their counts. */
@@ -232,12 +239,13 @@ static clb_status sort(clb_cell_list *l) {
 static clb_status count_around(clb_cell_list *l) {
   const clb_cell_sorted sorted = clb_cell_list_sorted(l);
   const bool ghosts = l->kind == CLB_CELL_GHOSTS;
-  const clb_arg own[] = {OF(sorted.atoms),       OF(sorted.x),
-                         OF(&l->memory[WRAPS]),  OF(sorted.starts),
-                         OF(&l->memory[COUNTS]), OF(ghosts ? &l->rows->memory : NULL),
-                         clb_i64_arg(l->n_local)};
+  const clb_arg own[] = {
+      OF(sorted.atoms),       OF(sorted.x),
+      OF(&l->memory[WRAPS]),  OF(sorted.starts),
+      OF(&l->memory[COUNTS]), ghosts ? OF(&l->rows->memory) : clb_i64_arg(l->columns),
+      clb_i64_arg(l->n_local)};
   const clb_status s = sort(l);
-  return s ? s : launch(l, CLB_CELL_COUNT, l->n, own, ghosts ? 7 : 5);
+  return s ? s : launch(l, CLB_CELL_COUNT, l->n * l->columns, own, ghosts ? 7 : 6);
 }
 
 /* How many neighbours each atom has, and then how many edges are before its own; and their total.
@@ -248,7 +256,7 @@ static clb_status count(clb_cell_list *l, clb_rows show) {
   clb_call_memory(&c, &l->memory[COUNTS]);
   clb_call_i64(&c, CLB_CELL_ROW);
   clb_call_memory(&c, &l->memory[SUMS]);
-  if (!s) s = clb_call_launch(&c, l->atoms->kernel[CLB_GRAPH_SCAN], rows_of(l->n));
+  if (!s) s = clb_call_launch(&c, l->atoms->kernel[CLB_GRAPH_SCAN], rows_of(l->n * l->columns));
   return s ? s
            : LAUNCH(l, CLB_CELL_TOTAL, 1, OF(&l->memory[SUMS]), OF(&l->memory[TOTAL]),
                     OF(show.buffer ? &show.buffer->memory : NULL), clb_i64_arg(show.offset),
@@ -293,6 +301,14 @@ static clb_status write_grids(clb_cell_list *l, int64_t n_systems, const clb_cel
   return s;
 }
 
+/* Columns of slots around an atom, if there are so few of all atoms that sub-groups are to spare.
+ */
+static int64_t columns_of(const clb_cell_list *l, const clb_cell_grid *g) {
+  const int64_t across = 2 * (int64_t)g->reach[0] + 1, along = 2 * (int64_t)g->reach[1] + 1,
+                most = FEW / l->n;
+  return across <= most && along <= most / across ? across * along : 1;
+}
+
 /* Takes atoms and their grids; *fits: the grids are within int32. */
 static clb_status take(clb_cell_list *l, int64_t n_systems, const clb_cell_grid *grids,
                        const int32_t *system, double radius, int64_t n, const clb_buffer *positions,
@@ -302,6 +318,7 @@ static clb_status take(clb_cell_list *l, int64_t n_systems, const clb_cell_grid 
   l->positions = positions;
   if (!s && (grids || !of_many(l->kind))) s = write_grids(l, n_systems, grids, system, radius);
   *fits = !s && l->n_slots >= 0;
+  l->columns = *fits && clb_cell_list_is_small(l) ? columns_of(l, grids) : 1;
   return s;
 }
 
@@ -329,6 +346,7 @@ clb_status clb_cell_list_take(clb_cell_list *l, const clb_cell_grid *grid, doubl
 }
 
 int64_t clb_cell_list_slots(const clb_cell_list *l) { return l->n_slots; }
+int64_t clb_cell_list_columns(const clb_cell_list *l) { return l->columns; }
 
 clb_status clb_cell_list_submit_count(clb_cell_list *l, clb_rows show) { return count(l, show); }
 
@@ -366,13 +384,13 @@ clb_status clb_cell_list_fill(clb_cell_list *l, int64_t room, const clb_memory *
   own[n++] = OF(senders);
   own[n++] = OF(receivers);
   own[n++] = OF(shifts);
-  if (pairs || ghosts) own[n++] = OF(&l->rows->memory);
+  own[n++] = pairs || ghosts ? OF(&l->rows->memory) : clb_i64_arg(l->columns);
   if (ghosts) own[n++] = clb_i64_arg(l->n_local);
   own[n++] = OF(atoms);
   if (!pairs && !ghosts) own[n++] = clb_i32_arg(atoms != NULL);
   own[n++] = OF(&l->memory[TOTAL]);
   own[n++] = clb_i64_arg(room);
-  return launch(l, CLB_CELL_FILL, l->n, own, n);
+  return launch(l, CLB_CELL_FILL, l->n * l->columns, own, n);
 }
 
 clb_status clb_cell_list_ends(clb_cell_list *l, int64_t room, clb_graph *g) {
@@ -381,7 +399,7 @@ clb_status clb_cell_list_ends(clb_cell_list *l, int64_t room, clb_graph *g) {
   const clb_status s =
       LAUNCH(l, CLB_CELL_ENDS, room > l->n ? room : l->n + 1, OF(&b[CLB_GRAPH_RECEIVERS].memory),
              OF(&b[CLB_GRAPH_SENDERS].memory), OF(&l->memory[COUNTS]), OF(&l->memory[SUMS]),
-             OF(&l->memory[TOTAL]), clb_i64_arg(room),
+             clb_i64_arg(l->columns), OF(&l->memory[TOTAL]), clb_i64_arg(room),
              OF(&b[CLB_GRAPH_ROW_START + CLB_BY_RECEIVER].memory),
              OF(&b[CLB_GRAPH_EDGE + CLB_BY_RECEIVER].memory),
              OF(&b[CLB_GRAPH_OTHER + CLB_BY_RECEIVER].memory),

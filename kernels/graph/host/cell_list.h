@@ -65,13 +65,14 @@ clb_status clb_cell_list_fill(clb_cell_list *list, int64_t room, const clb_memor
                               const clb_memory *atoms);
 
 /* A count without the host, which learns the number of edges later: of one system. take: grows
-   memory, and writes the grid unless it is the last one; *fits: it is within int32; slots: how many
-   it has, on which the launches depend. submit_count only submits, as fill does, and can be
-   recorded; show: where the number of edges goes, as f64 (-1: the device leaves them to the host),
-   if there is a buffer. */
+   memory, and writes the grid unless it is the last one; *fits: it is within int32; slots, columns:
+   how many it has, on which the launches depend. submit_count only submits, as fill does, and can
+   be recorded; show: where the number of edges goes, as f64 (-1: the device leaves them to the
+   host), if there is a buffer. */
 clb_status clb_cell_list_take(clb_cell_list *list, const clb_cell_grid *grid, double radius,
                               int64_t n, const clb_buffer *positions, bool *fits);
 int64_t clb_cell_list_slots(const clb_cell_list *list);
+int64_t clb_cell_list_columns(const clb_cell_list *list);
 clb_status clb_cell_list_submit_count(clb_cell_list *list, clb_rows show);
 
 /* Of few atoms, on a GPU: after a fill, with room for edges, which are then the graph's, by
