@@ -25,7 +25,7 @@ clb_status clb_model_load(clb_model *m, const char *path, int knots) {
   m->edges.auto_skin = m->options.skin == CLB_AUTO_SKIN;
   m->edges.between.skin = fmax(m->options.skin, 0);
   m->edges.room.most_atoms = waits_cost(m) ? CLB_RECORDED_ATOMS : 0;
-  m->training.repeats = !ctx->device->limits.simd;
+  m->training.recorded_use = ctx->device->limits.simd ? 0 : CLB_RECORDED_USE;
   m->batch_atoms = 1 << 15;
   if (!s && (s = clb_model_build(m)))
     clb_fail(&ctx->error, s, "%s: %s", path, ctx->error.text.s ? ctx->error.text.s : "no memory");

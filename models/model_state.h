@@ -26,14 +26,21 @@ typedef struct {
   bool sorted, placed; /* placed: by_knots is of the vectors */
 } clb_kept_block;
 
-/* Batches of so many kinds can be recorded at a time. */
-enum { CLB_BUCKETS = 8 };
+/* Batches of so many kinds can be recorded at a time; and each by default with this one that comes:
+   to record may take as long as that many replays save. */
+enum { CLB_BUCKETS = 8, CLB_RECORDED_USE = 16 };
+
+/* Batches that launch the same. */
+typedef struct {
+  clb_repeated step;
+  int64_t uses;
+} clb_bucket;
 
 /* Of models that train: a batch's loss, what it gives, and the op that makes tangents of vectors of
    that. */
 typedef struct {
-  clb_repeated step[CLB_BUCKETS]; /* of batches that launch the same, the one used last first */
-  bool repeats;                   /* small batches are made such, as launches take time */
+  clb_bucket bucket[CLB_BUCKETS]; /* the one used last first */
+  int64_t recorded_use;           /* of a bucket; 0: none is, and batches are not made the same */
   clb_batch_loss loss;
   clb_buffer *moves, *strains;
   clb_op *tangents;

@@ -201,8 +201,8 @@ static clb_status set_blocks(clb_model *m, const clb_model_edges *e) {
    way. */
 bool clb_model_repeats(const clb_model *m, const clb_model_edges *e) {
   enum { MOST_EDGES = 1 << 15 };
-  return m->training.repeats && m->net.trains && !m->net.has_states && e->n_edges <= MOST_EDGES &&
-         block_rows(m, e) >= e->n_local;
+  return m->training.recorded_use && m->net.trains && !m->net.has_states &&
+         e->n_edges <= MOST_EDGES && block_rows(m, e) >= e->n_local;
 }
 
 /* Atoms that are not there have features of some species, which nobody reads, and a species of

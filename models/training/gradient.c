@@ -129,13 +129,16 @@ static uint64_t key_of(const step *x) {
 }
 
 /* The bucket of that key, or the one whose last use is longest ago. */
-static clb_repeated *bucket_of(clb_training *t, uint64_t key) {
+static clb_bucket *bucket_of(clb_training *t, uint64_t key) {
   int i = 0;
-  while (i < CLB_BUCKETS - 1 && t->step[i].last != key) i++;
-  const clb_repeated found = t->step[i];
-  memmove(t->step + 1, t->step, (size_t)i * sizeof *t->step);
-  t->step[0] = found;
-  return t->step;
+  while (i < CLB_BUCKETS - 1 && t->bucket[i].step.last != key) i++;
+  clb_bucket found = t->bucket[i];
+  if (found.step.last != key) found.uses = 0;
+  found.step.last = key;
+  found.uses++;
+  memmove(t->bucket + 1, t->bucket, (size_t)i * sizeof *t->bucket);
+  t->bucket[0] = found;
+  return t->bucket;
 }
 
 /* The block's edges are sorted before, outside of the recording, which needs their number. */
@@ -143,10 +146,11 @@ static clb_status submit(step *x) {
   clb_model *m = x->m;
   const uint64_t key = key_of(x);
   if (!key) return launch(x);
+  clb_bucket *b = bucket_of(&m->training, key);
+  if (b->uses < m->training.recorded_use) return launch(x);
   const clb_status s = clb_blocks_enter(m, 0, true);
   clb_blocks_leave(m);
-  return s ? s
-           : clb_repeat(m->ctx, bucket_of(&m->training, key), key, "the training step", launch, x);
+  return s ? s : clb_repeat(m->ctx, &b->step, key, "the training step", launch, x);
 }
 
 /* ---- results ---- */

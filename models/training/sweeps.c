@@ -38,7 +38,7 @@ clb_status clb_training_sweep(clb_model *m) {
 void clb_training_free(clb_model *m) {
   clb_training *t = &m->training;
   clb_batch_loss_free(&t->loss);
-  for (int i = 0; i < CLB_BUCKETS; i++) clb_recording_destroy(&t->step[i].recording);
+  for (int i = 0; i < CLB_BUCKETS; i++) clb_recording_destroy(&t->bucket[i].step.recording);
   clb_buffer_destroy(&t->moves);
   clb_buffer_destroy(&t->strains);
   clb_op_destroy(&t->tangents);

@@ -5,23 +5,23 @@
 
 #include "models/model_state.h"
 
-/* repeats: as on a GPU. */
+/* repeats: as on a GPU, but recorded with their second use. */
 static opened open_one(const char *device, int which, bool repeats) {
   opened o = open_made(device, which, &(clb_model_options){.dtype = CLB_F64, .trains = 1});
-  o.model->training.repeats = repeats;
+  o.model->training.recorded_use = repeats ? 2 : 0;
   return o;
 }
 
 static void forget_steps(opened *o) {
   for (int i = 0; i < CLB_BUCKETS; i++) {
-    clb_recording_destroy(&o->model->training.step[i].recording);
-    o->model->training.step[i].last = 0;
+    clb_recording_destroy(&o->model->training.bucket[i].step.recording);
+    o->model->training.bucket[i].step.last = 0;
   }
 }
 
 static int recordings(const opened *o) {
   int n = 0;
-  for (int i = 0; i < CLB_BUCKETS; i++) n += o->model->training.step[i].recording != NULL;
+  for (int i = 0; i < CLB_BUCKETS; i++) n += o->model->training.bucket[i].step.recording != NULL;
   return n;
 }
 
