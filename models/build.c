@@ -77,8 +77,12 @@ static clb_status count_bytes(clb_model *m) {
     if (blocked) info->block_bytes_per_atom = b.atom, info->block_bytes_per_edge = b.edge;
     info->bytes_per_atom = b.atom;
     info->bytes_per_edge = b.edge;
+    m->frugal = b;
   }
-  return m->net.trains ? CLB_OK : clb_blocks_order(m, false, false, false);
+  const clb_status s = m->net.trains ? CLB_OK : clb_blocks_order(m, false, false, false);
+  m->usual = clb_model_count_bytes(m);
+  m->spare = 256 << 20;
+  return s;
 }
 
 clb_status clb_model_build(clb_model *m) {

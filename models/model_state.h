@@ -52,6 +52,11 @@ typedef struct {
 
 typedef struct clb_model_dispersion clb_model_dispersion;
 
+/* Device memory, without workspaces, of each atom and edge of a system; and of each of a block. */
+typedef struct {
+  uint64_t atom, edge, block_atom, block_edge;
+} clb_model_bytes;
+
 struct clb_model {
   clb_context *ctx;
   clb_dtype type, sum_type;
@@ -66,6 +71,8 @@ struct clb_model {
   clb_buffer *results;    /* of sum_type: clb_result_offsets */
   clb_buffer *v_atom;     /* of sum_type [n_local][9]; NULL: never wanted */
   int64_t edge_capacity, atom_capacity;
+  clb_model_bytes frugal, usual; /* of whole systems, in the order that saves memory, and not */
+  double spare;                  /* bytes more that the latter may take */
 
   /* In blocks of atoms (models/blocks.h): all of them, the largest numbers of their atoms and
      edges, and the one whose species are on the device, and whose graph is; -1: none. */
@@ -116,10 +123,6 @@ clb_status clb_model_replace(clb_model *m, clb_buffer **buffer, int64_t count, i
    but for edges, whose number changes. */
 int64_t clb_model_rows_for(const clb_model *m, bool edges, int64_t n);
 
-/* Device memory, without workspaces, of each atom and edge of a system; and of each of a block. */
-typedef struct {
-  uint64_t atom, edge, block_atom, block_edge;
-} clb_model_bytes;
 clb_model_bytes clb_model_count_bytes(const clb_model *m);
 /* All that the model holds now and that grows with the system. */
 uint64_t clb_model_held_bytes(const clb_model *m);

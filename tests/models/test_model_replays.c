@@ -193,6 +193,33 @@ static void count_launches(int which, int *all_pairs, int *all_frames) {
   *all_frames += frames;
 }
 
+/* Where memory counts more than launches, each convolution's torques are turned by themselves: the
+   same values. */
+static void saves_memory(void **state) {
+  (void)state;
+  opened o[2];
+  computed c[2];
+  counted launches[2] = {{0}};
+  const atom_set a = random_atoms(6, made_models[1].n_species, true, 9);
+  int convolutions = 0;
+  for (int i = 0; i < 2; i++) {
+    o[i] = open_made_as("cpu:interpreter", &device_limits[LIMITS_NVIDIA].limits, 1,
+                        &(clb_model_options){.dtype = CLB_F64, .knots = 16});
+    if (i) o[i].model->spare = -1;
+    OK(o[i].ctx, clb_profile_begin(o[i].ctx));
+    c[i] = compute_one_by_one(&o[i], &a);
+    OK(o[i].ctx, clb_profile_end(o[i].ctx, count_kernels, &launches[i]));
+    assert_int_equal(o[i].model->net.frugal, i);
+  }
+  expect_same(&c[1], &c[0], a.n, 1e-11);
+  const clb_network *n = &o[1].model->net;
+  for (int l = 0; l < n->n_layers; l++) convolutions += n->layer[l]->kind == &clb_convolution_kind;
+  assert_true(convolutions > 1);
+  assert_int_equal(launches[0].torques, 1);
+  assert_int_equal(launches[1].torques, convolutions);
+  for (int i = 0; i < 2; i++) close_model(&o[i]);
+}
+
 static void launches_of_models(void **state) {
   int pairs = 0, frames = 0;
   (void)state;
@@ -369,11 +396,16 @@ static void out_of_memory(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(replays),        cmocka_unit_test(replays_opencl),
-      cmocka_unit_test(sizes),          cmocka_unit_test(models),
-      cmocka_unit_test(profiles),       cmocka_unit_test(launches_of_models),
-      cmocka_unit_test(tuning_between), cmocka_unit_test(recorded_by_callers),
-      cmocka_unit_test(drivers),        cmocka_unit_test(out_of_memory)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(replays),
+                                     cmocka_unit_test(replays_opencl),
+                                     cmocka_unit_test(sizes),
+                                     cmocka_unit_test(models),
+                                     cmocka_unit_test(profiles),
+                                     cmocka_unit_test(launches_of_models),
+                                     cmocka_unit_test(saves_memory),
+                                     cmocka_unit_test(tuning_between),
+                                     cmocka_unit_test(recorded_by_callers),
+                                     cmocka_unit_test(drivers),
+                                     cmocka_unit_test(out_of_memory)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
