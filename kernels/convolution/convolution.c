@@ -40,7 +40,10 @@ static void whole(clb_convolution *c, ir_kernel *k, const clb_problem *p, const 
   if (c->frame.l) clb_frame_scales(c);
   else if (!clb_z_scales(&p->tensor_product, &c->parts, pairs, c->scale))
     snprintf(k->error, sizeof k->error, "no memory");
-  for (int j = 0; j < CLB_MAX_PER_LANE; j++) c->builder[j].pairs = s->convolution.component_pairs;
+  for (int j = 0; j < CLB_MAX_PER_LANE; j++) {
+    c->builder[j].pairs = s->convolution.component_pairs;
+    c->builder[j].matrices = s->convolution.one_walk;
+  }
   clb_unit_begin(&c->unit, &c->f);
   clb_stage_begin(&c->stage, c);
   const int local = clb_local_g_size(p, &c->parts, s);

@@ -138,11 +138,24 @@ ir_val clb_path_w(clb_path_builder *b, int o) {
   return sum;
 }
 
+/* sum_k += sum_i M_ik u_i */
+static void through_matrix(clb_path_builder *b, const ir_val *u, const ir_val *y, ir_val *sum) {
+  ir_val m[MAX_M][MAX_M];
+  for (int i = 0; i < MAX_M; i++) clb_no_values(m[i], MAX_M);
+  for (int q = 0; q < b->n; q++) {
+    const clb_entry *e = &b->entry[q];
+    m[e->i][e->k] = clb_plus_scaled(b->f, m[e->i][e->k], e->c, y[e->j]);
+  }
+  for (int i = 0; i < MAX_M; i++)
+    for (int k = 0; k < MAX_M; k++) sum[k] = clb_add_product(b->f->k, sum[k], m[i][k], u[i]);
+}
+
 void clb_path_z(clb_path_builder *b, int o, ir_val *sum) {
   ir_val u[MAX_M];
   for (int y = 0; y < ORDERS; y++) {
     if (!weighted(b, o, y, -1, u)) continue;
-    clb_contract_z(b->f, b->entry, b->n, u, b->y[y] + at_y(b), sum);
+    if (b->matrices) through_matrix(b, u, b->y[y] + at_y(b), sum);
+    else clb_contract_z(b->f, b->entry, b->n, u, b->y[y] + at_y(b), sum);
   }
 }
 

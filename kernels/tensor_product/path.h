@@ -4,7 +4,9 @@
    y is uniform.  beta_i = sum_jk C y_j z_k serves the gradients of x (w beta) and of w (x . beta),
    u = w x those of z (sum_ij C u_i y_j) and of y (sum_ik C u_i z_k). With `pairs` the sums a_ij =
    sum_k C z_k are computed first: beta_i = sum_j y_j a_ij, and the gradient of y is sum_i u_i a_ij,
-   so that a non-zero that is alone in its pair (i, j) costs nothing extra. */
+   so that a non-zero that is alone in its pair (i, j) costs nothing extra.  With `matrices` that of
+   z is sum_i M_ik u_i, M_ik = sum_j C y_j: the same in all lanes, M is shared by what builders of
+   several channels make. */
 #ifndef CLB_KERNELS_TENSOR_PRODUCT_PATH_H
 #define CLB_KERNELS_TENSOR_PRODUCT_PATH_H
 
@@ -17,7 +19,7 @@ typedef struct {
      into v[0]. */
   void (*load)(void *owner, int slot, int order, ir_val *v);
   void *owner;
-  bool pairs;
+  bool pairs, matrices;
   ir_val y[ORDERS][CLB_MAX_CHANNEL_WISE_Y]; /* elements of y and of vectors of its shape, uniform */
   /* of the current path */
   const clb_path *path;
