@@ -105,6 +105,15 @@ static ir_val senders_in(ends *f, ir_val first, ir_val end, ir_val sender, bool 
   return wide(k, sum_of_lanes(k, s, ir_get(k, sum)));
 }
 
+/* A row's first segment (sort.h), of so many slots at most. */
+static void store_segment(ir_kernel *k, ir_val to, ir_val row, ir_val mask, ir_val first,
+                          ir_val end, ir_val most) {
+  const ir_val at = ir_mul(k, row, clb_i64(k, 3)),
+               numbers[] = {row, first, least(k, ir_sub(k, end, first), most)};
+  for (int i = 0; i < 3; i++)
+    store_one(k, to, ir_add(k, at, clb_i64(k, i)), mask, ir_cast(k, IR_I32, numbers[i]));
+}
+
 /* Unit e: edge e, and where the edges of atom e begin. An edge has another one for the way back:
    whoever sends to receivers before its own is a sender before it to its sender. */
 void clb_cell_lower_ends(ir_kernel *k, const clb_problem *p, const clb_schedule *s) {
@@ -113,9 +122,12 @@ void clb_cell_lower_ends(ir_kernel *k, const clb_problem *p, const clb_schedule 
   f.receivers = input(k), f.senders = input(k), f.before = input(k), f.base = input(k);
   f.columns = ir_scalar(k, IR_I64);
   const ir_val total = input(k), room = ir_scalar(k, IR_I64);
-  ir_val start[2], edge[2], other[2], nodes;
-  for (int d = 0; d < 2; d++) start[d] = output(k), edge[d] = output(k), other[d] = output(k);
-  nodes = output(k);
+  ir_val start[2], edge[2], other[2], segments[2];
+  for (int d = 0; d < 2; d++) {
+    start[d] = output(k), edge[d] = output(k), other[d] = output(k);
+    segments[d] = output(k);
+  }
+  const ir_val nodes = output(k), most = ir_scalar(k, IR_I64);
   clb_layer_start(&f.w.b);
   const ir_val unit = f.w.b.unit, one = clb_i64(k, 1), zero = clb_i64(k, 0), n = f.w.n,
                found = clb_cell_total(k, total, room, &f.fits);
@@ -124,9 +136,15 @@ void clb_cell_lower_ends(ir_kernel *k, const clb_problem *p, const clb_schedule 
   const ir_val atom = least(k, unit, n), begins = edges_before(&f, atom),
                is_atom = ir_2(k, IR_LE, unit, n), is_edge = less(k, unit, room),
                at = least(k, unit, ir_sub(k, room, one));
-  store_one(k, start[0], unit, is_atom,
-            ir_cast(k, IR_I32, ir_add(k, begins, nulls_before(&f, atom))));
-  store_one(k, start[1], unit, is_atom, ir_cast(k, IR_I32, begins));
+  const ir_val next = ir_add(k, atom, one), ends_at = edges_before(&f, next),
+               has_row = less(k, unit, n);
+  const ir_val rows[2][2] = {
+      {ir_add(k, begins, nulls_before(&f, atom)), ir_add(k, ends_at, nulls_before(&f, next))},
+      {begins, ends_at}};
+  for (int d = 0; d < 2; d++) {
+    store_one(k, start[d], unit, is_atom, ir_cast(k, IR_I32, rows[d][0]));
+    store_segment(k, segments[d], unit, has_row, rows[d][0], rows[d][1], most);
+  }
   const ir_val receiver = ir_load(k, f.receivers, at, IR_NONE),
                sender = ir_load(k, f.senders, at, IR_NONE), i = wide(k, receiver),
                j = wide(k, sender), mine = edges_before(&f, i),

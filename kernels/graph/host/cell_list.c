@@ -394,17 +394,18 @@ clb_status clb_cell_list_fill(clb_cell_list *l, int64_t room, const clb_memory *
 }
 
 clb_status clb_cell_list_ends(clb_cell_list *l, int64_t room, clb_graph *g) {
-  const clb_buffer *b = g->buffer;
+  const clb_buffer *b = g->buffer, *receiver = b + CLB_BY_RECEIVER, *sender = b + CLB_BY_SENDER;
+  clb_graph_expect(g, l->n, room);
   for (int i = CLB_GRAPH_ROW_START; i <= CLB_GRAPH_PAIRS; i++) clb_memory_discard(&b[i].memory);
   const clb_status s =
       LAUNCH(l, CLB_CELL_ENDS, room > l->n ? room : l->n + 1, OF(&b[CLB_GRAPH_RECEIVERS].memory),
              OF(&b[CLB_GRAPH_SENDERS].memory), OF(&l->memory[COUNTS]), OF(&l->memory[SUMS]),
              clb_i64_arg(l->columns), OF(&l->memory[TOTAL]), clb_i64_arg(room),
-             OF(&b[CLB_GRAPH_ROW_START + CLB_BY_RECEIVER].memory),
-             OF(&b[CLB_GRAPH_EDGE + CLB_BY_RECEIVER].memory),
-             OF(&b[CLB_GRAPH_OTHER + CLB_BY_RECEIVER].memory),
-             OF(&b[CLB_GRAPH_ROW_START + CLB_BY_SENDER].memory),
-             OF(&b[CLB_GRAPH_EDGE + CLB_BY_SENDER].memory),
-             OF(&b[CLB_GRAPH_OTHER + CLB_BY_SENDER].memory), OF(&b[CLB_GRAPH_PAIRS].memory));
-  return s ? s : clb_graph_cut_rows(g, l->n, room);
+             OF(&receiver[CLB_GRAPH_ROW_START].memory), OF(&receiver[CLB_GRAPH_EDGE].memory),
+             OF(&receiver[CLB_GRAPH_OTHER].memory), OF(&receiver[CLB_GRAPH_SEGMENTS].memory),
+             OF(&sender[CLB_GRAPH_ROW_START].memory), OF(&sender[CLB_GRAPH_EDGE].memory),
+             OF(&sender[CLB_GRAPH_OTHER].memory), OF(&sender[CLB_GRAPH_SEGMENTS].memory),
+             OF(&b[CLB_GRAPH_PAIRS].memory), clb_i64_arg(g->split));
+  if (s) clb_graph_expect(g, 0, 0);
+  return s ? s : clb_graph_split_listed(g);
 }

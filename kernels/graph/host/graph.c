@@ -182,21 +182,16 @@ static int digits_of(const clb_graph *g, int64_t nodes) {
 
 typedef enum { IN_ANY_ORDER, BY_RECEIVER, WITH_NULLS } edge_order; /* the last: by receiver, too */
 
-/* The segments of rows, from the node in each slot of a sorted list. */
-static clb_status cut_rows(clb_graph *g, int direction, const clb_buffer *list, int stride) {
+/* The segments of splits, from the node in each slot of a sorted list. */
+static clb_status split_rows(clb_graph *g, int direction, const clb_buffer *list, int stride) {
   clb_buffer *b = g->buffer;
-  const int64_t n_rows = g->n_rows[direction], splits = clb_graph_splits(g);
-  const clb_status s =
-      LAUNCH(g, CLB_GRAPH_SPLITS, flat_groups(g, CLB_GRAPH_SPLITS, splits), clb_buffer_arg(list),
-             clb_i32_arg(stride), clb_buffer_arg(&b[CLB_GRAPH_ROW_START + direction]),
-             clb_i64_arg(splits), clb_i64_arg(g->split), clb_i64_arg(n_rows),
-             clb_buffer_arg(&b[CLB_GRAPH_SPLIT_SEGMENTS + direction]),
-             clb_buffer_arg(&b[CLB_GRAPH_SEGMENTS + direction]),
-             clb_buffer_arg(&b[CLB_GRAPH_SPLIT_ROWS + direction]));
-  return s ? s
-           : LAUNCH(g, CLB_GRAPH_SEGMENT_LIST, flat_groups(g, CLB_GRAPH_SEGMENT_LIST, n_rows),
-                    clb_buffer_arg(&b[CLB_GRAPH_ROW_START + direction]), clb_i32_arg(n_rows),
-                    clb_i32_arg(g->split), clb_buffer_arg(&b[CLB_GRAPH_SEGMENTS + direction]));
+  const int64_t splits = clb_graph_splits(g);
+  return LAUNCH(g, CLB_GRAPH_SPLITS, flat_groups(g, CLB_GRAPH_SPLITS, splits), clb_buffer_arg(list),
+                clb_i32_arg(stride), clb_buffer_arg(&b[CLB_GRAPH_ROW_START + direction]),
+                clb_i64_arg(splits), clb_i64_arg(g->split), clb_i64_arg(g->n_rows[direction]),
+                clb_buffer_arg(&b[CLB_GRAPH_SPLIT_SEGMENTS + direction]),
+                clb_buffer_arg(&b[CLB_GRAPH_SEGMENTS + direction]),
+                clb_buffer_arg(&b[CLB_GRAPH_SPLIT_ROWS + direction]));
 }
 
 /* Sorts by receiver or sender, unless edges are in that order, and derives the rows. */
@@ -229,7 +224,11 @@ static clb_status sort(clb_graph *g, int direction, edge_order order) {
         clb_i32_arg(turns), clb_i32_arg(turns ? 1 << (turns - 1) : 0),
         clb_buffer_arg(&b[CLB_GRAPH_ROW_START + direction]));
   if (s || (n && !g->n_rows[1 - direction])) return s; /* nobody sums over edges without senders */
-  return cut_rows(g, direction, list, stride);
+  s = split_rows(g, direction, list, stride);
+  return s ? s
+           : LAUNCH(g, CLB_GRAPH_SEGMENT_LIST, flat_groups(g, CLB_GRAPH_SEGMENT_LIST, n_rows),
+                    clb_buffer_arg(&b[CLB_GRAPH_ROW_START + direction]), clb_i32_arg(n_rows),
+                    clb_i32_arg(g->split), clb_buffer_arg(&b[CLB_GRAPH_SEGMENTS + direction]));
 }
 
 /* ---- update ---- */
@@ -417,10 +416,11 @@ clb_status clb_graph_sort_keyed(clb_graph *g, int64_t n, int64_t n_edges) {
   return sort_both(g, n, n, n_edges, WITH_NULLS);
 }
 
-clb_status clb_graph_cut_rows(clb_graph *g, int64_t n, int64_t n_edges) {
-  set_counts(g, n, n, n_edges);
-  clb_status s = cut_rows(g, CLB_BY_RECEIVER, &g->buffer[CLB_GRAPH_RECEIVERS], 1);
-  if (!s) s = cut_rows(g, CLB_BY_SENDER, &g->buffer[CLB_GRAPH_PAIRS], 1);
+void clb_graph_expect(clb_graph *g, int64_t n, int64_t n_edges) { set_counts(g, n, n, n_edges); }
+
+clb_status clb_graph_split_listed(clb_graph *g) {
+  clb_status s = split_rows(g, CLB_BY_RECEIVER, &g->buffer[CLB_GRAPH_RECEIVERS], 1);
+  if (!s) s = split_rows(g, CLB_BY_SENDER, &g->buffer[CLB_GRAPH_PAIRS], 1);
   if (s) set_counts(g, 0, 0, 0);
   return s;
 }

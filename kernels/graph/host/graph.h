@@ -52,9 +52,10 @@ clb_status clb_graph_sort(clb_graph *g, int64_t n_senders, int64_t n_receivers, 
 /* The same of n nodes, of which CLB_GRAPH_KEYS has the senders of edges, and n of those that no
    sender has. Not of listed graphs, which have no such buffer. */
 clb_status clb_graph_sort_keyed(clb_graph *g, int64_t n, int64_t n_edges);
-/* The same where kernels have written all lists but segments, and into CLB_GRAPH_PAIRS the sender
-   in each slot (of null edges, n). */
-clb_status clb_graph_cut_rows(clb_graph *g, int64_t n, int64_t n_edges);
+/* The same where kernels write the lists, into CLB_GRAPH_PAIRS the sender in each slot (of null
+   edges, n), and segments of rows: before that, and, for splits, after it. */
+void clb_graph_expect(clb_graph *g, int64_t n, int64_t n_edges);
+clb_status clb_graph_split_listed(clb_graph *g);
 
 /* Makes `block` the graph of the receivers first ... first + n_receivers - 1 of a listed graph,
    whose edges are number e0 ... e0 + n_edges - 1. Memory for it is there; submits alone. */
