@@ -144,6 +144,7 @@ FLOATS(ceil_f, __builtin_ceilf(A))
 FLOATS(fract_f, A - __builtin_floorf(A) < 0x1.fffffep-1f ? A - __builtin_floorf(A) : 0x1.fffffep-1f)
 FLOATS(cvt_f_i, (float)sign(a[i]))
 FLOATS(cvt_f_u, (float)a[i])
+FLOATS(cvt_f_byte, (float)(a[i] & 0xff))
 FLOATS(exp_f, __builtin_exp2f(A))
 FLOATS(log_f, (float)__builtin_log2((double)A))
 
@@ -264,6 +265,7 @@ const amd_op amd_vector_ops[] = {V("mov_b32", "uu", mov),
                                  V("fract_f32", "ff", fract_f),
                                  V("cvt_f32_i32", "fu", cvt_f_i),
                                  V("cvt_f32_u32", "fu", cvt_f_u),
+                                 V("cvt_f32_ubyte0", "fu", cvt_f_byte),
                                  V("cvt_i32_f32", "uf", cvt_i_f),
                                  V("cvt_u32_f32", "uf", cvt_u_f),
                                  V("exp_f32", "ff", exp_f),
