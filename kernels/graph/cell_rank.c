@@ -18,11 +18,6 @@ static void store_one(ir_kernel *k, ir_val to, ir_val at, ir_val mask, ir_val va
   ir_store(k, to, ir_add(k, at, wide(k, ir_lane(k))), both(k, clb_first_lane(k), mask), value);
 }
 
-static ir_val sum_of_lanes(ir_kernel *k, const clb_schedule *s, ir_val sum) {
-  for (int d = s->lanes / 2; d; d /= 2) sum = ir_add(k, sum, ir_shuffle_xor(k, sum, d));
-  return sum;
-}
-
 static void count_if(ir_kernel *k, ir_val sum, ir_val counts) {
   ir_set(k, sum, ir_add(k, ir_get(k, sum), ir_select(k, counts, clb_i32(k, 1), clb_i32(k, 0))));
 }
@@ -50,7 +45,7 @@ void clb_cell_lower_ranked(ir_kernel *k, const clb_problem *p, const clb_schedul
                earlier = both(k, same(k, its, key), less(k, ir_cast(k, IR_I32, other), atom));
   count_if(k, sum, both(k, mask, ir_2(k, IR_OR, less(k, its, key), earlier)));
   ir_end(k);
-  const ir_val before = sum_of_lanes(k, s, ir_get(k, sum)), place = wide(k, before);
+  const ir_val before = clb_cell_sum_of_lanes(&w, ir_get(k, sum)), place = wide(k, before);
   clb_cell_load_grid(&w, clb_i64(k, 0), IR_NONE);
   const clb_cell_place at = clb_cell_locate(&w, ir_cast(k, IR_I32, near), IR_NONE);
   store_one(k, atoms, place, is_atom, atom);
@@ -86,23 +81,21 @@ static ir_val edges_before(const ends *f, ir_val atom) {
   return ir_select(k, both(k, f->fits, less(k, atom, f->w.n)), sum, f->all);
 }
 
-/* and how many null edges (as FILL has them). */
+/* and how many null edges. */
 static ir_val nulls_before(const ends *f, ir_val atom) {
-  ir_kernel *k = f->w.k;
-  return ir_2(k, IR_DIV, ir_mul(k, atom, f->rest), f->w.n);
+  return clb_cell_nulls_before(&f->w, f->rest, atom);
 }
 
 /* Of the edges first ... end - 1, how many have a sender before this one; or this one. */
 static ir_val senders_in(ends *f, ir_val first, ir_val end, ir_val sender, bool before) {
   ir_kernel *k = f->w.k;
-  const clb_schedule *s = f->w.b.s;
   const ir_val sum = ir_var(k, clb_i32(k, 0), false),
-               lot = ir_loop(k, first, end, clb_i64(k, s->lanes)),
+               lot = ir_loop(k, first, end, clb_i64(k, f->w.b.s->lanes)),
                at = ir_add(k, lot, wide(k, ir_lane(k))), mask = less(k, at, end),
                its = ir_load(k, f->senders, at, mask);
   count_if(k, sum, both(k, mask, before ? less(k, its, sender) : same(k, its, sender)));
   ir_end(k);
-  return wide(k, sum_of_lanes(k, s, ir_get(k, sum)));
+  return wide(k, clb_cell_sum_of_lanes(&f->w, ir_get(k, sum)));
 }
 
 /* A row's first segment (sort.h), of so many slots at most. */

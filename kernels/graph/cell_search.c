@@ -206,9 +206,9 @@ static ir_val count_of(const search *f) {
 static void store_count(search *f) {
   ir_kernel *k = f->w.k;
   const ir_val many = clb_i32(k, 2 * CLB_CELL_LOOKED_AT), zero = clb_i32(k, 0);
-  ir_val sum = ir_add(k, ir_get(k, f->found), ir_mul(k, ir_get(k, f->refused), many));
-  for (int d = f->w.b.s->lanes / 2; d; d /= 2) sum = ir_add(k, sum, ir_shuffle_xor(k, sum, d));
-  const ir_val few = ir_2(k, IR_LE, ir_get(k, f->looked), clb_i32(k, CLB_CELL_LOOKED_AT)),
+  const ir_val own = ir_add(k, ir_get(k, f->found), ir_mul(k, ir_get(k, f->refused), many)),
+               sum = clb_cell_sum_of_lanes(&f->w, own),
+               few = ir_2(k, IR_LE, ir_get(k, f->looked), clb_i32(k, CLB_CELL_LOOKED_AT)),
                fit = both(k, few, ir_2(k, IR_LE, sum, clb_i32(k, CLB_CELL_MAX_NEIGHBOURS))),
                good = f->pairs ? fit : both(k, fit, f->at.good),
                to = f->pairs ? f->w.b.unit : count_of(f);
@@ -252,11 +252,9 @@ static void take_buffers(search *f) {
   f->room = ir_scalar(k, IR_I64);
 }
 
-/* How many of the null edges are before those of an atom (i64): as many for each, as far as can be.
- */
+/* How many of the null edges are before those of an atom (i64). */
 static ir_val nulls_before(const search *f, ir_val atom) {
-  ir_kernel *k = f->w.k;
-  return ir_2(k, IR_DIV, ir_mul(k, atom, f->rest), f->w.n);
+  return clb_cell_nulls_before(&f->w, f->rest, atom);
 }
 
 /* Where the receiver's edges begin; *fits: there is room for all that were found. */

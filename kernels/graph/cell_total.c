@@ -10,6 +10,17 @@ ir_val clb_cell_total(ir_kernel *k, ir_val total, ir_val room, ir_val *fits) {
   return all;
 }
 
+ir_val clb_cell_nulls_before(const clb_cell_finder *w, ir_val rest, ir_val atom) {
+  return ir_2(w->k, IR_DIV, ir_mul(w->k, atom, rest),
+              w->n); /* as many for each, as far as can be */
+}
+
+ir_val clb_cell_sum_of_lanes(const clb_cell_finder *w, ir_val sum) {
+  ir_kernel *k = w->k;
+  for (int d = w->b.s->lanes / 2; d; d /= 2) sum = ir_add(k, sum, ir_shuffle_xor(k, sum, d));
+  return sum;
+}
+
 /* The sum over this lane and those before it; of numbers whose sum is an int32. */
 static ir_val sum_up_to(ir_kernel *k, int lanes, ir_val own) {
   ir_val sum = own;

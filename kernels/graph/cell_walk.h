@@ -59,6 +59,10 @@ void clb_cell_vector(const clb_cell_finder *w, ir_val sorted, ir_val place, ir_v
 
 /* The number of edges; *fits: there is one, and room for so many. */
 ir_val clb_cell_total(ir_kernel *k, ir_val total, ir_val room, ir_val *fits);
+/* How many null edges of `rest` (i64), which FILL deals out, are before those of an atom (i64). */
+ir_val clb_cell_nulls_before(const clb_cell_finder *w, ir_val rest, ir_val atom);
+/* The sum over lanes of an i32. */
+ir_val clb_cell_sum_of_lanes(const clb_cell_finder *w, ir_val sum);
 
 /* TOTAL of cell_search.h, which needs no walk (kernels/graph/cell_total.c). */
 void clb_cell_lower_total(ir_kernel *k, const clb_problem *p, const clb_schedule *s);
