@@ -31,7 +31,7 @@
      ENDS    receivers, senders, edges before each atom in its row, and before each such row,
              columns, total, room (i64); of receivers, then of senders: out where rows start, edge
              and other end in each slot, segments of rows (sort.h); out sender in each of those, or
-   n of null edges, how many slots a segment has at most (i64)
+             n of null edges, how many slots a segment has at most (i64)
 
    With ghosts, atoms that are only senders, these end with the row of each atom's features (or
    CLB_CELL_ABSENT, CLB_CELL_NO_ROW), the number of local atoms (i64), and in FILL, whose senders

@@ -406,11 +406,12 @@ static XLA_FFI_Error *handle_on_gpu(const XLA_FFI_CallFrame *frame, run *r) {
   if (driver.context_of(asked.stream, &theirs) || theirs != on->cuda)
     return failure(frame, "these arrays are on another GPU than the function of clebsch.jax, whose "
                           "option `device` names its own");
-  if (driver.push(on->cuda) || driver.record(on->given, asked.stream) ||
-      driver.wait(on->stream, on->given, 0))
-    return failure(frame, "CUDA's streams cannot be ordered");
-  failed = handle(frame, r, on->stream);
-  int unordered = driver.record(on->done, on->stream) || driver.wait(asked.stream, on->done, 0);
+  if (driver.push(on->cuda)) return failure(frame, "CUDA's context cannot be entered");
+  int unordered = driver.record(on->given, asked.stream) || driver.wait(on->stream, on->given, 0);
+  if (!unordered) {
+    failed = handle(frame, r, on->stream);
+    unordered = driver.record(on->done, on->stream) || driver.wait(asked.stream, on->done, 0);
+  }
   driver.pop(&theirs);
   return failed || !unordered ? failed : failure(frame, "CUDA's streams cannot be ordered");
 }
