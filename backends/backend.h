@@ -130,6 +130,11 @@ struct clb_backend {
   clb_status (*copy)(clb_device *device, const clb_memory *to, uint64_t to_offset,
                      const clb_memory *from, uint64_t from_offset, uint64_t bytes);
 
+  /* Has this device's launches and copies read memory that `owner`, another device of the backend
+     in this process, has allocated or will: at its address there. CLB_ERROR_UNSUPPORTED: it cannot.
+     NULL: no device can. */
+  clb_status (*reach)(clb_device *device, clb_device *owner);
+
   /* Page-locked memory of the host, which the driver copies without a copy of its own; both NULL:
      there is none. pin: bytes >= 1; sets `at` and `pinned`; false: there is none left, of which no
      message tells. */

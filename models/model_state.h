@@ -44,7 +44,8 @@ typedef struct {
   clb_batch_loss loss;
   clb_buffer *moves, *strains;
   clb_op *tangents;
-  clb_op *map, *copy; /* models/training/device_parameters.c; NULL: not yet needed */
+  clb_op *map, *copy, *add; /* models/training/device_parameters.c; NULL: not yet needed */
+  clb_buffer *zero;         /* int32 [1]: the row that `add` adds */
   clb_sparse_map to_weights, to_parameters;
   clb_buffer *values; /* parameters, */
   bool newer;         /* which the host does not have */

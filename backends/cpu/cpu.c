@@ -176,6 +176,13 @@ static clb_status cpu_alloc_ipc(clb_device *device, uint64_t bytes, clb_ipc_byte
   return clb_cpu_alloc_ipc(device, bytes, !((cpu *)device)->compiler.name, handle, memory);
 }
 
+/* All memory is the process's. */
+static clb_status cpu_reach(clb_device *device, clb_device *owner) {
+  (void)device;
+  (void)owner;
+  return CLB_OK;
+}
+
 /* ---- build, load ---- */
 
 static clb_status build_interpreted(clb_device *device, const ir_kernel *k, clb_text *binary) {
@@ -339,6 +346,7 @@ const clb_backend clb_backend_cpu = {.name = "cpu",
                                      .alloc_ipc = cpu_alloc_ipc,
                                      .open_ipc = clb_cpu_open_ipc,
                                      .free_ipc = clb_cpu_free_ipc,
+                                     .reach = cpu_reach,
                                      .copy = clb_cpu_copy,
                                      .build = cpu_build,
                                      .load = cpu_load,

@@ -16,13 +16,17 @@
 #define FIELD(field) offsetof(clb_gpu_driver, field)
 static const clb_symbol cuda_symbols[] = {
     CLB_GPU_CALLS(CUDA) CLB_GPU_GRAPH_CALLS(CUDA_MAYBE) CLB_GPU_PIN_CALLS(CUDA_MAYBE)
-        CLB_GPU_IPC_CALLS(CUDA_MAYBE){"cuGraphExecUpdate_v2", FIELD(cuda_update), true},
+        CLB_GPU_IPC_CALLS(CUDA_MAYBE)
+            CLB_GPU_PEER_CALLS(CUDA_MAYBE){"cuGraphExecUpdate_v2", FIELD(cuda_update), true},
+    {"cuCtxEnablePeerAccess", FIELD(cuda_peer), true},
     {"cuMemGetInfo_v2", FIELD(memory_info), true},
     CLB_CUDA_CALLS(CUDA){"cuGetErrorName", FIELD(cuda_error_name), false},
     {"cuGetErrorString", FIELD(cuda_error_text), false}};
 static const clb_symbol hip_symbols[] = {
     CLB_GPU_CALLS(HIP) CLB_GPU_GRAPH_CALLS(HIP_MAYBE) CLB_GPU_PIN_CALLS(HIP_MAYBE)
-        CLB_GPU_IPC_CALLS(HIP_MAYBE){"hipGraphExecUpdate", FIELD(hip_update), true},
+        CLB_GPU_IPC_CALLS(HIP_MAYBE)
+            CLB_GPU_PEER_CALLS(HIP_MAYBE){"hipGraphExecUpdate", FIELD(hip_update), true},
+    {"hipDeviceEnablePeerAccess", FIELD(hip_peer), true},
     {"hipMemGetInfo", FIELD(memory_info), true},
     CLB_HIP_CALLS(HIP){"hipGetErrorName", FIELD(hip_error_name), false},
     {"hipGetErrorString", FIELD(hip_error_text), false},
@@ -40,10 +44,11 @@ static const clb_symbol hiprtc_symbols[] = {
 
 #define CUDA_NAME(field, args, cuda, hip) [CLB_GPU_##field] = cuda,
 #define HIP_NAME(field, args, cuda, hip) [CLB_GPU_##field] = hip,
-static const char *const cuda_calls[] = {CLB_GPU_CALLS(CUDA_NAME) CLB_GPU_GRAPH_CALLS(
-    CUDA_NAME) CLB_GPU_IPC_CALLS(CUDA_NAME) CLB_CUDA_CALLS(CUDA_NAME)};
-static const char *const hip_calls[] = {CLB_GPU_CALLS(HIP_NAME) CLB_GPU_GRAPH_CALLS(HIP_NAME)
-                                            CLB_GPU_IPC_CALLS(HIP_NAME) CLB_HIP_CALLS(HIP_NAME)};
+static const char *const cuda_calls[] = {
+    CLB_GPU_CALLS(CUDA_NAME) CLB_GPU_GRAPH_CALLS(CUDA_NAME) CLB_GPU_IPC_CALLS(CUDA_NAME)
+        CLB_GPU_PEER_CALLS(CUDA_NAME) CLB_CUDA_CALLS(CUDA_NAME)};
+static const char *const hip_calls[] = {CLB_GPU_CALLS(HIP_NAME) CLB_GPU_GRAPH_CALLS(
+    HIP_NAME) CLB_GPU_IPC_CALLS(HIP_NAME) CLB_GPU_PEER_CALLS(HIP_NAME) CLB_HIP_CALLS(HIP_NAME)};
 
 #define LIST(...)                                                                                  \
   (const char *const[]) { __VA_ARGS__, NULL }
@@ -398,8 +403,8 @@ static void list_hip(void (*each)(const clb_device_info *info, void *user), void
   .close = close_device, .alloc = clb_gpu_alloc, .free_bytes = clb_gpu_free_bytes,                 \
   .free = clb_gpu_free, .wrap = clb_gpu_wrap, .write = clb_gpu_write, .read = clb_gpu_read,        \
   .alloc_ipc = clb_gpu_alloc_ipc, .open_ipc = clb_gpu_open_ipc, .free_ipc = clb_gpu_free_ipc,      \
-  .copy = clb_gpu_copy, .pin = clb_gpu_pin, .unpin = clb_gpu_unpin, .post = clb_gpu_post,          \
-  .build = clb_gpu_build, .load = clb_gpu_load, .unload = clb_gpu_unload,                          \
+  .copy = clb_gpu_copy, .reach = clb_gpu_reach, .pin = clb_gpu_pin, .unpin = clb_gpu_unpin,        \
+  .post = clb_gpu_post, .build = clb_gpu_build, .load = clb_gpu_load, .unload = clb_gpu_unload,    \
   .launch = clb_gpu_launch, .wait = clb_gpu_wait, .open_blas = clb_gpu_open_blas,                  \
   .gemm = clb_gpu_gemm, .can_gemm = clb_gpu_can_gemm, .record = clb_gpu_record,                    \
   .replay = clb_gpu_replay, .forget = clb_gpu_forget, .report = clb_gpu_report

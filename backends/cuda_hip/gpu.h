@@ -55,6 +55,9 @@
   X(ipc_close, (void *memory), "cuIpcCloseMemHandle", "hipIpcCloseMemHandle")                      \
   X(copy, (void *to, void *from, size_t bytes, void *stream), "cuMemcpyDtoDAsync_v2",              \
     "hipMemcpyDtoDAsync")
+/* Memory of other GPUs of the process; there is none if the driver lacks one of these. */
+#define CLB_GPU_PEER_CALLS(X)                                                                      \
+  X(peer_can, (int *can, int device, int owner), "cuDeviceCanAccessPeer", "hipDeviceCanAccessPeer")
 /* CUDA has contexts, HIP a current device. */
 #define CLB_CUDA_CALLS(X)                                                                          \
   X(retain, (void **context, int device), "cuDevicePrimaryCtxRetain", )                            \
@@ -101,7 +104,7 @@
 #define CLB_CALL(field, args, cuda, hip) CLB_GPU_##field,
 enum {
   CLB_GPU_CALLS(CLB_CALL) CLB_GPU_GRAPH_CALLS(CLB_CALL) CLB_GPU_IPC_CALLS(CLB_CALL)
-      CLB_CUDA_CALLS(CLB_CALL) CLB_HIP_CALLS(CLB_CALL) CLB_GPU_N_CALLS
+      CLB_GPU_PEER_CALLS(CLB_CALL) CLB_CUDA_CALLS(CLB_CALL) CLB_HIP_CALLS(CLB_CALL) CLB_GPU_N_CALLS
 };
 #undef CLB_CALL
 #define CLB_CALL(field, args, cuda, hip) CLB_GPU_COMPILER_##field,
@@ -114,12 +117,15 @@ typedef struct {
   CLB_GPU_GRAPH_CALLS(CLB_CALL)
   CLB_GPU_PIN_CALLS(CLB_CALL)
   CLB_GPU_IPC_CALLS(CLB_CALL)
+  CLB_GPU_PEER_CALLS(CLB_CALL)
   CLB_CUDA_CALLS(CLB_CALL)
   CLB_HIP_CALLS(CLB_CALL)
   int (*memory_info)(size_t *free, size_t *all); /* may be NULL */
   int (*cuda_update)(void *runnable, void *graph,
                      void *what); /* for an executable graph; may be NULL */
   int (*hip_update)(void *runnable, void *graph, void **node, int *what);
+  int (*cuda_peer)(void *context, unsigned flags); /* of the owner; may be NULL, as the next */
+  int (*hip_peer)(int device, unsigned flags);
   int (*cuda_error_name)(int code, const char **name),
       (*cuda_error_text)(int code, const char **text);
   const char *(*hip_error_name)(int code), *(*hip_error_text)(int code);
@@ -159,6 +165,7 @@ typedef struct {
   int registers;
 } clb_gpu_vendor;
 
+enum { CLB_GPU_PEERS = 64 }; /* GPUs of a host at most that read each other's memory */
 typedef struct {
   clb_device head;
   const clb_gpu_vendor *vendor;
@@ -169,9 +176,10 @@ typedef struct {
   int ordinal;
   void *context, *stream;
   bool retained, own_stream;
-  bool pageable;    /* the device can read any host memory */
-  int threads;      /* maximum per group */
-  char target[128]; /* "sm_90", "gfx90a:sramecc+:xnack-" */
+  const void *reached[CLB_GPU_PEERS]; /* of clb_gpu_reach, by ordinal */
+  bool pageable;                      /* the device can read any host memory */
+  int threads;                        /* maximum per group */
+  char target[128];                   /* "sm_90", "gfx90a:sramecc+:xnack-" */
   char clang[256]; /* HIP: the clang that compiles where hiprtc does not know the target; else empty
                     */
   char name[160], description[400], driver_text[160];
@@ -210,6 +218,7 @@ clb_status clb_gpu_open_ipc(clb_device *device, uint64_t bytes, const clb_ipc_by
 void clb_gpu_free_ipc(clb_device *device, clb_memory *memory, bool opened);
 clb_status clb_gpu_copy(clb_device *device, const clb_memory *to, uint64_t to_offset,
                         const clb_memory *from, uint64_t from_offset, uint64_t bytes);
+clb_status clb_gpu_reach(clb_device *device, clb_device *owner);
 bool clb_gpu_pin(clb_device *device, uint64_t bytes, clb_host_memory *memory);
 void clb_gpu_unpin(clb_device *device, clb_host_memory *memory);
 clb_status clb_gpu_build(clb_device *device, const ir_kernel *k, const clb_text *text,

@@ -523,6 +523,12 @@ module clebsch
       type(c_ptr), intent(out) :: buffer
       integer(c_int) :: status
     end function
+    function clb_buffer_open_peer(ctx, of, buffer) bind(c) result(status)
+      import
+      type(c_ptr), value :: ctx, of
+      type(c_ptr), intent(out) :: buffer
+      integer(c_int) :: status
+    end function
     function clb_buffer_write(buffer, offset, from, bytes) bind(c) result(status)
       import
       type(c_ptr), value :: buffer
@@ -1233,6 +1239,11 @@ module clebsch
     function clb_model_take_parameters(model, parameters) bind(c) result(status)
       import
       type(c_ptr), value :: model, parameters
+      integer(c_int) :: status
+    end function
+    function clb_model_add_gradient(model, gradient, to) bind(c) result(status)
+      import
+      type(c_ptr), value :: model, gradient, to
       integer(c_int) :: status
     end function
   end interface

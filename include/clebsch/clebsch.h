@@ -225,8 +225,8 @@ CLB_API clb_status clb_buffer_native(const clb_buffer *buffer, clb_memory_kind *
    before the owner destroys the buffer. Nothing orders what processes do with it: who writes calls
    clb_wait before it tells the others. CLB_ERROR_UNSUPPORTED where the driver has no such memory,
    as opencl and level_zero, and where the handle is another backend's; other errors are the
-   driver's: CUDA opens no memory of the same process, for one. _open also copies a few bytes, and
-   fails where they come out wrong, as between some GPUs they do. */
+   driver's: CUDA opens no memory of the same process (clb_buffer_open_peer does). _open also copies
+   a few bytes, and fails where they come out wrong, as between some GPUs they do. */
 typedef struct {
   unsigned char bytes[128];
 } clb_ipc_handle;
@@ -234,6 +234,15 @@ CLB_API clb_status clb_buffer_create_ipc(clb_context *ctx, uint64_t bytes, clb_i
                                          clb_buffer **buffer);
 CLB_API clb_status clb_buffer_open_ipc(clb_context *ctx, const clb_ipc_handle *handle,
                                        clb_buffer **buffer);
+
+/* The memory of a buffer of clb_buffer_create, of another context of this process, for ops and
+   clb_buffer_read of ctx, which read it where it is: with CUDA or HIP from one GPU to another by
+   peer access, which is tried with a few bytes the first time; and among contexts of cpu.
+   CLB_ERROR_UNSUPPORTED where the devices cannot. It is not written by this buffer, not used after
+   the owner destroyed its own, and nothing orders what the two contexts do: the one that writes
+   calls clb_wait before the other reads, and that one before the next write. */
+CLB_API clb_status clb_buffer_open_peer(clb_context *ctx, const clb_buffer *of,
+                                        clb_buffer **buffer);
 
 /* Copies `bytes` between host memory and the buffer at `offset` (bytes), after all previously
    submitted work; returns when done. A new buffer holds nothing: the interpreter refuses to read

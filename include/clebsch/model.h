@@ -410,6 +410,10 @@ CLB_API clb_status clb_model_set_parameters(clb_model *model, const double *para
 /* The same from a buffer of the model's dtype on its device, which is copied: the host reads only
    what few numbers it needs. That they are finite is not checked. */
 CLB_API clb_status clb_model_take_parameters(clb_model *model, clb_buffer *parameters);
+/* to[parameters] += gradient[parameters], of gradient_buffer of clb_gradient_results: of other
+   batches, or of other devices (clb_buffer_open_peer). Both are of the model's context and dtype.
+   Only submits, but for the first time. */
+CLB_API clb_status clb_model_add_gradient(clb_model *model, clb_buffer *gradient, clb_buffer *to);
 
 /* ---- the sizes of structs ---- */
 

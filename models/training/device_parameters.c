@@ -122,6 +122,27 @@ clb_status clb_training_gradient_to(clb_model *m, clb_buffer *to) {
   return s;
 }
 
+static clb_status prepare_add(clb_model *m) {
+  clb_training *t = &m->training;
+  const int32_t zero = 0;
+  clb_status s = CLB_OK;
+  if (t->add) return s;
+  if (!t->zero) s = clb_buffer_create(m->ctx, sizeof zero, &t->zero);
+  if (!s) s = clb_buffer_write(t->zero, 0, &zero, sizeof zero);
+  return s ? s : clb_gather_create(m->ctx, m->type, true, &t->add);
+}
+
+clb_status clb_model_add_gradient(clb_model *m, clb_buffer *gradient, clb_buffer *to) {
+  clb_status s = clb_training_check(m, __func__);
+  if (!s) s = check_buffer(m, __func__, gradient);
+  if (!s) s = check_buffer(m, __func__, to);
+  if (!s) s = prepare_add(m);
+  return s ? s
+           : clb_gather_run(m->training.add, 1, m->net.parameter.n,
+                            (clb_rows){gradient, 0, CLB_DENSE, m->training.zero},
+                            (clb_rows){to, 0, CLB_DENSE, NULL});
+}
+
 /* ---- parameters ---- */
 
 /* What layers keep on the host. */

@@ -44,6 +44,8 @@ void clb_training_free(clb_model *m) {
   clb_op_destroy(&t->tangents);
   clb_op_destroy(&t->map);
   clb_op_destroy(&t->copy);
+  clb_op_destroy(&t->add);
+  clb_buffer_destroy(&t->zero);
   clb_sparse_map_free(&t->to_weights);
   clb_sparse_map_free(&t->to_parameters);
   clb_buffer_destroy(&t->values);

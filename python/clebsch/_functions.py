@@ -33,6 +33,7 @@ ARGUMENTS = {
     "buffer_native": [c.c_void_p, c.POINTER(c.c_int), c.POINTER(c.c_void_p)],
     "buffer_create_ipc": [c.c_void_p, c.c_uint64, c.POINTER(s.ipc_handle), c.POINTER(c.c_void_p)],
     "buffer_open_ipc": [c.c_void_p, c.POINTER(s.ipc_handle), c.POINTER(c.c_void_p)],
+    "buffer_open_peer": [c.c_void_p, c.c_void_p, c.POINTER(c.c_void_p)],
     "buffer_write": [c.c_void_p, c.c_uint64, c.c_void_p, c.c_uint64],
     "buffer_read": [c.c_void_p, c.c_uint64, c.c_void_p, c.c_uint64],
     "op_destroy": [c.POINTER(c.c_void_p)],
@@ -151,6 +152,7 @@ ARGUMENTS = {
     "model_parameters": [c.c_void_p, c.POINTER(c.c_double)],
     "model_set_parameters": [c.c_void_p, c.POINTER(c.c_double)],
     "model_take_parameters": [c.c_void_p, c.c_void_p],
+    "model_add_gradient": [c.c_void_p, c.c_void_p, c.c_void_p],
 }
 # Those that return no status.
 RESULTS = {

@@ -55,6 +55,24 @@ clb_status clb_buffer_wrap(clb_context *ctx, clb_memory_kind kind, void *memory,
   return s;
 }
 
+clb_status clb_buffer_open_peer(clb_context *ctx, const clb_buffer *of, clb_buffer **buffer) {
+  clb_status s = clb_buffer_new(ctx, "clb_buffer_open_peer", 0, buffer);
+  if (s) return s;
+  clb_device *d = ctx->device, *owner = of ? of->ctx->device : NULL;
+  if (!of) s = clb_fail(&ctx->error, CLB_ERROR_ARGUMENT, "clb_buffer_open_peer: of is NULL");
+  else if (!of->owned)
+    s = clb_fail(&ctx->error, CLB_ERROR_ARGUMENT,
+                 "clb_buffer_open_peer: of must be a buffer of clb_buffer_create");
+  else if (d->backend != owner->backend || !d->backend->reach || !d->info.runs)
+    s = clb_fail(&ctx->error, CLB_ERROR_UNSUPPORTED,
+                 "clb_buffer_open_peer: %s cannot read memory of %s", d->info.name,
+                 owner->info.name);
+  else s = d->backend->reach(d, owner);
+  if (s) clb_buffer_destroy(buffer);
+  else (*buffer)->memory = of->memory;
+  return s;
+}
+
 clb_status clb_buffer_native(const clb_buffer *b, clb_memory_kind *kind, void **memory) {
   if (!b) return clb_null(__func__, "buffer");
   if (!kind || !memory)

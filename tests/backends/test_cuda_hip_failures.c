@@ -203,6 +203,35 @@ static clb_status share_buffers(trial *t) {
   return s;
 }
 
+/* Memory of another device of the process, twice: the second time it is known that it can. */
+static clb_status share_peers(trial *t) {
+  clb_context *ctx = NULL, *other = NULL;
+  clb_buffer *own = NULL, *opened = NULL;
+  const double x[2] = {3, 4};
+  char name[16];
+  snprintf(name, sizeof name, "%s:0", t->backend->name);
+  memset(fake.reached, 0, sizeof fake.reached);
+  const clb_context *said = NULL;
+  clb_status s = clb_context_create(t->name, &ctx);
+  if (s) said = ctx;
+  if (!s && (s = clb_context_create(name, &other))) said = other;
+  if (!s && (s = clb_buffer_create(other, sizeof x, &own))) said = other;
+  if (!s && (s = clb_buffer_write(own, 0, x, sizeof x))) said = other;
+  for (int turn = 0; turn < 2 && !s; turn++) {
+    double y[2] = {0};
+    if ((s = clb_buffer_open_peer(ctx, own, &opened))) said = ctx;
+    if (!s && (s = clb_buffer_read(opened, 0, y, sizeof y))) said = ctx;
+    if (!s) assert_memory_equal(x, y, sizeof x);
+    clb_buffer_destroy(&opened);
+  }
+  if (s) clb_fail(&t->error, s, "%s", clb_error(said));
+  clb_buffer_destroy(&own);
+  clb_context_destroy(&other);
+  clb_context_destroy(&ctx);
+  if (fake.mistake[0]) fail_msg("%s: %s", t->name, fake.mistake);
+  return s;
+}
+
 static void reset(void) {
   fake.left = -1;
   fake.only = fake.failed = NULL;
@@ -211,7 +240,7 @@ static void reset(void) {
   fake.launch = interpret;
   fake.parameters = 4;
   fake.graphs = fake.updates = 0;
-  fake.garbles = false;
+  fake.garbles = fake.alone = false;
 }
 
 static trial trial_of(bool hip) {
@@ -245,6 +274,22 @@ static void ipc(void **state) {
   assert_non_null(strstr(c.error.text.s, "or copies from there are wrong"));
   clb_text_free(&c.error.text);
   fake.garbles = false;
+}
+
+static void peers(void **state) {
+  (void)state;
+  for (int hip = 0; hip < 2; hip++) {
+    trial t = trial_of(hip);
+    fail_each_call(&t, share_peers, 50);
+    for (int i = 0; i < 2; i++) {
+      *(i ? &fake.alone : &fake.garbles) = true;
+      assert_int_equal(share_peers(&t), CLB_ERROR_UNSUPPORTED);
+      assert_non_null(strstr(t.error.text.s, i ? "there is no peer access between the two"
+                                               : "copies from there are wrong"));
+      clb_text_free(&t.error.text);
+      fake.garbles = false;
+    }
+  }
 }
 
 /* The caller's stream, while the caller's thread works elsewhere. */
@@ -458,9 +503,10 @@ static void misuse(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(every_call),    cmocka_unit_test(ipc),       cmocka_unit_test(adopted),
-      cmocka_unit_test(local_memory),  cmocka_unit_test(graphs),    cmocka_unit_test(staging),
-      cmocka_unit_test(staged_copies), cmocka_unit_test(sentences), cmocka_unit_test(misuse)};
+      cmocka_unit_test(every_call), cmocka_unit_test(ipc),           cmocka_unit_test(peers),
+      cmocka_unit_test(adopted),    cmocka_unit_test(local_memory),  cmocka_unit_test(graphs),
+      cmocka_unit_test(staging),    cmocka_unit_test(staged_copies), cmocka_unit_test(sentences),
+      cmocka_unit_test(misuse)};
   cuda = find_fake_gpus(&fake);
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

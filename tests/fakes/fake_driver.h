@@ -33,6 +33,8 @@ typedef struct {
   int graphs, updates; /* graphs launched, and updated */
   int pinned;          /* copies from or to page-locked memory */
   bool garbles;        /* copies from one device to another are wrong */
+  bool alone;          /* no device reads memory of another one of the process */
+  unsigned reached[4]; /* by device: bits of those whose memory it reads */
 } fake_driver;
 
 static inline bool fake_fails(fake_driver *f, const char *function) {

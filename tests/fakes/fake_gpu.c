@@ -20,7 +20,8 @@ enum {
   INVALID_DEVICE = 101,
   INVALID_CONTEXT = 201,
   INVALID_HANDLE = 400,
-  NOT_FOUND = 500
+  NOT_FOUND = 500,
+  ALREADY_ENABLED = 704
 };
 enum { COMPILATION = 6 };
 enum { DECLARED_LOCAL = 49152, MAX_LOCAL = 232448 };
@@ -222,6 +223,17 @@ static int release(const char *name, thing *gone) {
   return code ? code : done;
 }
 
+static thing *find_opened(const thing *memory, int device) {
+  for (thing *t = things; t; t = t->next)
+    if (t->kind == OPENED && t->of == memory && (device < 0 || t->device == device)) return t;
+  return NULL;
+}
+
+static bool reaches(int device, const thing *memory) {
+  return memory->device == device || fake_gpu->reached[device] >> memory->device & 1 ||
+         find_opened(memory, device);
+}
+
 static int copy(const char *name, void *to, const void *from, const void *memory, size_t bytes,
                 const void *stream) {
   BEGIN_IN_CONTEXT(name)
@@ -231,6 +243,7 @@ static int copy(const char *name, void *to, const void *from, const void *memory
     return mistake(INVALID_CONTEXT, "%s: another device's stream", name);
   if (!t || (size_t)((const char *)memory - t->data) + bytes > t->bytes)
     return mistake(INVALID_VALUE, "%s: %zu bytes leave the memory", name, bytes);
+  if (!reaches(device, t)) return mistake(INVALID_CONTEXT, "%s: another device's memory", name);
   fake_gpu->pinned += find_host(memory == to ? from : to) != NULL;
   memmove(to, from, bytes);
   return OK;
@@ -241,12 +254,6 @@ static int copy(const char *name, void *to, const void *from, const void *memory
 typedef struct {
   char bytes[64];
 } ipc_handle;
-
-static thing *find_opened(const thing *memory, int device) {
-  for (thing *t = things; t; t = t->next)
-    if (t->kind == OPENED && t->of == memory && (device < 0 || t->device == device)) return t;
-  return NULL;
-}
 
 static int ipc_get(const char *name, ipc_handle *handle, const void *memory) {
   BEGIN_IN_CONTEXT(name)
@@ -287,11 +294,27 @@ static int copy_on_device(const char *name, void *to, const void *from, size_t b
   const int here = current(name);
   if (!t || (size_t)((const char *)from - t->data) + bytes > t->bytes)
     return mistake(INVALID_VALUE, "%s: %zu bytes leave the memory", name, bytes);
-  if (t->device != here && !find_opened(t, here))
-    return mistake(INVALID_CONTEXT, "%s: memory that is not open here", name);
+  if (!reaches(here, t)) return mistake(INVALID_CONTEXT, "%s: memory that is not open here", name);
   int code = copy(name, to, from, to, bytes, stream);
   if (!code && fake_gpu->garbles && t->device != here) memset(to, 0, bytes);
   return code;
+}
+
+/* ---- memory of other devices of the process ---- */
+
+static int peer_can(const char *name, int *can, int device, int owner) {
+  BEGIN(name)
+  *can = device != owner && !fake_gpu->alone;
+  return OK;
+}
+
+static int peer_enable(const char *name, int owner, unsigned flags) {
+  BEGIN_IN_CONTEXT(name)
+  if (flags || owner < 0 || owner == device || fake_gpu->alone)
+    return mistake(INVALID_VALUE, "%s: device %d, flags %u", name, owner, flags);
+  if (fake_gpu->reached[device] >> owner & 1) return ALREADY_ENABLED;
+  fake_gpu->reached[device] |= 1U << owner;
+  return OK;
 }
 
 static int stream_create(const char *name, void **stream) {
@@ -487,6 +510,8 @@ BOTH(cuIpcGetMemHandle, hipIpcGetMemHandle, (ipc_handle * handle, void *memory),
      ipc_get(name, handle, memory))
 BOTH(cuIpcOpenMemHandle_v2, hipIpcOpenMemHandle, (void **memory, ipc_handle handle, unsigned flags),
      ipc_open(name, memory, &handle, flags))
+BOTH(cuDeviceCanAccessPeer, hipDeviceCanAccessPeer, (int *can, int device, int owner),
+     peer_can(name, can, device, owner))
 BOTH(cuIpcCloseMemHandle, hipIpcCloseMemHandle, (void *memory), ipc_close(name, memory))
 BOTH(cuStreamCreate, hipStreamCreateWithFlags, (void **stream, unsigned flags),
      flags > 1 ? INVALID_VALUE : stream_create(name, stream))
@@ -611,6 +636,16 @@ int cuStreamGetCtx(void *stream, void **context) {
 EXPORT int cuFuncSetAttribute(void *function, int which, int value);
 int cuFuncSetAttribute(void *function, int which, int value) {
   return function_set("cuFuncSetAttribute", function, which, value);
+}
+
+EXPORT int cuCtxEnablePeerAccess(void *context, unsigned flags),
+    hipDeviceEnablePeerAccess(int device, unsigned flags);
+int cuCtxEnablePeerAccess(void *context, unsigned flags) {
+  const thing *t = find(context, CONTEXT);
+  return peer_enable("cuCtxEnablePeerAccess", t ? t->device : -1, flags);
+}
+int hipDeviceEnablePeerAccess(int device, unsigned flags) {
+  return peer_enable("hipDeviceEnablePeerAccess", device, flags);
 }
 
 EXPORT int hipGetDevice(int *device), hipSetDevice(int device),

@@ -77,6 +77,73 @@ static void test_devices(void **state) {
     if (is_here(devices[d])) expect_same_on(devices[d], 1, CLB_F64);
 }
 
+/* A gradient of another context, where it lies there, twice; parameters likewise. */
+static void expect_added(const char *device, const char *other, clb_dtype type) {
+  opened o = open_trained(device, 1, type), there = open_trained(other, 1, type);
+  int64_t n;
+  double *x = numbers_for(&o, &n), *y = numbers_for(&o, &n), *found = numbers_for(&o, &n);
+  for (int64_t i = 0; i < n; i++) x[i] = (double)(i % 97) / 8, y[i] = (double)(i % 89) / 4;
+  clb_buffer *to = buffer_of(&o, type, n, x), *of = buffer_of(&there, type, n, y), *peer;
+  if (clb_buffer_open_peer(o.ctx, of, &peer)) fail_msg("%s", clb_error(o.ctx));
+  for (int i = 0; i < 2; i++)
+    if (clb_model_add_gradient(o.model, peer, to)) fail_msg("%s", clb_error(o.ctx));
+  assert_int_equal(clb_numbers_read(to, type, 0, n, found), CLB_OK);
+  for (int64_t i = 0; i < n; i++) assert_true(found[i] == x[i] + 2 * y[i]);
+  if (clb_model_take_parameters(o.model, peer)) fail_msg("%s", clb_error(o.ctx));
+  assert_int_equal(clb_model_parameters(o.model, found), CLB_OK);
+  assert_memory_equal(found, y, (size_t)n * sizeof *y);
+  assert_int_equal(clb_model_add_gradient(o.model, of, to), CLB_ERROR_ARGUMENT);
+  assert_non_null(strstr(clb_error(o.ctx), "belongs to another context"));
+  assert_int_equal(clb_model_add_gradient(o.model, peer, NULL), CLB_ERROR_ARGUMENT);
+  clb_buffer_destroy(&peer);
+  clb_buffer_destroy(&of);
+  clb_buffer_destroy(&to);
+  free(x);
+  free(y);
+  free(found);
+  close_model(&there);
+  close_model(&o);
+}
+
+static void test_added(void **state) {
+  (void)state;
+  expect_added("cpu", "cpu", CLB_F64);
+  expect_added("cpu", "cpu:interpreter", CLB_F32);
+  expect_added("cpu:interpreter", "cpu", CLB_F64);
+}
+
+static void refuse_peer(clb_context *ctx, const clb_buffer *of, clb_status status,
+                        const char *said) {
+  clb_buffer *peer = NULL;
+  assert_int_equal(clb_buffer_open_peer(ctx, of, &peer), status);
+  assert_null(peer);
+  if (!strstr(clb_error(ctx), said)) fail_msg("%s", clb_error(ctx));
+}
+
+static void test_peers_refused(void **state) {
+  double x = 0;
+  clb_context *cpu, *opencl;
+  clb_buffer *on, *wrapped;
+  (void)state;
+  assert_int_equal(clb_context_create("cpu", &cpu), CLB_OK);
+  assert_int_equal(clb_buffer_create(cpu, 8, &on), CLB_OK);
+  assert_int_equal(clb_buffer_wrap(cpu, CLB_POINTER, &x, sizeof x, &wrapped), CLB_OK);
+  refuse_peer(cpu, NULL, CLB_ERROR_ARGUMENT, "of is NULL");
+  refuse_peer(cpu, wrapped, CLB_ERROR_ARGUMENT, "must be a buffer of clb_buffer_create");
+  assert_int_equal(clb_buffer_open_peer(cpu, on, NULL), CLB_ERROR_ARGUMENT);
+  if (!clb_context_create("opencl", &opencl)) {
+    clb_buffer *there;
+    assert_int_equal(clb_buffer_create(opencl, 8, &there), CLB_OK);
+    refuse_peer(cpu, there, CLB_ERROR_UNSUPPORTED, "cpu cannot read memory of opencl");
+    refuse_peer(opencl, there, CLB_ERROR_UNSUPPORTED, "cannot read memory of opencl");
+    clb_buffer_destroy(&there);
+  }
+  clb_context_destroy(&opencl);
+  clb_buffer_destroy(&wrapped);
+  clb_buffer_destroy(&on);
+  clb_context_destroy(&cpu);
+}
+
 static void test_refusals(void **state) {
   (void)state;
   opened o = open_trained("cpu", 1, CLB_F64), plain = open_made("cpu", 1, NULL);
@@ -103,7 +170,8 @@ static void test_refusals(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_same), cmocka_unit_test(test_devices),
-                                     cmocka_unit_test(test_refusals)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_same), cmocka_unit_test(test_devices), cmocka_unit_test(test_added),
+      cmocka_unit_test(test_peers_refused), cmocka_unit_test(test_refusals)};
   return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

@@ -82,16 +82,30 @@ static size_t bytes_of(const train_devices *d) {
   return (size_t)d->y[0].info.parameters * dtype_bytes(d->y[0].dtype);
 }
 
-/* For what goes through the host. */
+/* Whether devices read each other's memory. */
+static bool connect(train_devices *d) {
+  clb_status s = CLB_OK;
+  for (int k = 1; k < d->n && !s; k++) {
+    clb_buffer *first = NULL;
+    s = clb_buffer_open_peer(d->y[k].ctx, d->buffer[0], &first);
+    if (!s) s = clb_buffer_open_peer(d->y[0].ctx, d->buffer[k], &d->peer[k]);
+    clb_buffer_destroy(&first);
+  }
+  return d->n > 1 && !s;
+}
+
 static bool make_room(train_devices *d) {
   clb_status s = CLB_OK;
   if (ranks_of_run().n > 1) d->sum = allocate((size_t)d->y[0].info.parameters, sizeof(double));
   for (int k = 0; k < d->n && d->parts > 1 && !s; k++) {
-    d->staged[k] = allocate(bytes_of(d), 1);
     s = clb_buffer_create(d->y[k].ctx, bytes_of(d), &d->buffer[k]);
     if (s) train_devices_warn(d, &d->y[k], "");
   }
-  return !s;
+  if (s || d->parts == 1) return !s;
+  d->peers = connect(d);
+  for (int k = 0; k < d->n; k++)
+    if (!d->peers || (d->sum && !k)) d->staged[k] = allocate(bytes_of(d), 1);
+  return true;
 }
 
 bool train_devices_open(train_devices *d, const md_choice *choice) {
@@ -100,6 +114,7 @@ bool train_devices_open(train_devices *d, const md_choice *choice) {
   d->y = allocate((size_t)all.n, sizeof *d->y);
   d->staged = allocate((size_t)all.n, sizeof *d->staged);
   d->buffer = allocate((size_t)all.n, sizeof *d->buffer);
+  d->peer = allocate((size_t)all.n, sizeof *d->peer);
   d->spent = allocate(SPENT, sizeof *d->spent);
   for (int i = 0; i < all.n && good; i++) {
     md_choice one = *choice;
@@ -113,6 +128,7 @@ bool train_devices_open(train_devices *d, const md_choice *choice) {
 }
 
 void train_devices_close(train_devices *d) {
+  for (int i = 0; i < d->n; i++) clb_buffer_destroy(&d->peer[i]);
   for (int i = 0; i < d->n; i++) {
     clb_buffer_destroy(&d->buffer[i]);
     md_system_close(&d->y[i]);
@@ -122,6 +138,7 @@ void train_devices_close(train_devices *d) {
   free(d->sum);
   free(d->staged);
   free(d->buffer);
+  free(d->peer);
   free(d->spent);
   *d = (train_devices){0};
 }
@@ -150,25 +167,41 @@ typedef struct {
   clb_status *status; /* [n] */
 } setting;
 
-/* For all devices but the first of rank 0. */
+/* For all devices but the first of rank 0, which have them on the host then, or on the first. */
 static clb_status stage_parameters(const train_devices *d, clb_buffer *parameters) {
   const md_system *y = d->y;
   if (d->parts == 1) return CLB_OK;
+  if (d->peers && !d->sum) return clb_wait(y->ctx);
   const clb_status s = read_staged(d, 0, parameters);
   if (s || !d->sum) return s;
   decode(y->dtype, d->staged[0], d->sum, y->info.parameters);
   ranks_copy(y->info.parameters, d->sum);
   encode(y->dtype, d->sum, d->staged[0], y->info.parameters);
-  return CLB_OK;
+  return d->peers && d->first ? write_staged(d, d->buffer[0]) : CLB_OK;
+}
+
+static clb_status take_from_host(const setting *s, int k) {
+  const train_devices *d = s->d;
+  const bool first = !k && !d->first;
+  clb_buffer *from = first ? s->parameters : d->buffer[k];
+  const clb_status written = first ? CLB_OK : write_staged(d, from);
+  return written ? written : clb_model_take_parameters(d->y[k].model, from);
+}
+
+/* Nobody changes what others still read. */
+static clb_status take_from_peer(const setting *s, int k) {
+  const md_system *y = &s->d->y[k];
+  clb_buffer *there = s->d->first ? s->d->buffer[0] : s->parameters, *opened = NULL;
+  clb_status status = k ? clb_buffer_open_peer(y->ctx, there, &opened) : CLB_OK;
+  if (!status) status = clb_model_take_parameters(y->model, k ? opened : there);
+  if (!status) status = clb_wait(y->ctx);
+  clb_buffer_destroy(&opened);
+  return status;
 }
 
 static void set(void *user, int k) {
   const setting *s = user;
-  const train_devices *d = s->d;
-  const bool first = !k && !d->first;
-  clb_buffer *from = first ? s->parameters : d->buffer[k];
-  s->status[k] = first ? CLB_OK : write_staged(d, from);
-  if (!s->status[k]) s->status[k] = clb_model_take_parameters(d->y[k].model, from);
+  s->status[k] = (s->d->peers ? take_from_peer : take_from_host)(s, k);
 }
 
 bool train_devices_use(train_devices *d, clb_buffer *parameters) {
@@ -201,7 +234,7 @@ typedef struct {
 typedef struct {
   const train_devices *d;
   share *of; /* [n] of the devices */
-  bool sums; /* gradients, on the host */
+  bool sums; /* gradients */
 } shares;
 
 static void compute(void *user, int k) {
@@ -211,7 +244,8 @@ static void compute(void *user, int k) {
   if (s->n)
     s->status = clb_model_gradient(s->y->model, s->n, s->atoms, s->labels, &s->loss, &s->results);
   if (s->n && !s->status && all->sums)
-    s->status = read_staged(all->d, k, s->results.gradient_buffer);
+    s->status =
+        all->d->peers ? clb_wait(s->y->ctx) : read_staged(all->d, k, s->results.gradient_buffer);
   s->seconds = seconds_now() - start;
 }
 
@@ -242,7 +276,8 @@ static void fill_share(share *x, const train_devices *d, int k, const train_batc
                                       .stresses = r->stresses ? r->stresses + 9 * from : NULL,
                                       .errors = x->errors[0],
                                       .gradient_buffer = r->gradient_buffer};
-  if (r->gradient_buffer && d->parts > 1) x->results.gradient_buffer = d->buffer[k];
+  if (r->gradient_buffer && d->parts > 1 && (k || !d->peers))
+    x->results.gradient_buffer = d->buffer[k];
   weigh(x, b);
 }
 
@@ -263,14 +298,42 @@ static void add_block(const shares *s, int64_t at, int64_t n) {
   else encode(dtype, sum, (char *)d->staged[0] + first, n);
 }
 
-static void add_gradients(void *user, int k) {
+static void add_on_host(void *user, int k) {
   const shares *s = user;
   const int64_t n = s->d->y[0].info.parameters, end = n * (k + 1) / s->d->n;
   for (int64_t p = n * k / s->d->n; p < end; p += BLOCK)
     add_block(s, p, p + BLOCK < end ? BLOCK : end - p);
 }
 
-static void add_up(shares *s, const clb_gradient_results *to) {
+/* To those of the first one, which has structures if any has. */
+static clb_status add_on_device(const shares *s, clb_buffer *to) {
+  const train_devices *d = s->d;
+  clb_status status = CLB_OK;
+  for (int k = 1; k < d->n && !status; k++)
+    if (s->of[k].n) status = clb_model_add_gradient(d->y[0].model, d->peer[k], to);
+  if (!status) status = clb_wait(d->y[0].ctx);
+  if (status || !d->sum) return status;
+  if (s->of[0].n) status = read_staged(d, 0, to);
+  else memset(d->staged[0], 0, bytes_of(d));
+  if (!status) decode(d->y[0].dtype, d->staged[0], d->sum, d->y[0].info.parameters);
+  return status;
+}
+
+static clb_status add_gradients(shares *s, clb_buffer *to) {
+  const train_devices *d = s->d;
+  const md_system *y = d->y;
+  clb_status status = CLB_OK;
+  if (d->peers) status = add_on_device(s, to);
+  else threads_run(d->n, add_on_host, s);
+  if (status || (d->peers && !d->sum)) return status;
+  if (d->sum) {
+    ranks_sum(y->info.parameters, d->sum);
+    encode(y->dtype, d->sum, d->staged[0], y->info.parameters);
+  }
+  return write_staged(d, to);
+}
+
+static void add_up(const shares *s, const clb_gradient_results *to) {
   const int n = s->d->n;
   *to->loss = 0;
   for (int k = 0; k < LABELS; k++) to->terms[k] = 0;
@@ -281,22 +344,16 @@ static void add_up(shares *s, const clb_gradient_results *to) {
     for (int k = 0; k < LABELS; k++) to->terms[k] += x->part[k] * x->terms[k];
     for (int k = 0; k < 3 * LABELS; k++) to->errors[k] += x->errors[k / 3][k % 3];
   }
-  if (s->sums) threads_run(n, add_gradients, s);
 }
 
 /* Of what ranks have computed, all of it everywhere; the rest was zero. */
-static void sum_over_ranks(const shares *s, int64_t n, int64_t atoms,
-                           const clb_gradient_results *r) {
+static void sum_over_ranks(int64_t n, int64_t atoms, const clb_gradient_results *r) {
   ranks_sum(1, r->loss);
   ranks_sum(LABELS, r->terms);
   ranks_sum(3 * LABELS, r->errors);
   if (r->energies) ranks_sum(n, r->energies);
   if (r->forces) ranks_sum(3 * atoms, r->forces);
   if (r->stresses) ranks_sum(9 * n, r->stresses);
-  if (!s->sums || !s->d->sum) return;
-  const md_system *y = s->d->y;
-  ranks_sum(y->info.parameters, s->d->sum);
-  encode(y->dtype, s->d->sum, s->d->staged[0], y->info.parameters);
 }
 
 static void count_seconds(const shares *s, double start, double computed) {
@@ -329,9 +386,9 @@ clb_status train_devices_gradient(const train_devices *d, const train_batch *b,
   for (int k = d->n - 1; k >= 0; k--)
     if (s.of[k].status) status = s.of[k].status, *refused = s.of[k].y;
   if (!status) add_up(&s, results);
-  if (!status) sum_over_ranks(&s, n, atoms, results);
+  if (!status) sum_over_ranks(n, atoms, results);
   if (!status && s.sums) {
-    status = write_staged(d, results->gradient_buffer);
+    status = add_gradients(&s, results->gradient_buffer);
     *refused = d->y;
   }
   if (results->gradient_buffer) count_seconds(&s, start, computed);

@@ -20,12 +20,14 @@ typedef enum {
 typedef struct {
   md_system *y; /* [n]: the model on each of them; the optimizer is on the first */
   int n;
-  int parts, first; /* devices of all ranks, and which of these is y[0] */
-  double *sum;      /* [parameters]; NULL: there is one rank */
-  void **staged;    /* [n][parameters], of the model's type, and so the next; NULL: one part */
-  clb_buffer **buffer;
-  double *spent;     /* [SPENT] */
-  bool other_failed; /* than the first: what training knows is still there */
+  int parts, first;    /* devices of all ranks, and which of these is y[0] */
+  double *sum;         /* [parameters]; NULL: there is one rank */
+  clb_buffer **buffer; /* [n][parameters], of the model's type, as the next two; NULL: one part */
+  clb_buffer **peer;   /* [n]: what is in these, as the first device reads it; NULL: its own */
+  void **staged;       /* [n]; NULL: does not go through the host */
+  bool peers;          /* the first device reads the others' memory, and they its */
+  double *spent;       /* [SPENT] */
+  bool other_failed;   /* than the first: what training knows is still there */
 } train_devices;
 
 /* Opens the model on choice->devices, which are names with commas between them; "cuda:all" stands
@@ -48,9 +50,10 @@ typedef struct {
   int64_t batch, batch_atoms;
 } train_batch;
 /* clb_model_gradient of all structures: gradient_buffer, of the first device, becomes the sum of
-   all devices' gradients, in their order. With one part it does not leave the device, as parameters
-   do not above. Loss and terms are their part of means over the batch; predictions and the gradient
-   may be NULL. *refused: the device whose error it is. */
+   all devices' gradients, in their order. These and parameters go from device to device where the
+   first and each other one read the other's memory, and else through the host. Loss and terms are
+   their part of means over the batch; predictions and the gradient may be NULL. *refused: the
+   device whose error it is. */
 clb_status train_devices_gradient(const train_devices *d, const train_batch *batch,
                                   const clb_loss *loss, const clb_gradient_results *results,
                                   const md_system **refused);
