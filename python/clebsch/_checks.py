@@ -80,6 +80,8 @@ def flag(what: str, value: Any) -> bool:
 
 def flags(what: str, value: Any) -> tuple:
     """Three of them, or one for all."""
+    if value is True or value is False:
+        return (value,) * 3
     array = _array(what, value)
     bits = array.dtype.kind == "b" or array.dtype.kind in "iu" and np.isin(array, (0, 1)).all()
     if not bits or array.shape not in ((), (3,)):

@@ -5,6 +5,7 @@ import ctypes as c
 import dataclasses
 import errno
 import hashlib
+import math
 import os
 import pathlib
 import re
@@ -102,9 +103,13 @@ class Neighbours:
 
 def has_volume(cell: np.ndarray) -> bool:
     """Its vectors are not nearly in a plane."""
-    lengths = np.linalg.norm(cell, axis=1)
+    rows = cell.tolist()  # in Python, as NumPy takes longer for so few numbers
+    lengths = [math.hypot(*row) for row in rows]
+    if not all(lengths):
+        return False
+    (a, b, c), (d, e, f), (g, h, i) = ([x / n for x in row] for row, n in zip(rows, lengths))
     # A little more than what the library wants of them.
-    return bool(lengths.all() and abs(np.linalg.det(cell / lengths[:, None])) > 1.000001e-6)
+    return abs(a * (e * i - f * h) + b * (f * g - d * i) + c * (d * h - e * g)) > 1.000001e-6
 
 
 class Model:
@@ -177,11 +182,20 @@ class Model:
         self.numbers = list(info.atomic_numbers[:info.n_species])
         self._tensors = Tensors(self) if trains else None
         self._species = np.full(max(self.numbers) + 1, -1, np.int32)
+        self._last = np.zeros(0, int), np.zeros(0, np.int32)
         for number in self.numbers:
             self._species[number] = self.context._lib.clb_model_species(self._handle, number)
 
     def species(self, numbers: npt.ArrayLike) -> np.ndarray:
         """Indices of the model's elements, from atomic numbers."""
+        return self._species_of(numbers).copy()
+
+    def _species_of(self, numbers):
+        """Those of the last call, if the atoms are the same: in dynamics they are."""
+        known_numbers, species = self._last
+        if type(numbers) is np.ndarray and numbers.dtype.kind in "iu" and \
+                np.array_equal(numbers, known_numbers):
+            return species
         whole = _checks.whole("numbers", numbers)
         known = (whole >= 0) & (whole < len(self._species))
         species = np.where(known, self._species[np.where(known, whole, 0)], -1).astype(np.int32)
@@ -189,6 +203,7 @@ class Model:
             lacking = sorted(set(whole[species < 0].tolist()))
             raise Error(f"{self.path} has no element of atomic number "
                         f"{', '.join(map(str, lacking))}; it knows {' '.join(self.symbols)}")
+        self._last = whole, species
         return species
 
     @_checks.exact_keywords
@@ -282,7 +297,7 @@ class Model:
 
     def _structure(self, derivatives, numbers, positions, cell=None, periodic=None, charge=0,
                    spin=1, virials=False):
-        species = self.species(numbers)
+        species = self._species_of(numbers)
         n, whole = len(species), _checks.flag("derivatives", derivatives)
         places = _checks.reals("positions", positions, (n, 3))
         box = None if cell is None else _checks.reals("cell", cell, (3, 3))
@@ -315,7 +330,7 @@ class Model:
 
 
 def _pointer(array):
-    return None if array is None else array.ctypes.data
+    return None if array is None else array.__array_interface__["data"][0]
 
 
 def sha256(path: str) -> str:
