@@ -39,8 +39,8 @@ typedef struct {
   double skin; /* clb_model_compute only: the neighbour list includes pairs within r_max + skin and
                   is rebuilt when an atom has moved by skin / 2. CLB_AUTO_SKIN: 0 where edges of a
                   skin take more time than a search in every step: on CPUs, and on GPUs for 800
-                  atoms and more, in a periodic cell also for fewer that have 786,432 `weights`
-                  (clb_model_info) together; else 0.5 */
+                  atoms and more, in a periodic cell also for fewer that have 393,216 `weights`
+                  (clb_model_info) together; else 0.25 in a periodic cell, or 0.5 */
   uint64_t workspace_bytes; /* limit of the workspace for gradients of convolutions, raised to the
                                minimum that they need; 0: 256 MiB, or 1/16 of a GPU's memory where
                                that is more, or less where so much cannot be had */

@@ -63,15 +63,16 @@ clb_status clb_edges_of_caller(clb_edge_list *l, const clb_model_edges *e, clb_m
   return CLB_OK;
 }
 
-/* 0 where the edges of a skin take more time than a search: a third more edges of every layer, at
-   0.5 Angstrom, against the launches of a search, for which small systems wait on GPUs; and where
-   it is not in room, against a wait. */
+/* 0 where the edges of a skin take more time than a search: a third more edges of every layer at
+   0.5 Angstrom, and half of that at 0.25, against the launches of a search, for which small systems
+   wait on GPUs; and where it is not in room, against a wait of the host, too. */
 static double best_skin(const clb_edge_list *l, const clb_model_atoms *a) {
-  enum { MANY_WEIGHTS = 3 << 18, MANY_ATOMS = 800 };
+  enum { MANY_WEIGHTS = 3 << 17, MANY_ATOMS = 800 };
   const bool closed = a->periodic[0] && a->periodic[1] && a->periodic[2],
              room = closed && a->n <= l->room.most_atoms,
              many = a->n >= MANY_ATOMS || (room && a->n * l->weights >= MANY_WEIGHTS);
-  return l->make_vectors && (l->ctx->device->limits.simd || many) ? 0 : 0.5;
+  if (l->make_vectors && (l->ctx->device->limits.simd || many)) return 0;
+  return room ? 0.25 : 0.5;
 }
 
 /* Whether to search, and in which grid. Those of open directions reach as far as the atoms do. */

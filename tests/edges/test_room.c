@@ -161,9 +161,9 @@ static void chooses(void **state) {
       &(clb_model_options){.dtype = CLB_F64, .knots = CLB_NO_KNOTS, .skin = CLB_AUTO_SKIN});
   assert_true(o.model->edges.weights > 0);
   for (int many = 0; many < 2; many++) {
-    if (many) o.model->edges.weights = (3 << 18) / a.n + 1;
+    if (many) o.model->edges.weights = (3 << 17) / a.n + 1;
     compute_atoms(&o, &a);
-    assert_true(room_of(&o)->n_edges && o.model->edges.between.skin == (many ? 0 : 0.5));
+    assert_true(room_of(&o)->n_edges && o.model->edges.between.skin == (many ? 0 : 0.25));
   }
   compute_atoms(&o, &open);
   assert_true(!room_of(&o)->n_edges && o.model->edges.between.skin == 0.5);

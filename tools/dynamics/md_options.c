@@ -43,7 +43,8 @@ static const struct argp_option options[] = {
     {"skin", SKIN, "A", 0,
      "Rebuild the neighbour list when an atom has moved by half of this; a longer skin means more "
      "edges (default: 0, which is a search in every step, on CPUs, with --pressure, for 800 "
-     "atoms and more, and for fewer of a large model; else 0.5)",
+     "atoms and more, and for fewer of a large model; else 0.25, or 0.5 in an open "
+     "cell)",
      1},
     {"no-guard", NO_GUARD, NULL, 0, "Go on where forces, energies or distances are absurd", 1},
     {"every", 'e', "N", 0, "Steps between lines, frames and restarts (default: 10)", 2},
