@@ -3,15 +3,22 @@
 
    Each path has its own terms of x and z and its own weights, or shares them with paths from the
    same term of x: if all paths of a term of x are in one part, parts share nothing but y, so that
-   what is read and written stays the same. Gradients by y are sums over parts. */
+   what is read and written stays the same. Gradients by y are sums over parts. Where the paths of
+   one term are too many, those that share terms of z with no other are several parts, and gradients
+   by x are sums over these. */
 #include "kernels/tensor_product/host/split.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "kernels/tensor_product/product.h"
+#include "src/runtime/call.h"
 
-enum { MOST_PARTS = 16, LONG_PART = 6000 };
+enum { MOST_PARTS = 16 };
+
+/* Non-zeros of a part, by pass: kernels with more take long to compile, need too many registers, or
+   do not fit in the cache of instructions. */
+static const int most_nonzeros[CLB_PASSES] = {2400, 3100, 1240, 480};
 
 /* op->parts. */
 typedef struct {
@@ -28,10 +35,8 @@ static void destroy_parts(clb_op *op) {
 
 /* ---- which parts ---- */
 
-/* Whether a part's kernel would take long to compile, or need too many registers. */
 static bool is_long(const clb_problem *p, int pass) {
-  static const int repeats[CLB_PASSES] = {2, 2, 5, 13};
-  return clb_form_size(&p->tensor_product) * repeats[pass] > LONG_PART;
+  return clb_form_size(&p->tensor_product) > most_nonzeros[pass];
 }
 
 static bool is_driven_by_tables(const clb_context *ctx, clb_problem *p, int pass) {
@@ -59,9 +64,10 @@ static void keep_terms(clb_irreps *irreps, const bool *kept, int *now) {
   irreps->n = n;
 }
 
-/* Those paths of whole whose terms of x are in the mask; the first part has the terms that no path
-   reaches, too. */
-static void make_part(const clb_problem *whole, const bool *chosen, bool first, clb_problem *part) {
+/* The chosen paths of whole; the first part has the terms that no path reaches, too. again: there
+   are gradients by these terms of x to add to. */
+static void make_part(const clb_problem *whole, const bool *chosen, bool first, bool again,
+                      clb_problem *part) {
   const clb_tensor_product_problem *tp = &whole->tensor_product;
   clb_tensor_product_problem *to = &part->tensor_product;
   bool x[CLB_MAX_TERMS] = {false}, z[CLB_MAX_TERMS] = {false}, x_reached[CLB_MAX_TERMS] = {false},
@@ -73,7 +79,7 @@ static void make_part(const clb_problem *whole, const bool *chosen, bool first, 
   for (int q = 0; q < tp->n_paths; q++) {
     const clb_path *p = &tp->path[q];
     x_reached[p->in1] = z_reached[p->out] = true;
-    if (!chosen[p->in1]) continue;
+    if (!chosen[q]) continue;
     x[p->in1] = z[p->out] = true;
     to->path[to->n_paths++] = *p;
   }
@@ -86,8 +92,8 @@ static void make_part(const clb_problem *whole, const bool *chosen, bool first, 
     to->path[q].out = now_z[to->path[q].out];
   }
   if (first || whole->accumulate) return;
-  part->accumulate = 1; /* gradients by y alone add */
-  to->edges = CLB_OPERAND_X | CLB_OPERAND_W | CLB_OPERAND_Z;
+  part->accumulate = 1; /* gradients by y add, and by x again; the others do not */
+  to->edges = CLB_OPERAND_W | CLB_OPERAND_Z | (again ? 0 : CLB_OPERAND_X);
 }
 
 /* A product channel by channel of both operands. */
@@ -123,32 +129,111 @@ static clb_status add_part(clb_context *ctx, clb_problem *part, int pass, const 
   return s;
 }
 
-/* As many terms of x as a kernel without tables can have, part by part. */
+typedef struct {
+  clb_context *ctx;
+  const clb_problem *p;
+  int pass;
+  bool first, last; /* whether this is the first part, or must be the last one */
+  bool room;        /* for a part more than there are classes left */
+  bool done[CLB_MAX_PATHS], chosen[CLB_MAX_PATHS]; /* paths of parts before, and of this one */
+  bool again;        /* this part's terms of x have paths in parts before */
+  clb_problem *part; /* the next part */
+} choice;
+
+static int class_of(const choice *c, int path) {
+  const clb_tensor_product_problem *tp = &c->p->tensor_product;
+  return first_like(&tp->x, tp->path[path].in1);
+}
+
+/* Chooses the paths of the list, too, unless the kernel would be too long; `whatever`:
+ * nevertheless. */
+static bool widen(choice *c, const bool *more, bool whatever) {
+  bool wider[CLB_MAX_PATHS];
+  for (int q = 0; q < c->p->tensor_product.n_paths; q++) wider[q] = c->chosen[q] || more[q];
+  make_part(c->p, wider, c->first, c->again, c->part);
+  if (!whatever && !c->last &&
+      (is_long(c->part, c->pass) || is_driven_by_tables(c->ctx, c->part, c->pass)))
+    return false;
+  memcpy(c->chosen, wider, sizeof wider);
+  return true;
+}
+
+/* Whether the paths of a class of terms of x can be in several parts: each has a term of z alone.
+ */
+static bool can_cut(const choice *c, int class) {
+  const clb_tensor_product_problem *tp = &c->p->tensor_product;
+  bool reached[CLB_MAX_TERMS] = {false};
+  for (int q = 0; q < tp->n_paths; q++) {
+    if (class_of(c, q) != class) continue;
+    if (reached[tp->path[q].out]) return false;
+    reached[tp->path[q].out] = true;
+  }
+  return true;
+}
+
+/* Some paths of a class, about as many as in each of its other parts; those that differ in parity
+   alone stay together. */
+static void choose_some(choice *c, int class) {
+  const clb_tensor_product_problem *tp = &c->p->tensor_product;
+  int64_t left = 0, size = 0;
+  for (int q = 0; q < tp->n_paths; q++)
+    if (!c->done[q] && class_of(c, q) == class) left += clb_form_path_size(tp, &tp->path[q]);
+  const int64_t share = clb_divide_up(left, clb_divide_up(left, most_nonzeros[c->pass]));
+  for (int q = 0; q < tp->n_paths && size < share; q++) {
+    bool like[CLB_MAX_PATHS] = {false};
+    if (c->done[q] || c->chosen[q] || class_of(c, q) != class) continue;
+    for (int i = 0; i < tp->n_paths; i++)
+      like[i] = !c->done[i] && class_of(c, i) == class && tp->path[i].in2 == tp->path[q].in2 &&
+                tp->z.term[tp->path[i].out].l == tp->z.term[tp->path[q].out].l;
+    if (widen(c, like, !size)) size = clb_form_size(&c->part->tensor_product);
+  }
+}
+
+/* All paths of as many terms of x as a kernel without tables can have; some of a term with too
+   many. */
+static void choose(choice *c) {
+  const clb_tensor_product_problem *tp = &c->p->tensor_product;
+  bool some = false;
+  c->again = false;
+  memset(c->chosen, 0, sizeof c->chosen);
+  for (int t = 0; t < tp->x.n; t++) {
+    bool all[CLB_MAX_PATHS] = {false}, left = false, begun = false;
+    for (int q = 0; q < tp->n_paths; q++)
+      if (class_of(c, q) == t) {
+        left |= all[q] = !c->done[q];
+        begun |= c->done[q];
+      }
+    if (!left || (some && begun)) continue;
+    c->again = begun;
+    const bool whole = widen(c, all, !some && !(c->room && can_cut(c, t)));
+    if (!whole && !some) choose_some(c, t);
+    if (begun || (!whole && !some)) return; /* no other terms in parts of a term that is cut */
+    some = true;
+  }
+}
+
+static int classes_left(const choice *c) {
+  bool left[CLB_MAX_TERMS] = {false};
+  int n = 0;
+  for (int q = 0; q < c->p->tensor_product.n_paths; q++)
+    if (!c->done[q]) left[class_of(c, q)] = true;
+  for (int t = 0; t < CLB_MAX_TERMS; t++) n += left[t];
+  return n;
+}
+
 static clb_status split(clb_context *ctx, const clb_problem *p, int pass, const clb_tuner *tuner,
                         clb_problem *part, parts *all) {
-  const clb_irreps *x = &p->tensor_product.x;
-  bool done[CLB_MAX_TERMS] = {false};
+  choice c = {.ctx = ctx, .p = p, .pass = pass, .part = part};
   clb_status s = CLB_OK;
-  for (int left = x->n; left && !s;) {
-    bool chosen[CLB_MAX_TERMS] = {false};
-    const bool last = all->n[pass] == MOST_PARTS - 1;
-    int n = 0;
-    for (int t = 0; t < x->n; t++) {
-      bool wider[CLB_MAX_TERMS];
-      int more = 0;
-      if (done[t] || chosen[t]) continue;
-      memcpy(wider, chosen, sizeof wider);
-      for (int i = t; i < x->n; i++)
-        if (!done[i] && first_like(x, i) == first_like(x, t)) more += wider[i] = true;
-      make_part(p, wider, !all->n[pass], part);
-      if (n && !last && (is_long(part, pass) || is_driven_by_tables(ctx, part, pass))) continue;
-      memcpy(chosen, wider, sizeof chosen);
-      n += more;
-    }
-    make_part(p, chosen, !all->n[pass], part);
-    for (int t = 0; t < x->n; t++) done[t] |= chosen[t];
-    left -= n;
-    if (part->tensor_product.n_paths || !all->n[pass]) s = add_part(ctx, part, pass, tuner, all);
+  for (int left = 1; left && !s;) {
+    c.first = !all->n[pass];
+    c.last = all->n[pass] == MOST_PARTS - 1;
+    c.room = all->n[pass] + classes_left(&c) < MOST_PARTS;
+    choose(&c);
+    make_part(p, c.chosen, c.first, c.again, part);
+    s = add_part(ctx, part, pass, tuner, all);
+    left = 0;
+    for (int q = 0; q < p->tensor_product.n_paths; q++) left += !(c.done[q] |= c.chosen[q]);
   }
   return s;
 }
@@ -158,7 +243,7 @@ static unsigned passes_to_split(const clb_context *ctx, const clb_problem *probl
   unsigned bits = 0;
   *p = *problem;
   for (int pass = 0; pass < CLB_PASSES && can_split(ctx, problem); pass++)
-    if (passes & CLB_PASS_BIT(pass) && is_driven_by_tables(ctx, p, pass))
+    if (passes & CLB_PASS_BIT(pass) && (is_long(p, pass) || is_driven_by_tables(ctx, p, pass)))
       bits |= CLB_PASS_BIT(pass);
   return bits;
 }

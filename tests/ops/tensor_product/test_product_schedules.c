@@ -69,14 +69,17 @@ static void pairs(void **state) {
   }
 }
 
-/* More paths than one kernel can have: several. */
+/* More paths than one kernel should have: several, of whole terms of x and, at last, of one that is
+   cut, whose gradients parts add to. */
 static void split(void **state) {
-  for (int add = 0; add < 2 && is_gpu(*state); add++) {
+  for (int add = 0; add < 3 && is_gpu(*state); add++) {
     tensor_problem p = product(MANY_CHANNEL_WISE);
     p.desc.irreps_x = NULL;
-    p.x = BOTH4("5") "+2x7e";
-    set_layouts(&p, add ? 0 : 7);
-    product_agrees(*state, &p, F64, add, add ? B : F | B | D, 3);
+    p.x = add == 2 ? "3x0e+5x5o+5x5e" : BOTH4("5") "+2x7e";
+    if (add == 2) p.y = SH5, p.z = BOTH5("1");
+    set_layouts(&p, add == 1 ? 0 : 7);
+    const int passes = add == 1 ? B : add ? 15 : F | B | D;
+    product_agrees(*state, &p, F64, add == 1, passes, 3);
   }
 }
 
