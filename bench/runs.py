@@ -6,8 +6,8 @@ import pathlib
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PASSES = ("forward", "backward", "double_backward")
 # The columns of the comparison with other libraries; those without results are left out.
-LIBRARIES = ("clebsch", "e3nn", "openequivariance", "flashtp", "cuequivariance", "sphericart",
-             "equitriton")
+LIBRARIES = ("clebsch", "e3nn", "openequivariance", "flashtp", "cuequivariance", "lunaequivariance",
+             "sphericart", "equitriton")
 
 
 read = set()  # the names of all files that `results` has read

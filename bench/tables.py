@@ -418,7 +418,7 @@ def training_steps():
                  [[program] + [of.get(m, "-") for m in batches] for program, of in cells.items()])
 
 
-KERNELS = {"e3nn": "e3nn", "cueq": "cuEquivariance", "oeq": "OpenEquivariance",
+KERNELS = {"e3nn": "e3nn", "cueq": "cuEquivariance", "oeq": "OpenEquivariance", "flash": "FlashTP",
            "clebsch": "patched with clebsch.torch"}
 
 

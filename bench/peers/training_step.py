@@ -23,7 +23,8 @@ import numpy as np
 import torch
 from ase.build import bulk
 
-KERNELS = {"e3nn": "e3nn", "clebsch": "clebsch", "cueq": "cuequivariance", "oeq": "openequivariance"}
+KERNELS = {"e3nn": "e3nn", "clebsch": "clebsch", "cueq": "cuequivariance",
+           "oeq": "openequivariance", "flash": "flashTP_e3nn"}
 PACKAGES = {"sevennet": "sevenn", "mace": "mace-torch"}
 
 
@@ -49,7 +50,7 @@ class SevenNet:
         from sevenn.atom_graph_data import AtomGraphData
         from sevenn.train.dataload import unlabeled_atoms_to_graph
         from torch_geometric.loader.dataloader import Collater
-        options = {f"enable_{kernels}": True} if kernels in ("cueq", "oeq") else {}
+        options = {f"enable_{kernels}": True} if kernels not in ("e3nn", "clebsch") else {}
         self.model = sevenn.util.load_checkpoint(path).build_model(**options).to(device)
         self.model.set_is_batch_data(True)
         graphs = [AtomGraphData.from_numpy_dict(unlabeled_atoms_to_graph(a, 5.0, with_shift=False)) for a in atoms]
@@ -102,6 +103,15 @@ def version(package):
         return found or getattr(importlib.import_module(package.partition("-")[0]), "__version__", "")
     except ImportError:
         return ""
+
+
+def runs_in(model, kernels, device):
+    """Whether the model has modules of that library: programs take e3nn where it is not there."""
+    if kernels in ("e3nn", "clebsch"):
+        return True
+    if kernels == "cueq" and device == "cuda":
+        import cuequivariance_ops_torch  # noqa: F401  (without it cuEquivariance computes in torch)
+    return any(type(m).__module__.startswith(KERNELS[kernels]) for m in model.modules())
 
 
 def card(device):
@@ -162,9 +172,12 @@ def measure(a, kernels):
         return float(loss.detach())
 
     run.model.train()
+    loss = step()
+    if not runs_in(run.model, kernels, a.device):
+        raise RuntimeError(f"{PACKAGES[a.family]} does not use {KERNELS[kernels]} here")
     row = {"family": a.family, "package": version(PACKAGES[a.family]), "kernels": kernels,
            "version": version(KERNELS[kernels]), "atoms": n, "edges": run.edges,
-           "structures": len(atoms), "replaced": len(replaced), "loss": step()}
+           "structures": len(atoms), "replaced": len(replaced), "loss": loss}
     row["opened_s"] = time.perf_counter() - start
     if a.device == "cuda":
         torch.cuda.reset_peak_memory_stats()
@@ -183,6 +196,15 @@ def measure(a, kernels):
     if a.profile:
         profile(run)
     return row
+
+
+def write(file, rows, device):
+    """Rows of other families and kernels that the file has stay."""
+    known = json.loads(file.read_text())["rows"] if file.exists() else []
+    new = {(r["family"], r["kernels"]) for r in rows}
+    known = [r for r in known if (r["family"], r["kernels"]) not in new]
+    file.write_text(json.dumps({"clebsch": version("clebsch"), "device": card(device),
+                                "torch": torch.__version__, "rows": known + rows}, indent=1) + "\n")
 
 
 def main():
@@ -211,15 +233,11 @@ def main():
         print(f"{a.family}, {kernels} {row['version']}: step {row['step_ms']:.4g} ms (least {row['step_least_ms']:.4g}), "
               f"{row.get('step_gib', 0):.3g} GiB; evaluation {row['evaluate_ms']:.4g} ms, {row.get('evaluate_gib', 0):.3g} GiB; "
               f"{row['edges']} edges; loss {row['loss']:.6g}, off by {off:.1e}", flush=True)
+        if a.json:  # now: a library may end the process
+            write(a.json, rows, a.device)
         gc.collect()  # of one library's model, so that the next has the memory, and no such pauses
         if a.device == "cuda":
             torch.cuda.empty_cache()
-    if a.json:
-        known = json.loads(a.json.read_text())["rows"] if a.json.exists() else []
-        new = {(r["family"], r["kernels"]) for r in rows}
-        known = [r for r in known if (r["family"], r["kernels"]) not in new]
-        a.json.write_text(json.dumps({"clebsch": version("clebsch"), "device": card(a.device), "torch": torch.__version__,
-                                      "rows": known + rows}, indent=1) + "\n")
 
 
 if __name__ == "__main__":
