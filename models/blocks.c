@@ -122,11 +122,12 @@ static clb_status divide(clb_model *m, const clb_model_edges *e, const int64_t *
 /* ---- memory ---- */
 
 /* A model that trains gets other blocks in each step, of much the same size: it keeps what
-   suffices, and takes some to spare. */
+   suffices, and takes some to spare; more where that was too little. */
 static clb_status make_room(clb_model *m, clb_buffer **buffer, int64_t rows, int64_t bytes) {
-  const bool trains = m->net.trains;
-  if (trains && *buffer && (*buffer)->memory.bytes >= (uint64_t)(rows * bytes)) return CLB_OK;
-  return clb_model_replace(m, buffer, trains ? rows + rows / 16 : rows, bytes);
+  const int64_t spare = !m->net.trains ? 0 : *buffer ? rows / 4 : rows / 16;
+  if (m->net.trains && *buffer && (*buffer)->memory.bytes >= (uint64_t)(rows * bytes))
+    return CLB_OK;
+  return clb_model_replace(m, buffer, rows + spare, bytes);
 }
 
 static clb_status reserve(clb_model *m, const clb_model_edges *e) {
@@ -147,15 +148,16 @@ static clb_status reserve(clb_model *m, const clb_model_edges *e) {
   return s ? s : clb_graph_reserve(n->block, e->n_total, m->block_rows, m->block_edges);
 }
 
-static clb_status keep_knots(clb_model *m, const clb_atom_block *at, clb_kept_block *k) {
+static clb_status keep_knots(clb_model *m, clb_kept_block *k) {
   const int64_t intervals = m->net.grid.intervals;
   clb_status s = CLB_OK;
   if (!intervals) return s;
   if (!k->by_knots) s = clb_graph_create(m->ctx, 0, 0, &k->by_knots);
-  return s ? s : clb_graph_reserve(k->by_knots, 0, intervals, at->n_edges);
+  return s ? s : clb_graph_reserve(k->by_knots, 0, intervals, m->block_edges);
 }
 
-/* Of models that train: graphs and species of all blocks. */
+/* Of models that train: graphs and species of all blocks, each with room for the largest, as which
+   block is the largest changes from batch to batch. */
 static clb_status keep_blocks(clb_model *m, const clb_model_edges *e) {
   const int64_t ghosts = e->n_total - e->n_local;
   clb_status s = clb_wait(m->ctx);
@@ -172,9 +174,9 @@ static clb_status keep_blocks(clb_model *m, const clb_model_edges *e) {
     const int64_t rows = at->n + (at->last ? ghosts : 0);
     k->sorted = false;
     if (!k->graph) s = clb_graph_create(m->ctx, 0, 0, &k->graph);
-    if (!s) s = clb_graph_reserve(k->graph, e->n_total, at->n, at->n_edges);
-    if (!s) s = keep_knots(m, at, k);
-    if (!s) s = make_room(m, &k->species, rows, sizeof *m->species);
+    if (!s) s = clb_graph_reserve(k->graph, e->n_total, m->block_rows, m->block_edges);
+    if (!s) s = keep_knots(m, k);
+    if (!s) s = make_room(m, &k->species, m->block_rows + ghosts, sizeof *m->species);
     if (!s && rows)
       s = clb_buffer_write(k->species, 0, m->species + at->first,
                            (uint64_t)rows * sizeof *m->species);

@@ -13,7 +13,8 @@ clb_status clb_model_replace(clb_model *m, clb_buffer **buffer, int64_t count, i
 }
 
 int64_t clb_model_rows_for(const clb_model *m, bool edges, int64_t n) {
-  return !m->net.blocked ? clb_with_headroom(n) : edges ? n + n / 64 + 1 : n;
+  if (!m->net.blocked) return clb_with_headroom(n);
+  return m->net.trains ? n + n / 16 + 1 : edges ? n + n / 64 + 1 : n;
 }
 
 /* ---- how much ---- */

@@ -121,7 +121,7 @@ clb_status clb_model_build(clb_model *m);
 /* A buffer of so many rows in place of another one. */
 clb_status clb_model_replace(clb_model *m, clb_buffer **buffer, int64_t count, int64_t bytes);
 /* Rows for which to make room. In blocks, which are for systems that fill the device, none to spare
-   but for edges, whose number changes. */
+   but for edges, whose number changes; of models that train, batches do, of much the same size. */
 int64_t clb_model_rows_for(const clb_model *m, bool edges, int64_t n);
 
 clb_model_bytes clb_model_count_bytes(const clb_model *m);
