@@ -374,7 +374,6 @@ static void print(const clb_problem *p, clb_text *out) {
 }
 
 bool clb_convolution_team(const clb_problem *p, const clb_limits *limits, clb_schedule *s) {
-  enum { TEAM = 8 };
   const clb_part_limits l = clb_part_limits_of(p, s);
   const int64_t stage =
       s->convolution.pipeline_stages * ir_type_bytes(clb_ir_type((clb_dtype)p->storage));
@@ -383,7 +382,7 @@ bool clb_convolution_team(const clb_problem *p, const clb_limits *limits, clb_sc
   if (!s->convolution.roles || s->accumulate_in_memory) return false;
   clb_parts_make(&p->tensor_product, &l, &parts);
   const int values = clb_team_values(&p->tensor_product, &parts);
-  int team = limits->max_subgroups < TEAM ? limits->max_subgroups : TEAM;
+  int team = limits->max_subgroups < CLB_GRAPH_TEAM ? limits->max_subgroups : CLB_GRAPH_TEAM;
   while (team > 1 &&
          team * stage * clb_stage_size(p, &parts, s) + local_g_bytes(p, &parts, s) / before * team +
                  clb_team_bytes(clb_ir_type((clb_dtype)p->arithmetic), s->lanes, team, values) >

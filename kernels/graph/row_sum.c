@@ -13,11 +13,9 @@
 enum {
   TOGETHER = 8,
   SUBGROUPS = 4,
-  TEAM = 8,
   GPU_WIDTH = 2,
   CPU_WIDTH = 8
-}; /* width: chunks of columns, one of each per lane, that a sub-group adds up together; team:
-      sub-groups that share a whole row's entries */
+}; /* width: chunks of columns, one of each per lane, that a sub-group adds up together */
 
 typedef struct {
   ir_kernel *k;
@@ -51,7 +49,9 @@ static clb_status check(const clb_problem *p, const clb_limits *limits, clb_erro
 
 static void schedule(const clb_problem *p, const clb_limits *limits, clb_schedule *s) {
   const bool whole = p->row_sum.listed == CLB_ROWS_WHOLE;
-  int lanes = limits->lanes[p->arithmetic], subgroups = limits->simd ? 1 : whole ? TEAM : SUBGROUPS;
+  int lanes = limits->lanes[p->arithmetic], subgroups = limits->simd ? 1
+                                                        : whole      ? CLB_GRAPH_TEAM
+                                                                     : SUBGROUPS;
   int64_t chunks = parts_of(p->row_sum.columns, lanes),
           blocks = parts_of(chunks, limits->simd ? CPU_WIDTH : GPU_WIDTH);
   if (!blocks) chunks = blocks = 1;

@@ -59,6 +59,8 @@ typedef enum {
    P is a power of two: on GPUs as few as make so many segments that they fill the device, but not
    fewer than CLB_GRAPH_LEAST_SPLIT, because each is stored and added; else CLB_GRAPH_SPLIT. */
 enum { CLB_GRAPH_SPLIT = 256, CLB_GRAPH_LEAST_SPLIT = 16, CLB_GRAPH_FILL = 1024 };
+/* The most sub-groups that share a whole row. */
+enum { CLB_GRAPH_TEAM = 8 };
 
 /* Bits of a digit of the sort, and entries that a group handles at a time. */
 int clb_graph_digit_bits(const clb_schedule *s);

@@ -340,6 +340,35 @@ static void finds_splits(void **state) {
   clb_graph_destroy(&g);
 }
 
+/* Teams share whole rows of a graph whose rows have no more splits than a team has sub-groups, as
+   long as the graph is small. */
+static void finds_teams(void **state) {
+  clb_context *ctx = context(state);
+  clb_graph *g;
+  const bool simd = ctx->device->limits.simd;
+  OK(ctx, clb_graph_create(ctx, 0, 0, &g));
+  for (int i = 0; i < 5; i++) {
+    const bool large = i == 4;
+    edges e = new_edges(600, 600, large ? 70000 : 17000);
+    for (int64_t k = 0; k < e.n; k++) e.senders[k] = e.receivers[k] = 6 + k % 594;
+    const int64_t P = simd    ? CLB_GRAPH_SPLIT
+                      : large ? 128
+                              : 32,
+                  longest = CLB_GRAPH_TEAM * P + i / 2 % 2;
+    for (int64_t k = 0; k < longest; k++) (i % 2 ? e.senders : e.receivers)[k] = 5;
+    OK(ctx, update(ctx, g, &e, &plain));
+    assert_int_equal(g->split, P);
+    assert_false(clb_graph_teams(g));
+    OK(ctx, clb_graph_find_splits(g, i % 2));
+    assert_int_equal(clb_graph_teams(g), !simd && !large && i < 2);
+    assert_int_equal(clb_graph_splits(g), (e.n - 1) / P);
+    OK(ctx, update(ctx, g, &e, &plain));
+    assert_false(clb_graph_teams(g));
+    free_edges(&e);
+  }
+  clb_graph_destroy(&g);
+}
+
 /* More edges never need fewer rows for splits, though rows are then split into longer pieces. */
 static void split_rows(void **state) {
   static const int64_t sizes[] = {0, 17, 300, 16000, 16400, 17000, 33000};
@@ -624,12 +653,12 @@ static void compiles(void **state) {
 
 int main(void) {
   static void (*const tests[])(void **) = {
-      random_graphs, ways_to_give, hubs,     finds_splits, split_rows,      empty_graphs,
-      capacity,      bad_indices,  mistakes, no_memory,    failing_launches};
-  static const char *const names[] = {"random_graphs", "ways_to_give",    "hubs",
-                                      "finds_splits",  "split_rows",      "empty_graphs",
-                                      "capacity",      "bad_indices",     "mistakes",
-                                      "no_memory",     "failing_launches"};
+      random_graphs, ways_to_give, hubs,        finds_splits, finds_teams, split_rows,
+      empty_graphs,  capacity,     bad_indices, mistakes,     no_memory,   failing_launches};
+  static const char *const names[] = {"random_graphs", "ways_to_give", "hubs",
+                                      "finds_splits",  "finds_teams",  "split_rows",
+                                      "empty_graphs",  "capacity",     "bad_indices",
+                                      "mistakes",      "no_memory",    "failing_launches"};
   enum { TESTS = sizeof tests / sizeof *tests };
   static struct CMUnitTest all[MAX_DEVICES * TESTS];
   static char labels[MAX_DEVICES * TESTS][96];

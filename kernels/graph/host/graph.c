@@ -386,7 +386,7 @@ static void set_counts(clb_graph *g, int64_t n_receivers, int64_t n_senders, int
   g->n_edges = n_edges;
   const int64_t counts[] = {n_receivers, n_senders, n_edges};
   g->counts = clb_hash_bytes(0, counts, sizeof counts);
-  g->short_rows = false;
+  g->short_rows = g->team_rows = false;
   g->split = g->whole ? INT32_MAX : g->least_split;
   while (g->split < CLB_GRAPH_SPLIT && n_edges / g->split > CLB_GRAPH_FILL) g->split *= 2;
 }
@@ -429,10 +429,12 @@ clb_status clb_graph_find_splits(clb_graph *g, bool lasts) {
   clb_device *d = g->ctx->device;
   int32_t *start = NULL, longest = 0;
   clb_status s = CLB_OK;
+  const bool small = g->split <= 4 * CLB_GRAPH_LEAST_SPLIT;
+  const int64_t most = small ? CLB_GRAPH_TEAM * g->split : g->split;
   if (g->listed || !clb_graph_splits(g)) return s;
   for (int direction = 0; direction < 2; direction++)
-    if (g->n_edges > g->split * g->n_rows[direction]) return s; /* some row must be longer */
-  for (int direction = 0; direction < 2 && !s && longest <= g->split; direction++) {
+    if (g->n_edges > most * g->n_rows[direction]) return s; /* some row must be longer */
+  for (int direction = 0; direction < 2 && !s && longest <= most; direction++) {
     const int64_t n = g->n_rows[direction];
     const size_t bytes = ((size_t)n + 1) * sizeof *start;
     free(start);
@@ -444,6 +446,7 @@ clb_status clb_graph_find_splits(clb_graph *g, bool lasts) {
   }
   free(start);
   g->short_rows = !s && longest <= g->split;
+  g->team_rows = !s && small && !g->short_rows && longest <= most;
   if (!lasts || !g->short_rows) return s;
   g->short_rows = false;
   g->whole = !clb_graph_teams(g);

@@ -38,6 +38,7 @@ struct clb_graph {
   int64_t least_split;        /* the least P of this device */
   bool whole;                 /* rows are not split, however long they are */
   bool short_rows;            /* none is long enough: clb_graph_find_splits */
+  bool team_rows;             /* none is too long for a team: likewise */
   bool listed;                /* only the lists are there, of int32; blocks of it are sorted */
   int64_t first_receiver;     /* of a block: what its receiver 0 is in the whole graph */
   bool adds;                  /* of a block: sums by sender are added to those of other blocks */
@@ -64,8 +65,9 @@ clb_status clb_graph_block(const clb_graph *listed, int64_t first, int64_t n_rec
 /* Bytes of a graph's memory, of such capacities. */
 uint64_t clb_graph_bytes(const clb_graph *g, int64_t nodes, int64_t edges);
 
-/* Reads how long rows are, which waits for the sort. Where none is split, ops launch nothing for
-   splits until the edges are others; or, of a graph whose edges change under a recording, which
+/* Reads how long rows are, which waits for the sort. Where none is split, or none of a small graph
+   has more splits than a team has sub-groups, ops launch nothing for splits until the edges are
+   others; or, of a graph whose edges change under a recording, which
    `lasts`, until memory is reserved again: rows are then not split, however long they become. */
 clb_status clb_graph_find_splits(clb_graph *g, bool lasts);
 
@@ -73,10 +75,10 @@ clb_status clb_graph_find_splits(clb_graph *g, bool lasts);
 static inline int64_t clb_graph_splits(const clb_graph *g) {
   return g->n_edges > 0 && !g->whole && !g->short_rows ? (g->n_edges - 1) / g->split : 0;
 }
-/* Whether edges are so few that the sub-groups of a group share a whole row, where an op can: one
-   launch, instead of three for rows, splits, and their sums. */
+/* Whether edges are so few, or rows so short, that the sub-groups of a group (a team) share a whole
+   row, where an op can: one launch, instead of three for rows, splits, and their sums. */
 static inline bool clb_graph_teams(const clb_graph *g) {
-  return clb_graph_splits(g) && g->split == CLB_GRAPH_LEAST_SPLIT;
+  return clb_graph_splits(g) && (g->team_rows || g->split == CLB_GRAPH_LEAST_SPLIT);
 }
 static inline int64_t clb_graph_most_splits(int64_t n_edges) {
   const int64_t many = n_edges / CLB_GRAPH_SPLIT, few = n_edges / CLB_GRAPH_LEAST_SPLIT;
