@@ -367,6 +367,7 @@ static int told_version(const XLA_FFI_CallFrame *frame) {
   XLA_FFI_Metadata *metadata = ((XLA_FFI_Metadata_Extension *)asked)->metadata;
   metadata->api_version.major_version = XLA_FFI_API_MAJOR;
   metadata->api_version.minor_version = XLA_FFI_API_MINOR;
+  metadata->traits = 0; /* not for CUDA's graphs: calls wait for a convolution's edges */
   return 1;
 }
 
