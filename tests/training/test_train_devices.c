@@ -4,9 +4,11 @@
 
 #include <dlfcn.h>
 #include <link.h>
+#include <pthread.h>
 
 #include "tests/fakes/find_fakes.h"
 #include "tools/train/devices/shares.h"
+#include "tools/train/devices/threads.h"
 
 /* ---- parts ---- */
 
@@ -63,6 +65,39 @@ static void sizes_are_counted(void **state) {
     shares_measure(3, atoms, 2.1, 1, 2, threads, sizes);
     near_to("another's", sizes[0], 0, 0);
     near_to("crystal", sizes[1], 7, 0);
+  }
+}
+
+/* ---- threads ---- */
+
+enum { THREADS = 8 };
+typedef struct {
+  pthread_t thread[THREADS];
+  int calls[THREADS];
+} seen_threads;
+
+static void note_thread(void *user, int k) {
+  seen_threads *s = user;
+  if (s->calls[k]++) assert_true(pthread_equal(s->thread[k], pthread_self()));
+  s->thread[k] = pthread_self();
+}
+
+/* Each number in the same thread in every call, 0 in that of the caller; after an end in others. */
+static void threads_stay(void **state) {
+  static const int n[] = {3, 1, THREADS, 2, 5, THREADS, 1};
+  (void)state;
+  for (int turn = 0; turn < 2; turn++) {
+    seen_threads s = {.calls = {0}};
+    int wanted[THREADS] = {0};
+    for (int i = 0; i < 70; i++) {
+      threads_run(n[i % 7], note_thread, &s);
+      for (int k = 0; k < n[i % 7]; k++) wanted[k]++;
+      assert_memory_equal(s.calls, wanted, sizeof wanted);
+    }
+    for (int k = 0; k < THREADS; k++)
+      for (int j = 0; j < k; j++) assert_false(pthread_equal(s.thread[k], s.thread[j]));
+    assert_true(pthread_equal(s.thread[0], pthread_self()));
+    threads_end();
   }
 }
 
@@ -290,9 +325,9 @@ static void stays_on_device(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(parts_are_even), cmocka_unit_test(sizes_are_counted),
-      cmocka_unit_test(as_one_device),  cmocka_unit_test(each_rule),
-      cmocka_unit_test(same_bits),      cmocka_unit_test(times_are_told),
-      cmocka_unit_test(refused),        cmocka_unit_test(one_fails),
-      cmocka_unit_test(stays_on_device)};
+      cmocka_unit_test(threads_stay),   cmocka_unit_test(as_one_device),
+      cmocka_unit_test(each_rule),      cmocka_unit_test(same_bits),
+      cmocka_unit_test(times_are_told), cmocka_unit_test(refused),
+      cmocka_unit_test(one_fails),      cmocka_unit_test(stays_on_device)};
   return cmocka_run_group_tests(tests, make_all, remove_predictions);
 }

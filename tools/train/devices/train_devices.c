@@ -128,6 +128,7 @@ bool train_devices_open(train_devices *d, const md_choice *choice) {
 }
 
 void train_devices_close(train_devices *d) {
+  threads_end();
   for (int i = 0; i < d->n; i++) clb_buffer_destroy(&d->peer[i]);
   for (int i = 0; i < d->n; i++) {
     clb_buffer_destroy(&d->buffer[i]);
