@@ -89,6 +89,10 @@ static clb_status find_starts(clb_model *m, const clb_model_edges *e, int64_t *s
   clb_device *d = m->ctx->device;
   int64_t next = 0;
   clb_status s = CLB_OK;
+  if (m->edges.source == CLB_EDGES_MANY && m->edges.knows) {
+    for (int64_t i = 0; i <= e->n_local; i++) start[i] = m->edges.known.start[i];
+    return s;
+  }
   for (int64_t i = 0; i < e->n_edges && !s; i += AT_ONCE) {
     const int64_t n = e->n_edges - i < AT_ONCE ? e->n_edges - i : AT_ONCE;
     int32_t *read = host ? NULL : clb_staging(m->ctx, (size_t)n * sizeof *read);
@@ -142,8 +146,9 @@ static clb_status reserve(clb_model *m, const clb_model_edges *e) {
   }
   if (!s) s = make_room(m, &m->block_species, m->block_rows + ghosts, sizeof *m->species);
   if (!s && n->block->edges > 2 * m->block_edges) { /* which was for larger blocks */
+    s = clb_wait(m->ctx);
     clb_graph_destroy(&n->block);
-    s = clb_graph_create(m->ctx, 0, 0, &n->block);
+    if (!s) s = clb_graph_create(m->ctx, 0, 0, &n->block);
   }
   return s ? s : clb_graph_reserve(n->block, e->n_total, m->block_rows, m->block_edges);
 }
@@ -160,8 +165,8 @@ static clb_status keep_knots(clb_model *m, clb_kept_block *k) {
    block is the largest changes from batch to batch. */
 static clb_status keep_blocks(clb_model *m, const clb_model_edges *e) {
   const int64_t ghosts = e->n_total - e->n_local;
-  clb_status s = clb_wait(m->ctx);
-  if (s || !m->net.trains) return s;
+  clb_status s = CLB_OK;
+  if (!m->net.trains) return s;
   if (m->n_kept < m->n_blocks) {
     clb_kept_block *all = realloc(m->kept, (size_t)m->n_blocks * sizeof *all);
     if (!all) return clb_network_no_memory(&m->net);
@@ -178,7 +183,7 @@ static clb_status keep_blocks(clb_model *m, const clb_model_edges *e) {
     if (!s) s = keep_knots(m, k);
     if (!s) s = make_room(m, &k->species, m->block_rows + ghosts, sizeof *m->species);
     if (!s && rows)
-      s = clb_buffer_write(k->species, 0, m->species + at->first,
+      s = clb_posted_write(k->species, 0, m->species + at->first,
                            (uint64_t)rows * sizeof *m->species);
   }
   return s;
@@ -253,7 +258,7 @@ clb_status clb_blocks_enter(clb_model *m, int64_t number, bool edges) {
   use_rows(m, at, m->block_species);
   n->graph = n->block;
   if (m->block_now != number && rows)
-    s = clb_buffer_write(m->block_species, 0, m->species + at.first,
+    s = clb_posted_write(m->block_species, 0, m->species + at.first,
                          (uint64_t)rows * sizeof *m->species);
   m->block_now = s ? -1 : number;
   if (!s && edges && m->block_sorted != number) {

@@ -6,6 +6,8 @@
 
 clb_status clb_model_replace(clb_model *m, clb_buffer **buffer, int64_t count, int64_t bytes) {
   int64_t all;
+  const clb_status s = *buffer ? clb_wait(m->ctx) : CLB_OK; /* work may still use it */
+  if (s) return s;
   clb_buffer_destroy(buffer);
   if (__builtin_mul_overflow(count, bytes, &all))
     return clb_fail(&m->ctx->error, CLB_ERROR_MEMORY, "clb_model: no memory");

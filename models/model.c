@@ -24,6 +24,7 @@ clb_status clb_model_load(clb_model *m, const char *path, int knots) {
   m->edges.between.cutoff = m->net.r_max;
   m->edges.auto_skin = m->options.skin == CLB_AUTO_SKIN;
   m->edges.between.skin = fmax(m->options.skin, 0);
+  m->edges.knows = m->options.trains != 0;
   m->edges.room.most_atoms = waits_cost(m) ? CLB_RECORDED_ATOMS : 0;
   m->training.recorded_use = ctx->device->limits.simd ? 0 : CLB_RECORDED_USE;
   m->batch_atoms = 1 << 15;

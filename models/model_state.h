@@ -49,6 +49,7 @@ typedef struct {
   clb_sparse_map to_weights, to_parameters;
   clb_buffer *values; /* parameters, */
   bool newer;         /* which the host does not have */
+  bool read_frozen;   /* it has read those of frozen tensors that it needs */
 } clb_training;
 
 typedef struct clb_model_dispersion clb_model_dispersion;

@@ -192,6 +192,8 @@ static clb_status set_blocks(clb_model *m, const clb_model_edges *e) {
     clb_status s = clb_blocks_set(m, e, rows);
     if (!s) s = grow_block_workspace(m);
     if (s != CLB_ERROR_MEMORY || m->options.block_atoms || rows <= FEWEST) return s;
+    s = clb_wait(m->ctx);
+    if (s) return s;
     clb_buffer_destroy(&m->net.workspace);
   }
 }
@@ -227,7 +229,7 @@ static clb_status species_of(clb_model *m, const clb_model_edges *e, int32_t *fe
 /* Those that are known, after their memory was replaced. */
 static clb_status put_species(clb_model *m, int64_t n) {
   const clb_status s =
-      n ? clb_buffer_write(m->species_of, 0, m->species, 2 * (uint64_t)n * sizeof *m->species)
+      n ? clb_posted_write(m->species_of, 0, m->species, 2 * (uint64_t)n * sizeof *m->species)
         : CLB_OK;
   if (!s) m->n_species = n;
   return s;
@@ -275,10 +277,12 @@ static clb_status prepare_species(clb_model *m) {
 /* Room for the graph's rows; work of an earlier call may still use memory that is replaced. */
 static clb_status grow(clb_model *m, const clb_model_edges *e) {
   const int64_t n = e->n_total;
-  clb_status s = clb_wait(m->ctx);
+  const bool atoms = n > m->atom_capacity || !m->atom_capacity,
+             edges = e->n_edges > m->edge_capacity || !m->edge_capacity;
+  clb_status s = m->net.trains && !atoms && !edges ? CLB_OK : clb_wait(m->ctx);
   m->graph_number++;
-  if (!s && (n > m->atom_capacity || !m->atom_capacity)) s = grow_atoms(m, n);
-  if (s || (e->n_edges <= m->edge_capacity && m->edge_capacity)) return s;
+  if (!s && atoms) s = grow_atoms(m, n);
+  if (s || !edges) return s;
   clb_buffer_destroy(&m->net.workspace); /* leaves its memory to the arrays, and is made anew */
   return grow_edges(m, e->n_edges);
 }

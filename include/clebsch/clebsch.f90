@@ -36,6 +36,7 @@ module clebsch
   integer(c_int), parameter :: CLB_CLIP_NONE = 0, CLB_CLIP_TORCH = 1, CLB_CLIP_OPTAX = 2
   integer(c_int), parameter :: CLB_EMA_NONE = 0, CLB_EMA_WARM_UP = 1, CLB_EMA_WARM_UP_FROM_0 = 2, &
        CLB_EMA_CONSTANT = 3
+  integer(c_int), parameter :: CLB_NORMS = 256
   integer(c_int), parameter :: CLB_RMS_PLAIN = 0, CLB_RMS_NEQUIX = 1, CLB_RMS_DEGREE = 2, &
        CLB_RMS_DEGREE_NORM = 3, CLB_RMS_BALANCED = 4, CLB_RMS_TERMS = 5
   integer(c_int), parameter :: CLB_NO_KNOTS = -1, CLB_AUTO_SKIN = -1
@@ -350,6 +351,7 @@ module clebsch
     type(c_ptr) :: loss = c_null_ptr, terms = c_null_ptr, gradient = c_null_ptr, &
          energies = c_null_ptr, forces = c_null_ptr, stresses = c_null_ptr, errors = c_null_ptr, &
          gradient_buffer = c_null_ptr
+    integer(c_int) :: later = 0
   end type
 
   type, bind(c) :: clb_tensor_info
@@ -926,6 +928,13 @@ module clebsch
       integer(c_size_t), value :: progress_size
       integer(c_int) :: status
     end function
+    function clb_optimizer_norms(optimizer, n, norms) bind(c) result(status)
+      import
+      type(c_ptr), value :: optimizer
+      integer(c_int64_t), value :: n
+      real(c_double), intent(out) :: norms
+      integer(c_int) :: status
+    end function
     function clb_optimizer_state_bytes(optimizer, bytes) bind(c) result(status)
       import
       type(c_ptr), value :: optimizer
@@ -1215,6 +1224,13 @@ module clebsch
       integer(c_size_t), value :: model_atoms_size, labels_size, loss_size, gradient_results_size
       integer(c_int) :: status
     end function
+    function clb_model_losses(model, n, losses, terms, errors) bind(c) result(status)
+      import
+      type(c_ptr), value :: model
+      integer(c_int64_t), value :: n
+      real(c_double), intent(out) :: losses, terms, errors
+      integer(c_int) :: status
+    end function
     function clb_model_tensor_c(model, index, info, tensor_info_size) bind(c, &
          name='clb_model_tensor_sized') result(status)
       import
@@ -1244,6 +1260,12 @@ module clebsch
     function clb_model_add_gradient(model, gradient, to) bind(c) result(status)
       import
       type(c_ptr), value :: model, gradient, to
+      integer(c_int) :: status
+    end function
+    function clb_model_freeze(model, index) bind(c) result(status)
+      import
+      type(c_ptr), value :: model
+      integer(c_int64_t), value :: index
       integer(c_int) :: status
     end function
   end interface

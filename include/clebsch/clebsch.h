@@ -859,12 +859,17 @@ CLB_SIZED clb_status clb_optimizer_set_group(clb_optimizer *optimizer, int group
 CLB_API clb_status clb_optimizer_average(clb_optimizer *optimizer);
 
 /* Steps taken, and left out because gradients were not finite; the norm of the last step's
-   gradients before clipping, 0 without clipping and check_finite. Waits. */
+   gradients before clipping, NaN if it was left out, 0 without clipping and check_finite. Waits. */
 typedef struct {
   int64_t steps, skipped;
   double norm;
 } clb_progress;
 CLB_SIZED clb_status clb_optimizer_progress(clb_optimizer *optimizer, clb_progress *progress);
+
+/* The norms of the last n of the steps that were taken or left out, in their order: NaN of those
+   left out, 0 of steps of another optimizer, whose state this one has got. Waits. */
+enum { CLB_NORMS = 256 }; /* n: 1 to so many */
+CLB_API clb_status clb_optimizer_norms(clb_optimizer *optimizer, int64_t n, double *norms);
 
 /* The state as bytes of host memory, moments and counts of steps, with which training goes on as if
    it had not stopped, on any device; parameters and averages are the caller's to keep. _write

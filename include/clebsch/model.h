@@ -387,6 +387,8 @@ typedef struct {
                        structures: how many labels there are, sums of |d| and of d^2 of these */
   clb_buffer *gradient_buffer; /* the same as `gradient`, of the model's dtype on its device, where
                                   it stays: the host waits for losses alone */
+  int later; /* 1: all others are NULL but gradient_buffer, and the host waits for nothing, once it
+                has seen each structure and their number: clb_model_losses */
 } clb_gradient_results;
 
 /* The loss of n structures, all of them in one batch, and its gradient by the model's parameters.
@@ -394,6 +396,12 @@ typedef struct {
 CLB_SIZED clb_status clb_model_gradient(clb_model *model, int64_t n, const clb_model_atoms *atoms,
                                         const clb_labels *labels, const clb_loss *loss,
                                         const clb_gradient_results *results);
+
+/* loss, terms and errors, as in clb_gradient_results, of the first n of the batches whose results
+   were to come later, in their order: losses[n], terms[n][3], errors[n][3][3], each of them NULL if
+   it is not wanted. They are not told again. Waits. */
+CLB_API clb_status clb_model_losses(clb_model *model, int64_t n, double *losses, double *terms,
+                                    double *errors);
 
 /* Tensor `index` (0, 1, ...) of the file of a model that trains: its numbers are `count` of the
    parameters, from `first` on. CLB_ERROR_ARGUMENT, without a message: there are no more. */
@@ -414,6 +422,9 @@ CLB_API clb_status clb_model_take_parameters(clb_model *model, clb_buffer *param
    batches, or of other devices (clb_buffer_open_peer). Both are of the model's context and dtype.
    Only submits, but for the first time. */
 CLB_API clb_status clb_model_add_gradient(clb_model *model, clb_buffer *gradient, clb_buffer *to);
+/* Tensor `index` has the same numbers in all buffers that clb_model_take_parameters takes from now
+   on: of frozen tensors alone the host reads nothing but the first time. */
+CLB_API clb_status clb_model_freeze(clb_model *model, int64_t index);
 
 /* ---- the sizes of structs ---- */
 

@@ -25,12 +25,12 @@ typedef struct {
 
 typedef struct {
   clb_row_kernel b;
-  numbers first; /* atom of each structure, and of the end */
+  numbers first; /* where `made` is; atom of each structure, and of the end */
   clb_row_array e_atom, force, v_atom, known, known_force, made, by_energy, move, strain;
   ir_val stress, norm; /* i32 flags: there is v_atom; lengths of differences of forces count */
   ir_val least, most, scale, half, unit, part[CLB_LOSS_TERMS], factor[CLB_LOSS_TERMS];
   /* of the structure */
-  ir_val begin, n, weight; /* i32, i32 */
+  ir_val begin, n, weight, to; /* i32, i32; to: where `made` is, from its buffer's start, i64 */
 } loss;
 
 static void declare(loss *l, const clb_problem *p, const clb_schedule *s, ir_kernel *k) {
@@ -98,13 +98,17 @@ static void store_of(loss *l, const clb_row_array *a, ir_val row, int column, ir
   clb_layer_store(&l->b, a, clb_layer_row(&l->b, a, row), clb_i64(l->b.k, column), mask, x);
 }
 
+static void store_made_column(loss *l, int column, ir_val x) {
+  const ir_val at = ir_add(l->b.k, l->to, clb_i64(l->b.k, column));
+  clb_layer_store(&l->b, &l->made, clb_layer_row(&l->b, &l->made, l->b.unit), at, IR_NONE, x);
+}
+
 /* The structure's part of a term, and its errors, uniform. */
 static void store_made(loss *l, int term, ir_val sum, const ir_val *errors) {
   ir_kernel *k = l->b.k;
   const ir_val part = ir_mul(k, l->part[term], l->weight);
-  store_of(l, &l->made, l->b.unit, CLB_MADE_TERMS + term, IR_NONE, ir_mul(k, part, sum));
-  for (int i = 0; i < 3; i++)
-    store_of(l, &l->made, l->b.unit, CLB_MADE_ERRORS + 3 * term + i, IR_NONE, errors[i]);
+  store_made_column(l, CLB_MADE_TERMS + term, ir_mul(k, part, sum));
+  for (int i = 0; i < 3; i++) store_made_column(l, CLB_MADE_ERRORS + 3 * term + i, errors[i]);
 }
 
 /* The factor of a term's derivatives. */
@@ -207,7 +211,8 @@ static void lower(const clb_problem *p, const clb_schedule *s, ir_kernel *k) {
   ir_val sum[SUMS];
   declare(&l, p, s, k);
   clb_layer_start(&l.b);
-  const ir_val at = ir_add(k, l.first.offset, l.b.unit);
+  const ir_val at = ir_add(k, ir_add(k, l.first.offset, clb_i64(k, 1)), l.b.unit);
+  l.to = ir_cast(k, IR_I64, ir_load(k, l.first.buffer, l.first.offset, IR_NONE));
   l.begin = ir_load(k, l.first.buffer, at, IR_NONE);
   l.n = ir_sub(k, ir_load(k, l.first.buffer, ir_add(k, at, clb_i64(k, 1)), IR_NONE), l.begin);
   l.weight = load_of(&l, &l.known, l.b.unit, CLB_KNOWN_WEIGHT, IR_NONE);

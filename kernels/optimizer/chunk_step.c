@@ -40,7 +40,11 @@ ir_val clb_chunk_step_norm(clb_chunk_step *u) {
   u->finite = u->factor = IR_NONE;
   if (!clb_optimizer_sums(u->o)) return IR_NONE;
   ir_val norm = ir_1(k, IR_SQRT, total(u, 0)), ratio;
-  if (u->o->check_finite) u->finite = ir_2(k, IR_EQ, total(u, 1), zero);
+  if (u->o->check_finite) {
+    const ir_val zeros = total(u, 1);
+    u->finite = ir_2(k, IR_EQ, zeros, zero);
+    norm = ir_add(k, norm, zeros);
+  }
   if (u->o->clip == CLB_CLIP_TORCH) { /* a norm of NaN makes the gradients NaN, as there */
     ratio = ir_2(k, IR_DIV, u->most, ir_add(k, norm, ir_real(k, t, 1e-6)));
     u->factor = ir_select(k, ir_2(k, IR_LE, one, ratio), one, ratio);

@@ -14,13 +14,13 @@
 /* The kernels: the pass of the problem. Their arguments, in order, after chunks, units, table (but
    CLEAR):
      UPDATE   numbers, powers, counts, parameters, gradients; copy; average; states 0 ... n - 1;
-              matrices; with an average, its decay and 1 - decay; sums; norm
+              matrices; with an average, its decay and 1 - decay; sums; norms
      SUMS     gradients, partial sums
      AVERAGE  numbers, parameters, average, states 0 ... n - 1
      CLEAR    elements (i64), what becomes 0
      GATHER   numbers, powers, counts, gradients, state 0, matrices; gates; sums
      MOMENTS  numbers, gates, state 1, matrices
-   Copy, average, matrices, gates (of SOAP) where there are any; sums and norm with SUMS. Sums: the
+   Copy, average, matrices, gates (of SOAP) where there are any; sums and norms with SUMS. Sums: the
    most the norm may be, partial sums, their number.
 
    Rules of matrices take more launches: GATHER puts what comes of the gradients into `matrices`,
@@ -193,7 +193,8 @@ typedef struct {
 /* Parameters; writes: of what chunks keep. _sums: of SUMS, if there are such. */
 void clb_chunk_step_declare(clb_chunk_step *u, bool writes);
 void clb_chunk_step_declare_sums(clb_chunk_step *u);
-/* Computes factor and finite; returns the norm, IR_NONE without SUMS. */
+/* Computes factor and finite; returns the norm, with check_finite NaN where gradients are not;
+   IR_NONE without SUMS. */
 ir_val clb_chunk_step_norm(clb_chunk_step *u);
 /* What the chunk keeps, and its group's numbers; _numbers: these alone. */
 void clb_chunk_step_read(clb_chunk_step *u);

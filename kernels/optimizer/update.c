@@ -11,7 +11,7 @@ typedef struct {
 typedef struct {
   clb_chunk_step s;
   ir_val parameters, gradients, copy, average, state[CLB_OPTIMIZER_STATES], matrices;
-  ir_val norm;        /* with SUMS */
+  ir_val norms;       /* with SUMS */
   ir_val decay, rest; /* of the average: d and 1 - d as given */
   ir_val started;     /* this is not the first step */
   ir_val follow;      /* how much of the way to the parameters the average goes */
@@ -42,7 +42,7 @@ static void declare(update *u) {
     u->rest = ir_scalar(k, t);
   }
   clb_chunk_step_declare_sums(&u->s);
-  if (clb_optimizer_sums(u->s.o)) u->norm = ir_buffer(k, t, true);
+  if (clb_optimizer_sums(u->s.o)) u->norms = ir_buffer(k, t, true);
 }
 
 /* ---- what the chunk keeps ---- */
@@ -148,11 +148,15 @@ static void one_rule(clb_chunk_step *s) {
   clb_chunks_sweep(&s->c, &(clb_sweep){load_all, start, finish, s});
 }
 
+/* By the sub-group that counts the steps of the first chunk. */
 static void write_norm(update *u, ir_val norm) {
   ir_kernel *k = u->s.c.k;
+  ir_val mine = ir_2(k, IR_LT, ir_lane(k), i32(k, 1)), done[2];
   if (norm == IR_NONE) return;
   ir_if(k, ir_2(k, IR_EQ, clb_chunks_unit(&u->s.c), i32(k, 0)));
-  ir_store(k, u->norm, i32(k, 0), IR_NONE, norm);
+  ir_load_aligned(k, u->s.counts, i32(k, 0), mine, 2, done);
+  const ir_val steps = ir_add(k, ir_cast(k, IR_I64, done[0]), ir_cast(k, IR_I64, done[1]));
+  ir_store(k, u->norms, ir_2(k, IR_MOD, steps, ir_int(k, IR_I64, CLB_NORMS)), mine, norm);
   ir_end(k);
 }
 

@@ -23,6 +23,7 @@ void clb_edges_free(clb_edge_list *l) {
   clb_buffer_destroy(&l->positions);
   clb_buffer_destroy(&l->shifts);
   clb_neighbours_free(&l->between);
+  clb_known_edges_free(&l->known);
   clb_caller_atoms_free(&l->atoms);
   clb_caller_pairs_free(&l->pairs);
   free(l->vectors);
@@ -141,6 +142,7 @@ clb_status clb_edges_of_many(clb_edge_list *l, const clb_edges_systems *all,
                              .n_edges = n_edges,
                              .species = all->species};
   given(l, found);
+  l->found_many = n_edges;
   l->same = false;
   return CLB_OK;
 }

@@ -10,6 +10,7 @@
 
 #include "kernels/graph/host/cell_list.h"
 #include "models/atoms/neighbours.h"
+#include "models/edges/known.h"
 #include "src/runtime/repeated.h"
 
 typedef enum {
@@ -85,8 +86,13 @@ typedef struct {
   clb_buffer *positions;                    /* f64 [n][3] */
   clb_edge_motion motion;
   clb_edge_room room;
-  clb_buffer *shifts; /* clb_edge_shift of each edge */
-  double *vectors;    /* on the host: [n_edges][3] */
+  bool knows;            /* systems come again: */
+  clb_known_edges known; /* the numbers of their edges */
+  int64_t found_many;    /* edges of many systems, without null edges */
+  clb_rows show_many;    /* where the number of edges of many systems goes, as f64; no buffer:
+                            nowhere */
+  clb_buffer *shifts;    /* clb_edge_shift of each edge */
+  double *vectors;       /* on the host: [n_edges][3] */
   int64_t vectors_capacity;
   double copying; /* seconds of copies of positions, of all calls */
   clb_caller_atoms atoms;
@@ -101,15 +107,8 @@ void clb_edges_forget(clb_edge_list *l);
 /* The edges between atoms, found anew only where they moved too far. Where memory lacks on the
    device, between.n_edges says how many there are. */
 clb_status clb_edges_of_atoms(clb_edge_list *l, const clb_model_atoms *a, clb_model_edges *found);
-/* The edges between atoms of many systems, one after the other in the arrays, with a grid for each
-   that has slots; CLB_EDGES_NONE: the device leaves them to the host. */
-typedef struct {
-  int64_t n, n_atoms;
-  const clb_cell_grid *grid; /* [n] */
-  const int32_t *system;     /* [n_atoms] */
-  const int32_t *species;
-  const double *positions; /* [n_atoms][3] */
-} clb_edges_systems;
+/* The edges between atoms of many systems; CLB_EDGES_NONE: the device leaves them to the host. With
+   `knows` it waits for their number only where a system is new. */
 clb_status clb_edges_of_many(clb_edge_list *l, const clb_edges_systems *all,
                              clb_model_edges *found);
 /* Before the graph is set: null edges to those of many systems, so that numbers which are near each

@@ -77,6 +77,41 @@ clb_status clb_edges_search(clb_edge_list *l, const clb_model_atoms *a, const bo
   return l->source == CLB_EDGES_DEVICE ? CLB_OK : clb_edges_check_places(&l->ctx->error, list, x);
 }
 
+/* Of systems that were not known. */
+static clb_status learn(clb_edge_list *l, const clb_edges_systems *all, int64_t n_edges) {
+  int32_t *start = l->known.start;
+  const clb_status s = clb_cell_list_read_starts(l->search_many, start);
+  start[all->n_atoms] = (int32_t)n_edges;
+  bool rise = !s && !start[0];
+  for (int64_t i = 0; i < all->n_atoms && rise; i++) rise = start[i] <= start[i + 1];
+  if (!s && !rise)
+    return FAIL(l, CLB_ERROR_DRIVER,
+                "%s counts %lld edges in a wrong order; kernels do not run "
+                "rightly there",
+                l->ctx->device->info.name, (long long)n_edges);
+  if (!s) clb_known_edges_add(&l->known, all);
+  return s;
+}
+
+static clb_status count_many(clb_edge_list *l, const clb_edges_systems *all, int64_t *n_edges) {
+  const int64_t known = l->knows ? clb_known_edges_find(&l->known, all) : -1;
+  const double radius = l->between.cutoff;
+  clb_cell_list *search = l->search_many;
+  bool fits;
+  if (known == -2) return FAIL(l, CLB_ERROR_MEMORY, "clb_model_gradient: no memory");
+  if (known < 0) {
+    const clb_status s =
+        clb_cell_list_count_many(search, all->n, all->grid, all->system, radius, all->n_atoms,
+                                 l->positions, l->show_many, n_edges);
+    return s || *n_edges < 0 || !l->knows ? s : learn(l, all, *n_edges);
+  }
+  clb_status s = clb_cell_list_take(search, all->n, all->grid, all->system, radius, all->n_atoms,
+                                    l->positions, &fits);
+  if (!s && fits) s = clb_cell_list_submit_count(search, l->show_many);
+  *n_edges = !s && fits ? known : -1;
+  return s;
+}
+
 clb_status clb_edges_search_many(clb_edge_list *l, const clb_edges_systems *all, int64_t *n_edges) {
   const clb_dtype type = l->make_vectors ? (clb_dtype)l->make_vectors->problem.storage : CLB_F64;
   clb_status s = CLB_OK;
@@ -87,9 +122,7 @@ clb_status clb_edges_search_many(clb_edge_list *l, const clb_edges_systems *all,
   if (!s && !l->make_vectors_many)
     s = clb_edge_vectors_create(l->ctx, type, true, &l->make_vectors_many);
   if (!s) s = clb_edges_put_positions(l, all->n_atoms, all->positions);
-  if (!s)
-    s = clb_cell_list_count_many(l->search_many, all->n, all->grid, all->system, l->between.cutoff,
-                                 all->n_atoms, l->positions, n_edges);
+  if (!s) s = count_many(l, all, n_edges);
   if (!s && *n_edges >= 0) l->source = CLB_EDGES_MANY;
   return s;
 }
@@ -99,7 +132,7 @@ clb_status clb_edges_place(clb_edge_list *l, const clb_model_atoms *a, const clb
   const clb_buffer *places = l->motion.positions;
   clb_status s = places ? CLB_OK : clb_edges_put_positions(l, a->n, a->positions);
   if (!s)
-    s = clb_cell_list_take(l->search, grid, l->between.cutoff + l->between.skin, a->n,
+    s = clb_cell_list_take(l->search, 1, grid, NULL, l->between.cutoff + l->between.skin, a->n,
                            places ? places : l->positions, fits);
   return s || !*fits ? s : clb_neighbours_set_count(&l->between, a->positions, l->room.found);
 }

@@ -12,6 +12,7 @@ typedef struct {
   int rank;
   int64_t shape[CLB_PARAMETER_RANK];
   int64_t at, count; /* its numbers among all */
+  bool frozen;       /* they stay what they are */
 } clb_parameter_tensor;
 
 /* Weights that are parameters, or numbers made of them, times a factor. */

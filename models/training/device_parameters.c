@@ -145,14 +145,46 @@ clb_status clb_model_add_gradient(clb_model *m, clb_buffer *gradient, clb_buffer
 
 /* ---- parameters ---- */
 
-/* What layers keep on the host. */
-static clb_status read_kept(clb_model *m) {
+/* Whether all parameters of these weights are of frozen tensors. */
+static bool is_frozen(const clb_model *m, const clb_weight_span *w) {
+  const clb_parameters *p = &m->net.parameter;
+  for (int64_t i = 0; i < p->n_pieces; i++) {
+    const clb_parameter_piece *x = &p->piece[i];
+    if (x->weight >= w->at + w->count || x->weight + x->count <= w->at) continue;
+    for (int64_t t = 0; t < p->n_tensors; t++)
+      if (x->parameter < p->tensor[t].at + p->tensor[t].count &&
+          p->tensor[t].at < x->parameter + x->count && !p->tensor[t].frozen)
+        return false;
+  }
+  return true;
+}
+
+/* What layers keep on the host, and those that keep it. */
+static clb_status renew_kept(clb_model *m) {
   clb_network *n = &m->net;
   clb_status s = CLB_OK;
+  bool frozen = m->training.read_frozen;
+  for (int64_t i = 0; i < n->n_kept && frozen; i++) frozen = is_frozen(m, &n->kept[i]);
+  if (frozen) return s;
   for (int64_t i = 0; i < n->n_kept && !s; i++)
     s = clb_numbers_read(n->device_weights, m->type, n->kept[i].at, n->kept[i].count,
                          n->weights + n->kept[i].at);
+  for (int l = 0; l < n->n_layers && !s; l++)
+    if (n->layer[l]->kind->renew) s = n->layer[l]->kind->renew(n, n->layer[l]);
+  m->training.read_frozen = !s;
   return s;
+}
+
+clb_status clb_model_freeze(clb_model *m, int64_t index) {
+  const clb_status s = clb_training_check(m, __func__);
+  if (s) return s;
+  const clb_parameters *p = &m->net.parameter;
+  if (index < 0 || index >= p->n_tensors)
+    return FAIL(m, CLB_ERROR_ARGUMENT, "%s: index is %lld; the model has %lld tensors", __func__,
+                (long long)index, (long long)p->n_tensors);
+  p->tensor[index].frozen = true;
+  m->training.read_frozen = false;
+  return CLB_OK;
 }
 
 static clb_status set_by_host(clb_model *m, clb_buffer *from) {
@@ -177,9 +209,6 @@ clb_status clb_model_take_parameters(clb_model *m, clb_buffer *from) {
     s = clb_activation_forward(t->copy, count, 1, (clb_rows){from, 0, CLB_DENSE, NULL},
                                (clb_rows){t->values, 0, CLB_DENSE, NULL});
   if (!s) s = clb_sparse_map_run(t->map, &t->to_weights, t->values, n->device_weights, true);
-  if (!s) s = read_kept(m);
   t->newer = !s;
-  for (int l = 0; l < n->n_layers && !s; l++)
-    if (n->layer[l]->kind->renew) s = n->layer[l]->kind->renew(n, n->layer[l]);
-  return s;
+  return s ? s : renew_kept(m);
 }

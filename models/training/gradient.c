@@ -155,12 +155,13 @@ static clb_status submit(step *x) {
 
 /* ---- results ---- */
 
-/* Where the loss is not finite, a prediction says why. */
+/* Where the loss is not finite, a prediction says why; of what is seen later, nothing does. */
 static clb_status hand_out(clb_model *m, const structures *x, const clb_structures *b,
                            const clb_model_edges *e, const clb_model_edge_results *want,
                            const clb_gradient_results *r) {
   const int64_t parameters = r->gradient ? m->net.parameter.n : 0;
   clb_loss_result found;
+  if (r->later) return CLB_OK;
   clb_status s = clb_batch_loss_read(&m->training.loss, &found);
   if (!s && r->gradient) s = clb_training_read_gradient(m, r->gradient);
   bool finite = isfinite(found.loss);
@@ -186,16 +187,56 @@ static clb_status compute(clb_model *m, structures *x, const clb_loss *loss,
   clb_model_edges e;
   clb_structures b = {.atoms = x->atoms, .results = x->result, .list = {.cutoff = m->net.r_max}};
   clb_structures_take(&b, x->n, INT64_MAX);
-  clb_status s = clb_structures_set(m, &b, &e);
+  clb_status s = clb_batch_loss_place(&m->training.loss, x->n, &m->edges.show_many);
+  if (!s) s = clb_structures_set(m, &b, &e);
+  const int64_t edges = m->edges.source == CLB_EDGES_MANY ? m->edges.found_many : -1;
+  m->edges.show_many = (clb_rows){0};
   const clb_model_edge_results want = {.e_atom = b.e_atom, .forces = b.force, .v_atom = b.v_atom};
   if (!s) s = prepare(m, x, loss, &b);
   if (!s) s = submit(&(step){m, &e, &want, r->gradient || r->gradient_buffer});
   if (!s && r->gradient_buffer) s = clb_training_gradient_to(m, r->gradient_buffer);
+  if (!s) s = clb_batch_loss_keep(&m->training.loss, edges);
   if (!s) s = hand_out(m, x, &b, &e, &want, r);
   clb_edges_forget(&m->edges);
   clb_structures_free(&b);
   clb_neighbours_free(&b.list);
   return s;
+}
+
+static clb_status check_later(clb_model *m, const clb_gradient_results *r) {
+  const double *const all[] = {r->loss,   r->terms,    r->gradient, r->energies,
+                               r->forces, r->stresses, r->errors};
+  static const char *const names[] = {"loss",   "terms",    "gradient", "energies",
+                                      "forces", "stresses", "errors"};
+  for (int i = 0; i < 7 && r->later; i++)
+    if (all[i])
+      return FAIL(m, CLB_ERROR_ARGUMENT,
+                  "clb_model_gradient: later is %d, so %s of the results must be NULL", r->later,
+                  names[i]);
+  return CLB_OK;
+}
+
+clb_status clb_model_losses(clb_model *m, int64_t n, double *losses, double *terms,
+                            double *errors) {
+  clb_status s = clb_training_check(m, __func__);
+  if (s) return s;
+  clb_batch_loss *l = &m->training.loss;
+  const int64_t all = l->n_seen + l->n_unseen;
+  if (n < 0 || n > all)
+    return FAIL(m, CLB_ERROR_ARGUMENT,
+                "%s: n is %lld; %lld batches have losses that were not taken", __func__,
+                (long long)n, (long long)all);
+  s = clb_batch_loss_see(l);
+  if (s) return s;
+  for (int64_t i = 0; i < n; i++) {
+    const clb_loss_result *r = &l->seen[i];
+    if (losses) losses[i] = r->loss;
+    if (terms) memcpy(terms + 3 * i, r->terms, sizeof r->terms);
+    if (errors) memcpy(errors + 9 * i, r->errors, sizeof r->errors);
+  }
+  l->n_seen -= n;
+  if (l->n_seen) memmove(l->seen, l->seen + n, (size_t)l->n_seen * sizeof *l->seen);
+  return CLB_OK;
 }
 
 clb_status clb_model_gradient_sized(clb_model *m, int64_t n, const clb_model_atoms *atoms,
@@ -217,6 +258,7 @@ clb_status clb_model_gradient_sized(clb_model *m, int64_t n, const clb_model_ato
   structures x = {.n = n};
   s = clb_take_struct(e, "clb_loss", &l, sizeof l, loss, loss_size);
   if (!s) s = clb_take_struct(e, "clb_gradient_results", &r, sizeof r, results, results_size);
+  if (!s) s = check_later(m, &r);
   if (!s) s = take(m, &(given){atoms, labels, atoms_size, labels_size}, &x);
   if (!s) s = clb_loss_check(e, &l, n, x.atoms, x.labels);
   if (!s) s = reserve(m, &x);

@@ -5,6 +5,7 @@
 #include "kernels/layers/host/layers.h"
 #include "kernels/layers/host/structure_loss.h"
 #include "models/atoms/neighbours.h"
+#include "src/base/reserve.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -77,6 +78,12 @@ void clb_batch_loss_free(clb_batch_loss *l) {
   clb_buffer_destroy(&l->system);
   clb_buffer_destroy(&l->known);
   clb_buffer_destroy(&l->made);
+  free(l->unseen);
+  free(l->seen);
+}
+
+static clb_status no_memory(const clb_batch_loss *l) {
+  return clb_fail(&l->ctx->error, CLB_ERROR_MEMORY, "clb_model_gradient: no memory");
 }
 
 static void copy_known(int64_t n, const double *from, double *to) {
@@ -88,7 +95,7 @@ static clb_status put_known(clb_batch_loss *l, const clb_model_atoms *atoms,
   const clb_dtype type = clb_sum_type(l->ctx);
   const int64_t count = CLB_KNOWN_COLUMNS * l->n + 3 * l->n_atoms;
   double *known = malloc((size_t)count * sizeof *known + 1);
-  if (!known) return clb_fail(&l->ctx->error, CLB_ERROR_MEMORY, "clb_model_gradient: no memory");
+  if (!known) return no_memory(l);
   double *forces = known + CLB_KNOWN_COLUMNS * l->n;
   for (int64_t g = 0; g < l->n; g++, labels++) {
     double *row = known + CLB_KNOWN_COLUMNS * g;
@@ -107,17 +114,18 @@ static clb_status put_known(clb_batch_loss *l, const clb_model_atoms *atoms,
 
 static clb_status put_system(clb_batch_loss *l, const clb_model_atoms *atoms,
                              const int32_t *system) {
-  const int64_t count = l->n_atoms + l->n + 1;
+  const int64_t count = l->n_atoms + l->n + 2;
   const uint64_t bytes = (uint64_t)count * sizeof *system;
   clb_status s = clb_buffer_grow(l->ctx, &l->system, count, sizeof *system);
   int32_t *all = s ? NULL : clb_staging(l->ctx, bytes);
   if (s) return s;
-  if (!all) return clb_fail(&l->ctx->error, CLB_ERROR_MEMORY, "clb_model_gradient: no memory");
-  int32_t *first = all + l->n_atoms;
+  if (!all) return no_memory(l);
+  int32_t *first = all + l->n_atoms + 1;
   if (l->n_atoms) memcpy(all, system, (size_t)l->n_atoms * sizeof *system);
+  all[l->n_atoms] = (int32_t)l->at;
   first[0] = 0;
   for (int64_t g = 0; g < l->n; g++) first[g + 1] = first[g] + (int32_t)atoms[g].n;
-  return clb_buffer_write(l->system, 0, all, bytes);
+  return clb_posted_write(l->system, 0, all, bytes);
 }
 
 clb_status clb_batch_loss_set(clb_batch_loss *l, const clb_loss *loss, int64_t n,
@@ -128,10 +136,29 @@ clb_status clb_batch_loss_set(clb_batch_loss *l, const clb_loss *loss, int64_t n
   l->n_atoms = 0;
   for (int64_t g = 0; g < n; g++) l->n_atoms += atoms[g].n;
   clb_status s = put_known(l, atoms, labels);
-  if (!s) s = put_system(l, atoms, system);
-  return s ? s
-           : clb_buffer_grow(l->ctx, &l->made, CLB_MADE_COLUMNS * n,
-                             clb_dtype_bytes((int32_t)clb_sum_type(l->ctx)));
+  return s ? s : put_system(l, atoms, system);
+}
+
+/* Of the numbers that nobody has seen. */
+static int64_t end_of(const clb_batch_loss *l) {
+  if (!l->n_unseen) return 0;
+  const clb_unseen_loss *last = &l->unseen[l->n_unseen - 1];
+  return last->at + CLB_MADE_COLUMNS * last->n + (last->edges >= 0);
+}
+
+clb_status clb_batch_loss_place(clb_batch_loss *l, int64_t n, clb_rows *edges) {
+  enum { ROOM = 1 << 17 }; /* numbers: 1 MiB, of some 10,000 structures */
+  const int64_t bytes = clb_dtype_bytes((int32_t)clb_sum_type(l->ctx)),
+                need = CLB_MADE_COLUMNS * n + 1;
+  clb_status s = CLB_OK;
+  l->at = end_of(l);
+  if (l->at && (uint64_t)(l->at + need) > l->made->memory.bytes / (uint64_t)bytes) {
+    s = clb_batch_loss_see(l);
+    l->at = 0;
+  }
+  if (!s) s = clb_buffer_grow(l->ctx, &l->made, need < ROOM ? ROOM : need, bytes);
+  *edges = (clb_rows){l->made, l->at + CLB_MADE_COLUMNS * n, CLB_DENSE, NULL};
+  return s;
 }
 
 /* ---- terms ---- */
@@ -177,19 +204,58 @@ clb_status clb_batch_loss_run(const clb_batch_loss *l, const clb_batch_loss_rows
                            .strains = r->strains});
 }
 
-clb_status clb_batch_loss_read(const clb_batch_loss *l, clb_loss_result *r) {
-  const double factor[] = {l->loss.energy, l->loss.forces, l->loss.stress};
-  const int64_t count = CLB_MADE_COLUMNS * l->n;
-  double *made = malloc((size_t)count * sizeof *made + 1);
-  clb_status s = made ? clb_numbers_read(l->made, clb_sum_type(l->ctx), 0, count, made)
-                      : clb_fail(&l->ctx->error, CLB_ERROR_MEMORY, "clb_model_gradient: no memory");
-  *r = (clb_loss_result){0};
-  for (const double *x = made; !s && x < made + count; x += CLB_MADE_COLUMNS)
+/* ---- what the host sees ---- */
+
+clb_status clb_batch_loss_keep(clb_batch_loss *l, int64_t edges) {
+  if (!clb_reserve(&l->unseen, &l->unseen_capacity, l->n_unseen + 1, sizeof *l->unseen))
+    return no_memory(l);
+  l->unseen[l->n_unseen++] =
+      (clb_unseen_loss){l->at, l->n, edges, {l->loss.energy, l->loss.forces, l->loss.stress}};
+  return CLB_OK;
+}
+
+static clb_loss_result sum_up(const clb_unseen_loss *b, const double *made) {
+  clb_loss_result r = {0};
+  const double *end = made + b->at + CLB_MADE_COLUMNS * b->n;
+  for (const double *x = made + b->at; x < end; x += CLB_MADE_COLUMNS)
     for (int k = 0; k < 3; k++) {
-      r->terms[k] += x[CLB_MADE_TERMS + k];
-      for (int i = 0; i < 3; i++) r->errors[k][i] += x[CLB_MADE_ERRORS + 3 * k + i];
+      r.terms[k] += x[CLB_MADE_TERMS + k];
+      for (int i = 0; i < 3; i++) r.errors[k][i] += x[CLB_MADE_ERRORS + 3 * k + i];
     }
-  for (int k = 0; k < 3; k++) r->loss += factor[k] * r->terms[k];
+  for (int k = 0; k < 3; k++) r.loss += b->factor[k] * r.terms[k];
+  return r;
+}
+
+static clb_status check_edges(const clb_batch_loss *l, const clb_unseen_loss *b,
+                              const double *made) {
+  const double found = b->edges < 0 ? -1 : made[b->at + CLB_MADE_COLUMNS * b->n];
+  return found == (double)b->edges
+             ? CLB_OK
+             : clb_fail(&l->ctx->error, CLB_ERROR_DRIVER,
+                        "clb_model_gradient: a batch that had %lld edges before has %g now on %s; "
+                        "kernels do not run rightly there",
+                        (long long)b->edges, found, l->ctx->device->info.name);
+}
+
+clb_status clb_batch_loss_see(clb_batch_loss *l) {
+  const int64_t n = l->n_unseen, count = end_of(l);
+  if (!n) return CLB_OK;
+  double *made = malloc((size_t)count * sizeof *made + 1);
+  clb_status s = CLB_OK;
+  if (!made || !clb_reserve(&l->seen, &l->seen_capacity, l->n_seen + n, sizeof *l->seen))
+    s = no_memory(l);
+  if (!s) s = clb_numbers_read(l->made, clb_sum_type(l->ctx), 0, count, made);
+  l->n_unseen = 0;
+  for (int64_t i = 0; i < n && !s; i++) {
+    s = check_edges(l, &l->unseen[i], made);
+    l->seen[l->n_seen++] = sum_up(&l->unseen[i], made);
+  }
   free(made);
+  return s;
+}
+
+clb_status clb_batch_loss_read(clb_batch_loss *l, clb_loss_result *r) {
+  const clb_status s = clb_batch_loss_see(l);
+  if (!s) *r = l->seen[--l->n_seen];
   return s;
 }

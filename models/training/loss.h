@@ -10,20 +10,40 @@
 clb_status clb_loss_check(clb_error_sink *error, const clb_loss *loss, int64_t n,
                           const clb_model_atoms *atoms, const clb_labels *labels);
 
+/* The loss, its terms (energy, forces, stress, before their factors), and of energies per atom,
+   components of forces and of stresses: how many are known, the sums of |d| and of d^2. */
+typedef struct {
+  double loss, terms[3], errors[3][3];
+} clb_loss_result;
+
+/* A batch whose loss the host has not seen: its numbers begin at `at` of `made`; edges: how many it
+   was taken to have, which stands behind them, -1: which does not. */
+typedef struct {
+  int64_t at, n, edges;
+  double factor[3];
+} clb_unseen_loss;
+
 /* The loss of a batch: structures that follow each other, on the device. */
 typedef struct {
   clb_context *ctx;
   clb_op *op;
   clb_loss loss;
   int64_t n, n_atoms;
-  clb_buffer *system; /* int32 [n_atoms]: the structure of each atom; then [n + 1]: first atoms */
+  int64_t at;         /* of its numbers in `made` */
+  clb_buffer *system; /* int32 [n_atoms]: the structure of each atom; `at`; [n + 1]: first atoms */
   clb_buffer *known;  /* of clb_sum_type, as the next: of structures, then forces */
-  clb_buffer *made;
+  clb_buffer *made;   /* of batches, until the host sees them */
+  clb_unseen_loss *unseen;
+  clb_loss_result *seen; /* which nobody has taken */
+  int64_t n_unseen, unseen_capacity, n_seen, seen_capacity;
 } clb_batch_loss;
 
 /* Compiles what makes losses, with derivatives of `type`. */
 clb_status clb_batch_loss_create(clb_context *ctx, clb_dtype type, clb_batch_loss *l);
 void clb_batch_loss_free(clb_batch_loss *l);
+/* Finds room for the numbers of a batch of n structures; where it is full the host sees what is
+   there. *edges: where the number of the batch's edges may go. */
+clb_status clb_batch_loss_place(clb_batch_loss *l, int64_t n, clb_rows *edges);
 /* Copies a batch's labels, which clb_loss_check took, to the device; system[n_atoms]: the structure
    of each atom. */
 clb_status clb_batch_loss_set(clb_batch_loss *l, const clb_loss *loss, int64_t n,
@@ -40,12 +60,11 @@ typedef struct {
 } clb_batch_loss_rows;
 /* Only submits. */
 clb_status clb_batch_loss_run(const clb_batch_loss *l, const clb_batch_loss_rows *rows);
-
-/* The loss, its terms (energy, forces, stress, before their factors), and of energies per atom,
-   components of forces and of stresses: how many are known, the sums of |d| and of d^2. */
-typedef struct {
-  double loss, terms[3], errors[3][3];
-} clb_loss_result;
-clb_status clb_batch_loss_read(const clb_batch_loss *l, clb_loss_result *result);
+/* After it: the batch, with so many edges, is among those unseen. */
+clb_status clb_batch_loss_keep(clb_batch_loss *l, int64_t edges);
+/* Reads those; CLB_ERROR_DRIVER: one has another number of edges. */
+clb_status clb_batch_loss_see(clb_batch_loss *l);
+/* Those of the last batch, which are taken away. */
+clb_status clb_batch_loss_read(clb_batch_loss *l, clb_loss_result *result);
 
 #endif

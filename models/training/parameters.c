@@ -61,7 +61,7 @@ clb_status clb_model_set_parameters(clb_model *m, const double *parameters) {
   s = check_finite(m, parameters);
   if (!s) s = clb_wait(m->ctx);
   if (s) return s;
-  m->training.newer = false;
+  m->training.newer = m->training.read_frozen = false;
   memcpy(n->parameter.value, parameters, (size_t)n->parameter.n * sizeof *parameters);
   clb_parameters_to_weights(&n->parameter, n->weights);
   s = clb_numbers_write(n->device_weights, m->type, 0, n->n_weights, n->weights);

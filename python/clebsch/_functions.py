@@ -103,6 +103,7 @@ ARGUMENTS = {
     "optimizer_set_group": [c.c_void_p, c.c_int, c.POINTER(s.optimizer_group)],
     "optimizer_average": [c.c_void_p],
     "optimizer_progress": [c.c_void_p, c.POINTER(s.progress)],
+    "optimizer_norms": [c.c_void_p, c.c_int64, c.POINTER(c.c_double)],
     "optimizer_state_bytes": [c.c_void_p, c.POINTER(c.c_uint64)],
     "optimizer_state_read": [c.c_void_p, c.c_void_p, c.c_uint64],
     "optimizer_state_write": [c.c_void_p, c.c_void_p, c.c_uint64],
@@ -148,11 +149,14 @@ ARGUMENTS = {
                       c.POINTER(c.c_double), c.POINTER(c.c_double)],
     "model_gradient": [c.c_void_p, c.c_int64, c.POINTER(s.model_atoms), c.POINTER(s.labels),
                        c.POINTER(s.loss), c.POINTER(s.gradient_results)],
+    "model_losses": [c.c_void_p, c.c_int64, c.POINTER(c.c_double), c.POINTER(c.c_double),
+                     c.POINTER(c.c_double)],
     "model_tensor": [c.c_void_p, c.c_int64, c.POINTER(s.tensor_info)],
     "model_parameters": [c.c_void_p, c.POINTER(c.c_double)],
     "model_set_parameters": [c.c_void_p, c.POINTER(c.c_double)],
     "model_take_parameters": [c.c_void_p, c.c_void_p],
     "model_add_gradient": [c.c_void_p, c.c_void_p, c.c_void_p],
+    "model_freeze": [c.c_void_p, c.c_int64],
 }
 # Those that return no status.
 RESULTS = {

@@ -79,6 +79,7 @@ EMA_NONE = 0
 EMA_WARM_UP = 1
 EMA_WARM_UP_FROM_0 = 2
 EMA_CONSTANT = 3
+NORMS = 256
 RMS_PLAIN = 0
 RMS_NEQUIX = 1
 RMS_DEGREE = 2
@@ -372,7 +373,7 @@ class loss(c.Structure):
 class gradient_results(c.Structure):
     _fields_ = [("loss", c.c_void_p), ("terms", c.c_void_p), ("gradient", c.c_void_p),
                 ("energies", c.c_void_p), ("forces", c.c_void_p), ("stresses", c.c_void_p),
-                ("errors", c.c_void_p), ("gradient_buffer", c.c_void_p)]
+                ("errors", c.c_void_p), ("gradient_buffer", c.c_void_p), ("later", c.c_int)]
 
 
 class tensor_info(c.Structure):

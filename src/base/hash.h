@@ -11,7 +11,8 @@ typedef struct {
 
 /* Two independent 64-bit hashes of the parts, each part's length included. */
 clb_hash clb_hash_parts(const void *const *parts, const size_t *bytes, int n);
-/* One 64-bit hash, which starts from h. */
+/* One 64-bit hash, which starts from h; of many numbers, faster. */
 uint64_t clb_hash_bytes(uint64_t h, const void *bytes, size_t n);
+uint64_t clb_hash_doubles(uint64_t h, int64_t n, const double *x);
 
 #endif

@@ -8,7 +8,7 @@ clb_status clb_wait(clb_context *ctx) {
   clb_status s = clb_context_check(ctx, __func__);
   if (!s) s = clb_not_recording(ctx, "clb_wait");
   if (!s) s = ctx->device->backend->wait(ctx->device);
-  if (!s) ctx->posting = false;
+  if (!s) ctx->posting = 0;
   return s;
 }
 
@@ -133,7 +133,7 @@ clb_status clb_buffer_read(clb_buffer *b, uint64_t offset, void *to, uint64_t by
                     (unsigned long long)offset, (unsigned long long)(offset + bytes - 1),
                     (unsigned long long)b->memory.bytes, (long long)hole);
   const clb_status s = b->ctx->device->backend->read(b->ctx->device, &b->memory, offset, to, bytes);
-  if (!s) b->ctx->posting = false;
+  if (!s) b->ctx->posting = 0;
   return s;
 }
 
@@ -167,20 +167,45 @@ clb_status clb_staged_write(clb_buffer *b, uint64_t offset, const void *from, ui
   return clb_buffer_write(b, offset, at ? at : from, bytes);
 }
 
-clb_status clb_posted_write(clb_buffer *b, uint64_t offset, const void *from, uint64_t bytes) {
-  clb_context *ctx = b->ctx;
-  const clb_backend *backend = ctx->device->backend;
-  clb_status s = check_range(b, "clb_buffer_write", offset, from, bytes);
-  if (s || !bytes) return s;
-  if (!backend->post || ctx->device->limits.simd) return clb_staged_write(b, offset, from, bytes);
-  if (ctx->posting) s = clb_wait(ctx);
-  if (s) return s;
-  if (!clb_device_stage(ctx->device, bytes, &ctx->posted) || !ctx->posted.pinned)
-    return clb_staged_write(b, offset, from, bytes);
-  memcpy(ctx->posted.at, from, (size_t)bytes);
-  s = backend->post(ctx->device, &b->memory, offset, ctx->posted.at, bytes);
-  ctx->posting = true;
+/* Page-locked room for a copy that nobody waits for; *at is NULL: there is none. It grows where
+   copies have filled it. */
+static clb_status post_room(clb_context *ctx, uint64_t bytes, void **at) {
+  const uint64_t most = (uint64_t)32 << 20, aligned = (bytes + 63) / 64 * 64;
+  clb_host_memory *p = &ctx->posted;
+  clb_status s = CLB_OK;
+  *at = NULL;
+  if (!ctx->device->backend->post || ctx->device->limits.simd) return s;
+  if (ctx->posting + aligned > p->bytes) {
+    const uint64_t twice = 2 * p->bytes < most ? 2 * p->bytes : most;
+    const bool fills = ctx->posting;
+    if (fills) s = clb_wait(ctx);
+    if (!s) clb_device_stage(ctx->device, fills && twice > aligned ? twice : aligned, p);
+    ctx->posting = 0;
+  }
+  if (s || !p->at || !p->pinned) return s;
+  *at = (char *)p->at + ctx->posting;
+  ctx->posting += aligned;
   return s;
+}
+
+clb_status clb_post(clb_context *ctx, const clb_memory *to, uint64_t offset, const void *from,
+                    uint64_t bytes) {
+  const clb_backend *backend = ctx->device->backend;
+  void *at = NULL;
+  if (!bytes) return CLB_OK;
+  clb_status s = post_room(ctx, bytes, &at);
+  if (s) return s;
+  if (at) {
+    memcpy(at, from, (size_t)bytes);
+    return backend->post(ctx->device, to, offset, at, bytes);
+  }
+  if (from != ctx->staging.at && (at = pinned(ctx, bytes))) memcpy(at, from, (size_t)bytes);
+  return backend->write(ctx->device, to, offset, at ? at : from, bytes);
+}
+
+clb_status clb_posted_write(clb_buffer *b, uint64_t offset, const void *from, uint64_t bytes) {
+  const clb_status s = check_range(b, "clb_buffer_write", offset, from, bytes);
+  return s ? s : clb_post(b->ctx, &b->memory, offset, from, bytes);
 }
 
 clb_status clb_staged_read(clb_buffer *b, uint64_t offset, void *to, uint64_t bytes) {
@@ -200,11 +225,11 @@ clb_status clb_numbers_write(clb_buffer *to, clb_dtype type, int64_t at, int64_t
                              const double *from) {
   const uint64_t bytes = (uint64_t)clb_dtype_bytes((int32_t)type), first = (uint64_t)at * bytes;
   if (!count) return CLB_OK;
-  if (type == CLB_F64) return clb_staged_write(to, first, from, (uint64_t)count * bytes);
+  if (type == CLB_F64) return clb_posted_write(to, first, from, (uint64_t)count * bytes);
   float *x = clb_staging(to->ctx, (size_t)count * sizeof *x);
   if (!x) return no_memory(to->ctx, count);
   for (int64_t i = 0; i < count; i++) x[i] = (float)from[i];
-  return clb_buffer_write(to, first, x, (uint64_t)count * bytes);
+  return clb_posted_write(to, first, x, (uint64_t)count * bytes);
 }
 
 clb_status clb_numbers_read(clb_buffer *from, clb_dtype type, int64_t at, int64_t count,

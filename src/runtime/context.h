@@ -36,7 +36,7 @@ struct clb_context {
                                 alive */
   clb_host_memory staging;   /* of clb_staging */
   clb_host_memory posted;    /* of clb_posted_write, */
-  bool posting;              /* which the device may still read */
+  uint64_t posting;          /* so many bytes of which the device may still read */
   clb_memory scratch;        /* of clb_scratch_reserve */
   bool destroyed;            /* by the caller; the last object that holds it closes it */
 };
@@ -133,11 +133,14 @@ clb_status clb_scratch_reserve(clb_context *ctx, uint64_t bytes);
    where that is page-locked. */
 clb_status clb_staged_write(clb_buffer *buffer, uint64_t offset, const void *from, uint64_t bytes);
 clb_status clb_staged_read(clb_buffer *buffer, uint64_t offset, void *to, uint64_t bytes);
-/* clb_staged_write that does not wait for the copy, where the device can: it waits for the one
-   before, unless something else has. */
+/* The same, but waits for nothing where the device can, save that copies which nobody has waited
+   for fill the room that there is for them: 32 MiB, or one copy. */
 clb_status clb_posted_write(clb_buffer *buffer, uint64_t offset, const void *from, uint64_t bytes);
+/* Of memory that is no buffer; not while recording. */
+clb_status clb_post(clb_context *ctx, const clb_memory *to, uint64_t offset, const void *from,
+                    uint64_t bytes);
 /* Copies double precision on the host to numbers of `type` on the device, from number `at` on, and
-   from the first ones. */
+   from the first ones. The first is posted. */
 clb_status clb_numbers_write(clb_buffer *to, clb_dtype type, int64_t at, int64_t count,
                              const double *from);
 clb_status clb_numbers_read(clb_buffer *from, clb_dtype type, int64_t at, int64_t count,

@@ -154,7 +154,7 @@ static void check_many(clb_context *ctx, clb_cell_list *list, const atoms *all, 
   OK(ctx, clb_buffer_create(ctx, (uint64_t)atoms_before * 24 + 1, &positions));
   OK(ctx, clb_buffer_write(positions, 0, x, (uint64_t)atoms_before * 24));
   OK(ctx, clb_cell_list_count_many(list, n_systems, grids, system, cutoff, atoms_before, positions,
-                                   &counted));
+                                   (clb_rows){0}, &counted));
   assert_int_equal(counted, edges);
   for (int i = 0; i < 3; i++) memory[i] = guarded(ctx, edges, &b[i]);
   OK(ctx, clb_cell_list_fill(list, edges, &memory[0], &memory[1], &memory[2], NULL));

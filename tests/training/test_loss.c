@@ -97,8 +97,11 @@ static loss_found computed(const sample *s, const clb_loss *loss) {
                            .moves = rows_of(counts[1], nothing),
                            .strains = rows_of(counts[2], nothing)};
   clb_buffer *out[] = {r.by_energy.buffer, r.moves.buffer, r.strains.buffer};
+  clb_rows edges;
+  good(clb_batch_loss_place(&batch_loss, s->n, &edges));
   good(clb_batch_loss_set(&batch_loss, loss, s->n, s->atoms, s->labels, system));
   good(clb_batch_loss_run(&batch_loss, &r));
+  good(clb_batch_loss_keep(&batch_loss, -1));
   clb_loss_result result;
   good(clb_batch_loss_read(&batch_loss, &result));
   f.loss = result.loss;

@@ -282,7 +282,6 @@ static int64_t describe_all(int64_t n_systems, const clb_cell_grid *grids, doubl
 /* Writes the grids, but for the one that is there, and which of them is each atom's. */
 static clb_status write_grids(clb_cell_list *l, int64_t n_systems, const clb_cell_grid *grids,
                               const int32_t *system, double radius) {
-  clb_device *d = l->ctx->device;
   const uint64_t bytes = (uint64_t)n_systems * CLB_CELL_NUMBERS * sizeof(double);
   double *numbers = malloc(bytes);
   if (!numbers) return no_memory(l->ctx);
@@ -290,9 +289,9 @@ static clb_status write_grids(clb_cell_list *l, int64_t n_systems, const clb_cel
   const bool there = n_systems == 1 && l->numbers && !memcmp(l->numbers, numbers, bytes),
              writes = l->n_slots >= 0 && !there;
   clb_status s = writes ? grow_grids(l, n_systems) : CLB_OK;
-  if (!s && writes) s = d->backend->write(d, &l->memory[GRIDS], 0, numbers, bytes);
+  if (!s && writes) s = clb_post(l->ctx, &l->memory[GRIDS], 0, numbers, bytes);
   if (!s && l->n_slots >= 0 && of_many(l->kind))
-    s = d->backend->write(d, &l->memory[SYSTEMS], 0, system, (uint64_t)l->n * sizeof *system);
+    s = clb_post(l->ctx, &l->memory[SYSTEMS], 0, system, (uint64_t)l->n * sizeof *system);
   if (writes) {
     free(l->numbers);
     l->numbers = !s && n_systems == 1 ? numbers : NULL;
@@ -309,10 +308,9 @@ static int64_t columns_of(const clb_cell_list *l, const clb_cell_grid *g) {
   return across <= most && along <= most / across ? across * along : 1;
 }
 
-/* Takes atoms and their grids; *fits: the grids are within int32. */
-static clb_status take(clb_cell_list *l, int64_t n_systems, const clb_cell_grid *grids,
-                       const int32_t *system, double radius, int64_t n, const clb_buffer *positions,
-                       bool *fits) {
+clb_status clb_cell_list_take(clb_cell_list *l, int64_t n_systems, const clb_cell_grid *grids,
+                              const int32_t *system, double radius, int64_t n,
+                              const clb_buffer *positions, bool *fits) {
   clb_status s = grow(l, n);
   l->n = n;
   l->positions = positions;
@@ -324,12 +322,12 @@ static clb_status take(clb_cell_list *l, int64_t n_systems, const clb_cell_grid 
 
 clb_status clb_cell_list_count_many(clb_cell_list *l, int64_t n_systems, const clb_cell_grid *grids,
                                     const int32_t *system, double radius, int64_t n,
-                                    const clb_buffer *positions, int64_t *n_edges) {
+                                    const clb_buffer *positions, clb_rows show, int64_t *n_edges) {
   clb_device *d = l->ctx->device;
   int32_t total = -1;
   bool fits;
-  clb_status s = take(l, n_systems, grids, system, radius, n, positions, &fits);
-  if (fits) s = count(l, (clb_rows){0});
+  clb_status s = clb_cell_list_take(l, n_systems, grids, system, radius, n, positions, &fits);
+  if (fits) s = count(l, show);
   if (fits && !s) s = d->backend->read(d, &l->memory[TOTAL], 0, &total, sizeof total);
   *n_edges = s ? -1 : total;
   return s;
@@ -337,12 +335,20 @@ clb_status clb_cell_list_count_many(clb_cell_list *l, int64_t n_systems, const c
 
 clb_status clb_cell_list_count(clb_cell_list *l, const clb_cell_grid *grid, double radius,
                                int64_t n, const clb_buffer *positions, int64_t *n_edges) {
-  return clb_cell_list_count_many(l, 1, grid, NULL, radius, n, positions, n_edges);
+  return clb_cell_list_count_many(l, 1, grid, NULL, radius, n, positions, (clb_rows){0}, n_edges);
 }
 
-clb_status clb_cell_list_take(clb_cell_list *l, const clb_cell_grid *grid, double radius, int64_t n,
-                              const clb_buffer *positions, bool *fits) {
-  return take(l, 1, grid, NULL, radius, n, positions, fits);
+clb_status clb_cell_list_read_starts(clb_cell_list *l, int32_t *start) {
+  clb_device *d = l->ctx->device;
+  const int64_t rows = rows_of(l->n);
+  int32_t *sum = malloc((size_t)rows * sizeof *sum);
+  clb_status s =
+      sum ? d->backend->read(d, &l->memory[COUNTS], 0, start, (uint64_t)l->n * sizeof *start)
+          : no_memory(l->ctx);
+  if (!s) s = d->backend->read(d, &l->memory[SUMS], 0, sum, (uint64_t)rows * sizeof *sum);
+  for (int64_t i = 0; i < l->n && !s; i++) start[i] += sum[i / CLB_CELL_ROW];
+  free(sum);
+  return s;
 }
 
 int64_t clb_cell_list_slots(const clb_cell_list *l) { return l->n_slots; }
@@ -353,7 +359,7 @@ clb_status clb_cell_list_submit_count(clb_cell_list *l, clb_rows show) { return 
 clb_status clb_cell_list_sort(clb_cell_list *l, int64_t n_systems, const clb_cell_grid *grids,
                               const int32_t *system, int64_t n, const clb_buffer *positions,
                               bool *fits) {
-  const clb_status s = take(l, n_systems, grids, system, 0, n, positions, fits);
+  const clb_status s = clb_cell_list_take(l, n_systems, grids, system, 0, n, positions, fits);
   return *fits ? sort(l) : s;
 }
 

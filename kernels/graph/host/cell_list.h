@@ -23,10 +23,13 @@ void clb_cell_list_destroy(clb_cell_list **list); /* NULL is fine */
    has atoms; system: int32 [n] of the atoms, one system after the other. */
 clb_status clb_cell_list_count(clb_cell_list *list, const clb_cell_grid *grid, double radius,
                                int64_t n, const clb_buffer *positions, int64_t *n_edges);
+/* show: the number goes there, too, if there is a buffer (clb_cell_list_submit_count). */
 clb_status clb_cell_list_count_many(clb_cell_list *list, int64_t n_systems,
                                     const clb_cell_grid *grids, const int32_t *system,
                                     double radius, int64_t n, const clb_buffer *positions,
-                                    int64_t *n_edges);
+                                    clb_rows show, int64_t *n_edges);
+/* Of that count of many systems: how many edges are before those of each atom, start[n]. Waits. */
+clb_status clb_cell_list_read_starts(clb_cell_list *list, int32_t *start);
 /* Of the last count: grids as in cell_search.h, of which the first 9 numbers are the cell, and of
    many systems that of each atom. */
 const clb_memory *clb_cell_list_grids(const clb_cell_list *list);
@@ -64,13 +67,14 @@ clb_status clb_cell_list_fill(clb_cell_list *list, int64_t room, const clb_memor
                               const clb_memory *receivers, const clb_memory *shifts,
                               const clb_memory *atoms);
 
-/* A count without the host, which learns the number of edges later: of one system. take: grows
-   memory, and writes the grid unless it is the last one; *fits: it is within int32; slots, columns:
-   how many it has, on which the launches depend. submit_count only submits, as fill does, and can
-   be recorded; show: where the number of edges goes, as f64 (-1: the device leaves them to the
-   host), if there is a buffer. */
-clb_status clb_cell_list_take(clb_cell_list *list, const clb_cell_grid *grid, double radius,
-                              int64_t n, const clb_buffer *positions, bool *fits);
+/* A count without the host, which learns the number of edges later, or knows it. take: grows
+   memory, and writes the grids unless they are the last one; *fits: they are within int32; slots,
+   columns: how many it has, on which the launches depend. submit_count only submits, as fill does,
+   and can be recorded; show: where the number of edges goes, as f64 (-1: the device leaves them to
+   the host), if there is a buffer. */
+clb_status clb_cell_list_take(clb_cell_list *list, int64_t n_systems, const clb_cell_grid *grids,
+                              const int32_t *system, double radius, int64_t n,
+                              const clb_buffer *positions, bool *fits);
 int64_t clb_cell_list_slots(const clb_cell_list *list);
 int64_t clb_cell_list_columns(const clb_cell_list *list);
 clb_status clb_cell_list_submit_count(clb_cell_list *list, clb_rows show);

@@ -39,7 +39,7 @@ clb_status clb_structure_loss_run(clb_op *op, const clb_loss_form *form,
   if (!op || !form || !o) return CLB_ERROR_ARGUMENT;
   clb_call c = clb_call_begin(op, CLB_STRUCTURE_LOSS, o->n, o->n);
   if (c.status) return c.status;
-  c.n = o->n ? o->n + 1 : 0;
+  c.n = o->n ? o->n + 2 : 0;
   clb_call_numbers(&c, "first", o->first);
   call_rows(&c, o);
   clb_call_i32(&c, o->v_atom.buffer != NULL);

@@ -13,13 +13,14 @@ typedef struct {
   bool norm;
 } clb_loss_form;
 
-/* Of n structures of n_atoms atoms that follow each other; first: int32 [n + 1], the first atom of
-   each, and n_atoms, from `offset` on.  Of the type of sums (clb_sum_type): e_atom[n_atoms][1],
-   forces[n_atoms][3], v_atom[n_atoms][9] (no buffer: no structure has a volume),
-   known[n][CLB_KNOWN_COLUMNS], known_forces[n_atoms][3], made[n][CLB_MADE_COLUMNS].  Of the op's
-   type: the loss's derivative by each atom's energy, by_energy[n_atoms][1]; minus that by its
-   force, moves[n_atoms][3]; strains[n][9]: that by the structure's stress, symmetrised, over its
-   volume. */
+/* Of n structures of n_atoms atoms that follow each other; first: int32 [n + 2], from `offset` on:
+   where `made` is, counted from its rows' start (a number on the device, so that launches are the
+   same wherever it is), the first atom of each structure, and n_atoms.  Of the type of sums
+   (clb_sum_type): e_atom[n_atoms][1], forces[n_atoms][3], v_atom[n_atoms][9] (no buffer: no
+   structure has a volume), known[n][CLB_KNOWN_COLUMNS], known_forces[n_atoms][3],
+   made[n][CLB_MADE_COLUMNS].  Of the op's type: the loss's derivative by each atom's energy,
+   by_energy[n_atoms][1]; minus that by its force, moves[n_atoms][3]; strains[n][9]: that by the
+   structure's stress, symmetrised, over its volume. */
 typedef struct {
   int64_t n, n_atoms;
   clb_rows first, e_atom, forces, v_atom, known, known_forces; /* in */

@@ -112,14 +112,14 @@ static clb_status make_matrices(clb_optimizer *o) {
 /* Lists of partial sums: those of squares, and of what tells whether numbers are finite. */
 static clb_status make_sums(clb_optimizer *o) {
   const uint64_t bytes = (uint64_t)clb_dtype_bytes(o->problem.storage);
-  const double none = 0;
+  const double none[CLB_NORMS] = {0};
   if (!o->kernel[CLB_OPTIMIZER_SUMS]) return CLB_OK;
   const clb_limits *limits = &o->ctx->device->limits;
   const int64_t per = o->kernel[CLB_OPTIMIZER_SUMS]->ir.subgroups,
                 most = clb_optimizer_sum_groups(limits), wanted = clb_divide_up(o->n_chunks, per);
   o->n_sums = wanted < most ? wanted : most;
   clb_status s = clb_device_alloc(o->ctx->device, 2 * (uint64_t)o->n_sums * bytes, &o->sums);
-  return s ? s : upload(o, &none, bytes, &o->norm);
+  return s ? s : upload(o, none, CLB_NORMS * bytes, &o->norms);
 }
 
 /* Which group each chunk is of. */
@@ -190,8 +190,7 @@ clb_status clb_optimizer_write_group(clb_optimizer *o, int i) {
     x[n + 1] = x[n] - (double)(float)x[n];
   for (int n = 0; n < CLB_NUMBERS; n++) put(type, in_type, n, x[n]);
   const uint64_t bytes = (uint64_t)clb_dtype_bytes(type) * CLB_NUMBERS;
-  clb_device *d = o->ctx->device;
-  return d->backend->write(d, &o->numbers, (uint64_t)i * bytes, in_type, bytes);
+  return clb_post(o->ctx, &o->numbers, (uint64_t)i * bytes, in_type, bytes);
 }
 
 /* ---- create, destroy ---- */
@@ -237,7 +236,7 @@ void clb_optimizer_destroy(clb_optimizer **optimizer) {
   clb_optimizer *o = *optimizer;
   clb_context *ctx = o->ctx;
   clb_memory *own[] = {&o->table, &o->numbers,  &o->powers,   &o->counts,  &o->sums,
-                       &o->norm,  &o->state[0], &o->state[1], &o->state[2]};
+                       &o->norms, &o->state[0], &o->state[1], &o->state[2]};
   for (size_t i = 0; i < sizeof own / sizeof *own; i++)
     if (own[i]->handle) clb_memory_free(ctx, own[i]);
   clb_optimizer_free_matrices(o);

@@ -38,7 +38,7 @@ struct clb_optimizer {
   int64_t *chunk_of_group; /* the first; -1: the group has no elements */
   clb_memory
       array[CLB_TENSOR_ARRAYS]; /* the caller's: one buffer, or all memory from the lowest on */
-  clb_memory table, numbers, powers, counts, sums, norm, state[CLB_OPTIMIZER_STATES];
+  clb_memory table, numbers, powers, counts, sums, norms, state[CLB_OPTIMIZER_STATES];
 
   struct clb_newton_schulz *newton_schulz; /* NULL, as the next two: no rule needs it */
   struct clb_soap *soap;

@@ -136,22 +136,47 @@ static clb_status check_call(clb_optimizer *o, const char *call) {
   return s ? s : clb_check_runs(o->ctx);
 }
 
+/* Steps, those left out, and the norms of the last n of both. */
+static clb_status read_norms(clb_optimizer *o, int64_t n, int32_t counts[CLB_COUNTS],
+                             double *norms) {
+  clb_device *d = o->ctx->device;
+  double wide[CLB_NORMS] = {0};
+  float single[CLB_NORMS] = {0};
+  const bool is_wide = o->problem.storage == CLB_F64;
+  void *all = is_wide ? (void *)wide : single;
+  clb_status s = d->backend->read(d, &o->counts, 0, counts, CLB_COUNTS * sizeof *counts);
+  if (!s && o->norms.handle)
+    s = d->backend->read(d, &o->norms, 0, all, is_wide ? sizeof wide : sizeof single);
+  const int64_t first = s ? 0 : (int64_t)counts[0] + counts[1] - n;
+  for (int64_t i = 0; i < n && !s; i++) {
+    const int64_t at = (first + i) % CLB_NORMS;
+    norms[i] = at < 0 ? 0 : is_wide ? wide[at] : (double)single[at];
+  }
+  return s;
+}
+
 clb_status clb_optimizer_progress_sized(clb_optimizer *o, clb_progress *progress, size_t size) {
   int32_t counts[CLB_COUNTS];
-  double norm = 0;
-  float single = 0;
+  double norm;
   if (!o) return clb_null(__func__, "optimizer");
   if (!progress) return OPTIMIZER_FAIL(o->ctx, "clb_optimizer_progress: progress is NULL");
   clb_status s = check_call(o, "clb_optimizer_progress");
-  clb_device *d = o->ctx->device;
-  const bool wide = o->problem.storage == CLB_F64;
-  if (!s) s = d->backend->read(d, &o->counts, 0, counts, sizeof counts);
-  if (!s && o->norm.handle)
-    s = d->backend->read(d, &o->norm, 0, wide ? (void *)&norm : &single, wide ? 8 : 4);
+  if (!s) s = read_norms(o, 1, counts, &norm);
   if (s) return s;
-  const clb_progress all = {counts[0], counts[1], wide ? norm : (double)single};
+  const clb_progress all = {counts[0], counts[1], norm};
   clb_give_struct(&all, sizeof all, progress, size);
   return CLB_OK;
+}
+
+clb_status clb_optimizer_norms(clb_optimizer *o, int64_t n, double *norms) {
+  int32_t counts[CLB_COUNTS];
+  if (!o) return clb_null(__func__, "optimizer");
+  if (!norms) return OPTIMIZER_FAIL(o->ctx, "clb_optimizer_norms: norms is NULL");
+  if (n < 1 || n > CLB_NORMS)
+    return OPTIMIZER_FAIL(o->ctx, "clb_optimizer_norms: n is %" PRId64 "; it must be 1 ... %d", n,
+                          CLB_NORMS);
+  const clb_status s = check_call(o, __func__);
+  return s ? s : read_norms(o, n, counts, norms);
 }
 
 /* Of each group, what its chunks keep; 0 of a group without elements. */

@@ -84,7 +84,7 @@ static clb_status update(clb_optimizer *o) {
     clb_call_real(&c, type, 1 - o->desc.ema_decay);
   }
   add_sums(&c, o);
-  if (clb_optimizer_sums(p)) clb_call_memory(&c, &o->norm);
+  if (clb_optimizer_sums(p)) clb_call_memory(&c, &o->norms);
   return clb_call_launch(&c, kernel, groups);
 }
 

@@ -173,10 +173,10 @@ static void expect_loss(clb_context *ctx, clb_dtype type, clb_op *op, const plai
   const clb_dtype sum = clb_sum_type(ctx);
   const double error = sum == CLB_F64 ? 1e-13 : 1e-5, rounded = type == CLB_F64 ? error : 1e-5;
   int64_t atoms = 0;
-  int32_t first[MOST + 3] = {-7, -7};
+  int32_t first[MOST + 4] = {-7, -7};
   uint64_t seed = 5;
-  for (int64_t g = 0; g < n; g++) first[2 + g] = (int32_t)atoms, atoms += sizes[g];
-  first[2 + n] = (int32_t)atoms;
+  for (int64_t g = 0; g < n; g++) first[3 + g] = (int32_t)atoms, atoms += sizes[g];
+  first[3 + n] = (int32_t)atoms;
   const double part[] = {1. / 7, 1. / 300, 1. / 63};
   const clb_loss_form form = form_of(l, part);
   table in[INS], out[2][OUTS];
