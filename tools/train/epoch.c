@@ -15,11 +15,6 @@ double sums_loss(const epoch_sums *s, const clb_loss *l) {
          (s->atoms > 0 ? l->forces * s->terms[LABEL_FORCES] / s->atoms : 0);
 }
 
-/* Of a batch: terms, and errors as clb_gradient_results has them. */
-typedef struct {
-  double loss, terms[LABELS], errors[LABELS][3];
-} batch_sums;
-
 static void sums_add(epoch_sums *s, const batch_sums *b, int64_t structures, int64_t atoms) {
   s->structures += (double)structures;
   s->atoms += (double)atoms;
@@ -138,7 +133,8 @@ static void add_fits(const batch_work *b, const batch_arrays *x) {
   }
 }
 
-void batch_names(const batch_work *b, char *text, size_t size) {
+/* Its structures, as FILE, frame N; of many the first ones. */
+static void put_names(const batch_work *b, char *text, size_t size) {
   enum { SHOWN = 16 };
   size_t n = 0;
   text[0] = 0;
@@ -151,6 +147,22 @@ void batch_names(const batch_work *b, char *text, size_t size) {
     snprintf(text + n, size - n, "; and %lld more", (long long)(b->n - SHOWN));
 }
 
+static bool not_finite(const char *what, const batch_work *b) {
+  char names[2048];
+  put_names(b, names, sizeof names);
+  warn(
+      "%s, of these frames: %s; a smaller --lr, or --clip, may help; --out is still the best epoch "
+      "of before, if there was one",
+      what, names);
+  return false;
+}
+
+static bool loss_finite(double loss, const batch_work *b) {
+  char what[64];
+  snprintf(what, sizeof what, "the loss is %g", loss);
+  return isfinite(loss) || not_finite(what, b);
+}
+
 static void refused(train_devices *d, const md_system *y, clb_status status) {
 #define SMALLER "; a smaller --batch or --batch-atoms takes less memory"
   const bool memory = status == CLB_ERROR_MEMORY;
@@ -160,70 +172,119 @@ static void refused(train_devices *d, const md_system *y, clb_status status) {
                                            : SMALLER);
 }
 
-/* Adds a head's part of means over the batch; gradient: NULL, or becomes the head's. */
+/* Adds a head's part of means over the batch, unless the device keeps it; gradient: NULL, or
+   becomes the head's. */
 static clb_status of_head(const batch_work *b, const batch_arrays *x, learner_head head,
-                          clb_buffer *gradient, batch_sums *sums, const md_system **y) {
+                          clb_buffer *gradient, submitted_batch *to, const md_system **y) {
   const int64_t first = head ? x->n[0] : 0, atoms = head ? x->n_atoms_of_first : 0;
-  batch_sums of;
-  const clb_gradient_results mine = {.loss = &of.loss,
-                                     .terms = of.terms,
-                                     .energies = x->energies ? x->energies + first : NULL,
-                                     .forces = x->forces ? x->forces + 3 * atoms : NULL,
-                                     .stresses = x->stresses ? x->stresses + 9 * first : NULL,
-                                     .errors = of.errors[0],
-                                     .gradient_buffer = gradient};
+  batch_sums of, *sums = &to->sums;
+  const clb_gradient_results later = {.gradient_buffer = gradient, .later = 1},
+                             now = {.loss = &of.loss,
+                                    .terms = of.terms,
+                                    .energies = x->energies ? x->energies + first : NULL,
+                                    .forces = x->forces ? x->forces + 3 * atoms : NULL,
+                                    .stresses = x->stresses ? x->stresses + 9 * first : NULL,
+                                    .errors = of.errors[0],
+                                    .gradient_buffer = gradient};
   const train_batch batch = {x->atoms + first, x->labels + first, x->ends[head], b->n, x->n_atoms};
-  const clb_status s = train_devices_gradient(b->learner->devices, &batch, b->loss, &mine, y);
-  if (s) return s;
+  const clb_status s =
+      train_devices_gradient(b->learner->devices, &batch, b->loss, to->known ? &now : &later, y);
+  if (s || !to->known) return s;
   sums->loss += of.loss;
   for (int k = 0; k < LABELS; k++) sums->terms[k] += of.terms[k];
   for (int k = 0; k < 3 * LABELS; k++) sums->errors[k / 3][k % 3] += of.errors[k / 3][k % 3];
   return CLB_OK;
 }
 
-static bool of_replayed(const batch_work *b, const batch_arrays *x, bool gradient, batch_sums *sums,
-                        clb_status *s, const md_system **y) {
+static bool of_replayed(const batch_work *b, const batch_arrays *x, bool gradient,
+                        submitted_batch *to, clb_status *s, const md_system **y) {
   learner *l = b->learner;
   bool good = learner_use(l, HEAD_REPLAYED);
-  if (good) *s = of_head(b, x, HEAD_REPLAYED, gradient ? l->second : NULL, sums, y);
+  if (good) *s = of_head(b, x, HEAD_REPLAYED, gradient ? l->second : NULL, to, y);
   return good && learner_use(l, HEAD_TRAINED);
 }
 
-bool batch_compute(const batch_work *b, bool gradient, epoch_sums *sums) {
-  batch_sums of = {0};
-  char names[2048];
-  batch_arrays x = arrays_of(b);
+bool batch_submit(const batch_work *b, bool gradient, batch_queue *queue) {
   learner *l = b->learner;
+  batch_arrays x = arrays_of(b);
+  submitted_batch to = {
+      .of = *b, .atoms = x.n_atoms, .known = !learner_stays_on_device(l) || b->fits};
   const md_system *y = NULL;
   clb_status s = CLB_OK;
   bool good = true;
-  if (x.n[HEAD_TRAINED]) s = of_head(b, &x, HEAD_TRAINED, gradient ? l->gradients : NULL, &of, &y);
-  if (!s && x.n[HEAD_REPLAYED]) good = of_replayed(b, &x, gradient, &of, &s, &y);
+  if (x.n[HEAD_TRAINED]) s = of_head(b, &x, HEAD_TRAINED, gradient ? l->gradients : NULL, &to, &y);
+  if (!s && x.n[HEAD_REPLAYED]) good = of_replayed(b, &x, gradient, &to, &s, &y);
   if (good && !s && gradient && l->second)
     good = learner_add_heads(l, x.n[HEAD_TRAINED], x.n[HEAD_REPLAYED]);
-  if (good && !s && isfinite(of.loss)) {
-    sums_add(sums, &of, b->n, x.n_atoms);
-    add_fits(b, &x);
-  }
+  if (good && !s && isfinite(to.sums.loss)) add_fits(b, &x);
   free_arrays(&x);
   if (s) refused(l->devices, y, s);
-  if (s || !good) return false;
-  if (isfinite(of.loss)) return true;
-  batch_names(b, names, sizeof names);
-  warn("the loss is %g, of these frames: %s; " NOT_FINITE_HELP, of.loss, names);
-  return false;
+  if (s || !good || !loss_finite(to.sums.loss, b)) return false;
+  queue->batch = enlarge(queue->batch, (size_t)queue->n + 1, sizeof *queue->batch);
+  queue->batch[queue->n++] = to;
+  queue->n_known += to.known;
+  return true;
+}
+
+/* Those that are on the device. */
+static bool read_sums(const learner *l, batch_queue *q) {
+  enum { ERRORS = 3 * LABELS };
+  const int64_t n = q->n - q->n_known;
+  double *all = allocate((size_t)n, (1 + LABELS + ERRORS) * sizeof *all), *loss = all,
+         *terms = loss + n, *errors = terms + LABELS * n;
+  const bool good = !n || !clb_model_losses(l->model, n, loss, terms, errors);
+  if (!good) warn("%s", clb_error(l->ctx));
+  for (int64_t i = 0; i < q->n && good; i++) {
+    batch_sums *to = &q->batch[i].sums;
+    if (q->batch[i].known) continue;
+    to->loss = *loss++;
+    memcpy(to->terms, terms, sizeof to->terms);
+    memcpy(to->errors, errors, sizeof to->errors);
+    terms += LABELS;
+    errors += ERRORS;
+  }
+  free(all);
+  return good;
+}
+
+bool batches_see(batch_queue *q, epoch_sums *sums, double *norms) {
+  if (!q->n) return true;
+  const learner *l = q->batch->of.learner;
+  double *norm = allocate((size_t)q->n, sizeof *norm);
+  bool good = read_sums(l, q) && (!norms || learner_norms(l, q->n, norm));
+  for (int64_t i = 0; i < q->n && good; i++) {
+    const submitted_batch *b = &q->batch[i];
+    good = loss_finite(b->sums.loss, &b->of) &&
+           (!isnan(norm[i]) || not_finite("the gradient is not finite", &b->of));
+    if (!good) break;
+    sums_add(sums, &b->sums, b->of.n, b->atoms);
+    if (norms) *norms += norm[i];
+  }
+  free(norm);
+  q->n = q->n_known = 0;
+  return good;
+}
+
+bool batch_compute(const batch_work *b, epoch_sums *sums) {
+  batch_queue queue = {0};
+  const bool good = batch_submit(b, false, &queue) && batches_see(&queue, sums, NULL);
+  free(queue.batch);
+  return good;
 }
 
 bool epoch_evaluate(learner *l, const clb_loss *loss, const labelled_batch *from, batch_size most,
                     epoch_sums *sums) {
   int64_t *which = allocate((size_t)from->n, 2 * sizeof *which), *ends = which + from->n, first = 0;
+  batch_queue queue = {0};
   bool good = true;
   for (int64_t i = 0; i < from->n; i++) which[i] = i;
   const int64_t n = epoch_batches(from, which, most, ends);
   for (int64_t k = 0; k < n && good; first = ends[k++]) {
     const batch_work b = {l, loss, from, which + first, ends[k] - first, from->n, NULL};
-    good = batch_compute(&b, false, sums);
+    good = batch_submit(&b, false, &queue);
   }
+  good = good && batches_see(&queue, sums, NULL);
+  free(queue.batch);
   free(which);
   return good;
 }

@@ -37,14 +37,34 @@ typedef struct {
   int64_t replayed; /* structures of `from` from this one on are of the second head */
   label_fits *fits; /* to which predictions and labels are added; NULL: none */
 } batch_work;
-/* Adds to *sums; gradient: the learner's `gradients` become the batch's. Of replayed structures the
-   learner's parameters are used, of others those of the models. false, after a message: the loss is
-   not finite or cannot be computed. */
-bool batch_compute(const batch_work *b, bool gradient, epoch_sums *sums);
-#define NOT_FINITE_HELP                                                                            \
-  "a smaller --lr, or --clip, may help; --out is still the best epoch of before, if there was one"
-/* Its structures, as FILE, frame N; of many the first ones. */
-void batch_names(const batch_work *b, char *text, size_t size);
+
+/* Of a batch: terms, and errors as clb_gradient_results has them. */
+typedef struct {
+  double loss, terms[LABELS], errors[LABELS][3];
+} batch_sums;
+/* Batches of one learner that were submitted, until they are seen: what is known of a batch that
+   had to be waited for, others are on the device. Zeroed at first; the caller frees `batch`. */
+typedef struct {
+  batch_work of;
+  int64_t atoms;
+  bool known;
+  batch_sums sums;
+} submitted_batch;
+typedef struct {
+  submitted_batch *batch;
+  int64_t n, n_known;
+} batch_queue;
+
+/* gradient: the learner's `gradients` become the batch's. Of replayed structures the learner's
+   parameters are used, of others those of the models. It waits where it must: for several devices,
+   of two heads, and for fits. false, after a message: it cannot be computed, or the loss is known
+   not to be finite. */
+bool batch_submit(const batch_work *b, bool gradient, batch_queue *queue);
+/* Waits for all of them, adds them to *sums, and, where a step followed each, the norms of their
+   gradients to *norms; NULL: none did. false, after a message: a loss or gradient is not finite. */
+bool batches_see(batch_queue *queue, epoch_sums *sums, double *norms);
+/* Both, of one batch without its gradient. */
+bool batch_compute(const batch_work *b, epoch_sums *sums);
 
 /* All structures, in batches. */
 bool epoch_evaluate(learner *l, const clb_loss *loss, const labelled_batch *from, batch_size most,

@@ -144,6 +144,18 @@ static void describe(learner *l, const optimizer_choice *o, clb_optimizer_tensor
   for (int i = 0; i < l->n_tensors; i++) to[i].group = 0;
 }
 
+/* What is not trained is what it was: the model need not look. */
+static clb_status freeze_others(const learner *l) {
+  clb_tensor_info t;
+  clb_status s = CLB_OK;
+  for (int64_t i = 0; !s && !clb_model_tensor(l->model, i, &t); i++) {
+    int k = 0;
+    while (k < l->n_tensors && l->tensor[k].in_model != t.first) k++;
+    if (k == l->n_tensors && learner_stays_on_device(l)) s = clb_model_freeze(l->model, i);
+  }
+  return s;
+}
+
 static clb_status create(learner *l, const optimizer_choice *o) {
   clb_optimizer_tensor *tensors = allocate((size_t)l->n_tensors, sizeof *tensors);
   describe(l, o, tensors);
@@ -189,6 +201,7 @@ bool learner_open(learner *l, train_devices *devices, const train_arguments *a) 
   if (!s) s = put(l, l->n, l->parameters, l->values);
   if (!s && l->averages) s = put(l, l->n, l->parameters, l->average);
   if (!s) s = create(l, o);
+  if (!s) s = freeze_others(l);
   if (!s && l->averages) memcpy(l->averages, l->parameters, (size_t)l->n * sizeof *l->averages);
   return done(l, s) && learner_use(l, HEAD_TRAINED);
 }
@@ -255,20 +268,21 @@ bool learner_add_heads(const learner *l, bool trained, bool replayed) {
   return done(l, s);
 }
 
-bool learner_step(learner *l, double lr, double *norm) {
+bool learner_step(learner *l, double lr) {
   double *spent = l->devices->spent, start = seconds_now();
-  clb_progress at;
   clb_status s = CLB_OK;
   for (int i = 0; i < l->n_groups && !s; i++) {
     l->groups[i].lr = lr;
     s = clb_optimizer_set_group(l->optimizer, i, &l->groups[i]);
   }
   if (!s) s = clb_optimizer_step(l->optimizer);
-  if (!s) s = clb_optimizer_progress(l->optimizer, &at);
-  if (!s) *norm = at.skipped ? NAN : at.norm;
   l->behind = true;
   spent[SPENT_OPTIMIZER] += seconds_now() - start;
   return done(l, s);
+}
+
+bool learner_norms(const learner *l, int64_t n, double *norms) {
+  return done(l, clb_optimizer_norms(l->optimizer, n, norms));
 }
 
 /* ---- the host's copies ---- */
@@ -304,5 +318,6 @@ bool learner_restore(learner *l, const double *parameters, const double *average
   clb_status s = clb_optimizer_state_write(l->optimizer, moments, bytes);
   if (!s) s = put(l, l->n, l->parameters, l->values);
   if (!s && l->averages && !l->averages_of_rule) s = put(l, l->n, l->averages, l->average);
+  if (!s) s = freeze_others(l);
   return done(l, s) && learner_use(l, HEAD_TRAINED);
 }

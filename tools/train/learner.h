@@ -37,10 +37,16 @@ typedef struct {
    be called even on failure. */
 bool learner_open(learner *l, train_devices *devices, const train_arguments *a);
 void learner_close(learner *l);
-/* One step of the parameters by `gradients`; the models have the old ones until learner_use. *norm:
-   that of the gradient by what is trained; NaN: a number of it is not finite, and nothing changes.
- */
-bool learner_step(learner *l, double lr, double *norm);
+/* Whether a step is the device's alone: there is no other one, and no second head. */
+static inline bool learner_stays_on_device(const learner *l) {
+  return l->devices->parts == 1 && !l->second;
+}
+/* Submits one step of the parameters by `gradients`; the models have the old ones until
+   learner_use. Where a number of the gradient is not finite, nothing changes. */
+bool learner_step(learner *l, double lr);
+/* Of the last n steps, CLB_NORMS at most: norms of the gradients by what is trained; NaN of those
+   that changed nothing. */
+bool learner_norms(const learner *l, int64_t n, double *norms);
 /* Parameters of the models, for calls from now on: those of a head. */
 bool learner_use(learner *l, learner_head head);
 /* Or what is validated and written: averages, or parameters. */

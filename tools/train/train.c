@@ -24,15 +24,17 @@ typedef struct {
   labelled_batch sets[SETS];
   int64_t replayed; /* the first frame of --replay in sets[TRAINED] */
   train_state state;
-  epoch_sums sums;         /* of this epoch */
+  epoch_sums sums;         /* of this epoch, as far as they are seen */
+  batch_queue queue;       /* what is not */
+  int64_t most_unseen;     /* batches */
   int64_t *order, *ends;   /* [frames to train on]: of this epoch, and of its batches */
   int64_t epochs, batches; /* of the run; of this epoch */
   uint64_t seed;
-  double start, told; /* seconds */
-  double first;       /* the step at which this run started */
-  double timed;       /* the one from which on times are told */
-  bool writes;        /* the files: not those of other ranks than the first */
-  bool stopped;       /* by a signal */
+  double start, told, seen; /* seconds */
+  double first;             /* the step at which this run started */
+  double timed;             /* the one from which on times are told */
+  bool writes;              /* the files: not those of other ranks than the first */
+  bool stopped;             /* by a signal */
 } train_run;
 
 static train_story story_of(const train_run *r) {
@@ -222,6 +224,7 @@ static bool begin(train_run *r) {
   r->order = allocate((size_t)r->sets[TRAINED].n, sizeof *r->order);
   r->ends = allocate((size_t)r->sets[TRAINED].n, sizeof *r->ends);
   begin_epoch(r);
+  r->most_unseen = 1;
   r->epochs = epochs_of(r);
   r->schedule = a->schedule;
   if (a->warm_epochs > 0) r->schedule.warm_up = a->warm_epochs * (double)r->batches;
@@ -291,6 +294,18 @@ static void tell(train_run *r) {
                          : "hours");
 }
 
+/* Waits for the device, after as many steps as take half a second or so. */
+static bool see(train_run *r) {
+  const double start = seconds_now(), steps = (double)r->queue.n;
+  if (!batches_see(&r->queue, &r->sums, &r->state.at.norms)) return false;
+  const double now = seconds_now(), most = steps > 0 ? 0.5 * steps / (now - r->seen) : 1;
+  r->devices.spent[SPENT_GRADIENT] += now - start;
+  if (learner_stays_on_device(&r->learner))
+    r->most_unseen = (int64_t)fmax(1, fmin(most, fmin(2 * (double)r->most_unseen, CLB_NORMS)));
+  r->seen = now;
+  return true;
+}
+
 static bool step(train_run *r) {
   const double start = seconds_now();
   train_numbers *at = &r->state.at;
@@ -298,17 +313,9 @@ static bool step(train_run *r) {
   const clb_loss loss = loss_now(r);
   const batch_work b = {&r->learner, &loss, &r->sets[TRAINED], r->order + first, r->ends[k] - first,
                         r->replayed, NULL};
-  char names[2048];
-  double norm;
-  if (!batch_compute(&b, true, &r->sums) ||
-      !learner_step(&r->learner, rate_of(r, at->batch), &norm))
+  if (!batch_submit(&b, true, &r->queue) || !learner_step(&r->learner, rate_of(r, at->batch)) ||
+      (r->queue.n >= r->most_unseen && !see(r)))
     return false;
-  if (isnan(norm)) {
-    batch_names(&b, names, sizeof names);
-    warn("the gradient is not finite, of these frames: %s; " NOT_FINITE_HELP, names);
-    return false;
-  }
-  at->norms += norm;
   at->batch++;
   at->step++;
   const double stepped = seconds_now();
@@ -316,8 +323,15 @@ static bool step(train_run *r) {
   const double now = seconds_now();
   r->devices.spent[SPENT_PARAMETERS] += now - stepped;
   r->devices.spent[SPENT_ALL] += now - start;
-  tell(r);
+  if (!r->queue.n) tell(r);
   return true;
+}
+
+static bool see_rest(train_run *r) {
+  const double start = seconds_now();
+  const bool good = see(r);
+  r->devices.spent[SPENT_ALL] += seconds_now() - start;
+  return good;
 }
 
 /* Of a model that knows something, whether labels seem to have another unit. */
@@ -333,7 +347,7 @@ static bool check_labels(train_run *r) {
   for (int64_t k = 0, first = 0; k < r->batches && first < CHECKED && good; first = r->ends[k++]) {
     const batch_work b = {&r->learner,        &r->a->loss.loss, set,  r->order + first,
                           r->ends[k] - first, r->replayed,      &fits};
-    good = batch_compute(&b, false, &sums);
+    good = batch_compute(&b, &sums);
   }
   for (int kind = 0; kind < LABELS && good && r->writes; kind++)
     if (label_units_wrong(&fits, kind, text)) warn("%s", text);
@@ -395,8 +409,10 @@ static void time_steps(train_run *r) {
 static bool run_epoch(train_run *r) {
   begin_epoch(r);
   time_steps(r);
+  r->seen = seconds_now();
   while ((int64_t)r->state.at.batch < r->batches && !stop_now(r))
     if (!step(r)) return false;
+  if (!see_rest(r)) return false;
   if ((int64_t)r->state.at.batch < r->batches) return write_restart(r);
   if (!end_epoch(r) || !write_restart(r)) return false;
   const train_story story = story_of(r);
@@ -443,6 +459,7 @@ int train_main(int argc, char **argv) {
   model_bytes_free(&r.file);
   free(r.order);
   free(r.ends);
+  free(r.queue.batch);
   train_options_free(&a);
   ranks_end(good);
   return good && !r.stopped ? EXIT_GOOD : EXIT_FAILED;

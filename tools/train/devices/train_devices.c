@@ -270,13 +270,15 @@ static void fill_share(share *x, const train_devices *d, int k, const train_batc
                .labels = b->labels + from,
                .loss = *loss};
   for (int64_t i = 0; i < x->n; i++) x->n_atoms += x->atoms[i].n;
-  x->results = (clb_gradient_results){.loss = &x->sum,
-                                      .terms = x->terms,
-                                      .energies = r->energies ? r->energies + from : NULL,
-                                      .forces = r->forces ? r->forces + 3 * before : NULL,
-                                      .stresses = r->stresses ? r->stresses + 9 * from : NULL,
-                                      .errors = x->errors[0],
-                                      .gradient_buffer = r->gradient_buffer};
+  x->results = *r;
+  if (!r->later)
+    x->results = (clb_gradient_results){.loss = &x->sum,
+                                        .terms = x->terms,
+                                        .energies = r->energies ? r->energies + from : NULL,
+                                        .forces = r->forces ? r->forces + 3 * before : NULL,
+                                        .stresses = r->stresses ? r->stresses + 9 * from : NULL,
+                                        .errors = x->errors[0],
+                                        .gradient_buffer = r->gradient_buffer};
   if (r->gradient_buffer && d->parts > 1 && (k || !d->peers))
     x->results.gradient_buffer = d->buffer[k];
   weigh(x, b);
@@ -386,8 +388,10 @@ clb_status train_devices_gradient(const train_devices *d, const train_batch *b,
   const double computed = seconds_now();
   for (int k = d->n - 1; k >= 0; k--)
     if (s.of[k].status) status = s.of[k].status, *refused = s.of[k].y;
-  if (!status) add_up(&s, results);
-  if (!status) sum_over_ranks(n, atoms, results);
+  if (!status && !results->later) {
+    add_up(&s, results);
+    sum_over_ranks(n, atoms, results);
+  }
   if (!status && s.sums) {
     status = add_gradients(&s, results->gradient_buffer);
     *refused = d->y;

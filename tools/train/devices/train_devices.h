@@ -53,7 +53,8 @@ typedef struct {
    all devices' gradients, in their order. These and parameters go from device to device where the
    first and each other one read the other's memory, and else through the host. Loss and terms are
    their part of means over the batch; predictions and the gradient may be NULL. *refused: the
-   device whose error it is. */
+   device whose error it is. With `later` of the results, of one part, the model has what the call
+   does not wait for. */
 clb_status train_devices_gradient(const train_devices *d, const train_batch *batch,
                                   const clb_loss *loss, const clb_gradient_results *results,
                                   const md_system **refused);
