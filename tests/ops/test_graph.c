@@ -362,6 +362,8 @@ static void finds_teams(void **state) {
     OK(ctx, clb_graph_find_splits(g, i % 2));
     assert_int_equal(clb_graph_teams(g), !simd && !large && i < 2);
     assert_int_equal(clb_graph_splits(g), (e.n - 1) / P);
+    clb_graph_expect(g, 606, e.n);
+    assert_int_equal(clb_graph_teams(g), !simd && i == 1);
     OK(ctx, update(ctx, g, &e, &plain));
     assert_false(clb_graph_teams(g));
     free_edges(&e);

@@ -296,6 +296,7 @@ static clb_status grow(clb_graph *g, const request *r) {
   int64_t nodes = r->n_rows[0] > r->n_rows[1] ? r->n_rows[0] : r->n_rows[1], max = MAX_COUNT,
           nodes_before = g->nodes, edges_before = g->edges;
   g->whole = (g->ctx->disabled & CLB_SPLIT_ROWS) != 0;
+  g->team_rows = g->lasts = false;
   if (nodes > g->nodes) g->nodes = nodes + nodes / 4 < max ? nodes + nodes / 4 : max;
   if (r->n > g->edges) g->edges = r->n + r->n / 4 < max ? r->n + r->n / 4 : max;
   clb_status s = reserve(g);
@@ -386,7 +387,8 @@ static void set_counts(clb_graph *g, int64_t n_receivers, int64_t n_senders, int
   g->n_edges = n_edges;
   const int64_t counts[] = {n_receivers, n_senders, n_edges};
   g->counts = clb_hash_bytes(0, counts, sizeof counts);
-  g->short_rows = g->team_rows = false;
+  g->short_rows = false;
+  g->team_rows = g->team_rows && g->lasts;
   g->split = g->whole ? INT32_MAX : g->least_split;
   while (g->split < CLB_GRAPH_SPLIT && n_edges / g->split > CLB_GRAPH_FILL) g->split *= 2;
 }
@@ -447,6 +449,7 @@ clb_status clb_graph_find_splits(clb_graph *g, bool lasts) {
   free(start);
   g->short_rows = !s && longest <= g->split;
   g->team_rows = !s && small && !g->short_rows && longest <= most;
+  g->lasts = lasts;
   if (!lasts || !g->short_rows) return s;
   g->short_rows = false;
   g->whole = !clb_graph_teams(g);

@@ -39,6 +39,7 @@ struct clb_graph {
   bool whole;                 /* rows are not split, however long they are */
   bool short_rows;            /* none is long enough: clb_graph_find_splits */
   bool team_rows;             /* none is too long for a team: likewise */
+  bool lasts;                 /* what was found of rows does */
   bool listed;                /* only the lists are there, of int32; blocks of it are sorted */
   int64_t first_receiver;     /* of a block: what its receiver 0 is in the whole graph */
   bool adds;                  /* of a block: sums by sender are added to those of other blocks */
