@@ -195,6 +195,31 @@ static void few_launches(void **state) {
   close_model(&exact);
 }
 
+static void count_splits(const clb_profile_entry *entry, void *user) {
+  int64_t *n = user;
+  if (!strcmp(entry->kernel, "row_sum_splits")) *n += entry->launches;
+}
+
+/* Rows of a few splits each are those of teams in the first step, and in the steps after it,
+   whose edges are searched in the room of the first. */
+static void teams_last(void **state) {
+  (void)state;
+  opened o = open_made_as("cpu:interpreter", &device_limits[LIMITS_NVIDIA].limits, MODEL, &bare),
+         exact = open_exact(&bare);
+  atom_set a = random_atoms(9, 2, true, 3);
+  o.model->net.whole->least_split = 2 * CLB_GRAPH_LEAST_SPLIT;
+  for (int t = 0; t < 4; t++, step(&a, t)) {
+    int64_t splits = 0;
+    OK(o.ctx, clb_profile_begin(o.ctx));
+    const computed c = compute_atoms(&o, &a), wanted = compute_atoms(&exact, &a);
+    expect_same(&c, &wanted, a.n, 1e-9);
+    OK(o.ctx, clb_profile_end(o.ctx, count_splits, &splits));
+    assert_true(clb_graph_teams(o.model->net.whole) && !splits);
+  }
+  close_model(&o);
+  close_model(&exact);
+}
+
 /* ---- what travels ---- */
 
 static struct {
@@ -408,11 +433,11 @@ static void out_of_memory(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(replays),      cmocka_unit_test(sizes),
-      cmocka_unit_test(refuses),      cmocka_unit_test(chooses),
-      cmocka_unit_test(few_launches), cmocka_unit_test(one_read),
-      cmocka_unit_test(outgrows),     cmocka_unit_test(moves_and_looks),
-      cmocka_unit_test(out_of_memory)};
+      cmocka_unit_test(replays),         cmocka_unit_test(sizes),
+      cmocka_unit_test(refuses),         cmocka_unit_test(chooses),
+      cmocka_unit_test(few_launches),    cmocka_unit_test(teams_last),
+      cmocka_unit_test(one_read),        cmocka_unit_test(outgrows),
+      cmocka_unit_test(moves_and_looks), cmocka_unit_test(out_of_memory)};
   clb_devices(remember, NULL);
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
