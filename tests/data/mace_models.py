@@ -30,20 +30,29 @@ MODELS = {
     "charged": dict(hidden_irreps="3x0e", max_ell=1, correlation=2, r_max=4.0, num_bessel=3, num_polynomial_cutoff=5, radial_MLP=[5], apply_cutoff=False, use_embedding_readout=True,
                     embedding_specs={"total_spin": dict(type="categorical", per="graph", num_classes=4, emb_dim=3),
                                      "total_charge": dict(type="categorical", per="graph", num_classes=5, offset=2, emb_dim=2)}),
+    # weights in cuEquivariance's basis, and in MACE's
+    "reduced": dict(cue=True, use_reduced_cg=True, hidden_irreps="3x0e+3x1o", max_ell=2, correlation=3, r_max=4.5, num_bessel=3, num_polynomial_cutoff=5,
+                    radial_MLP=[5], apply_cutoff=False),
+    "projected": dict(cue=True, interaction="RealAgnosticResidualInteractionBlock", hidden_irreps="4x0e+4x1o", max_ell=2, correlation=3, r_max=4.0,
+                      num_bessel=3, num_polynomial_cutoff=5, radial_MLP=[5]),
 }
 KEPT = {"avg_num_neighbors", "use_sc", "heads", "apply_cutoff", "irreps_in", "irreps_in1", "irreps_in2", "irreps_out", "normalize", "normalization", "eps",
         "_act_scalar", "_scalar_cst", "_act_gate", "_gate_cst", "f", "cst", "var_in", "var_out", "use_so3", "use_agnostic_product", "use_last_readout_only",
-        "specs"}
+        "specs", "contraction_degree", "num_paths", "num_operands", "operations", "path_indices", "path_coefficients", "buffer_num_segments"}
+DROPPED = ("_compiled", "_lin3d", "graph_opt", "contractions_w", "transpose_", "fallback", "graphs")
 
 
-def build(spec):
-    spec = dict(spec)
+def build(spec, fused=True):
+    spec = dict(use_reduced_cg=False, **spec) if "use_reduced_cg" not in spec else dict(spec)
+    interaction = modules.interaction_classes[spec.pop("interaction", GATED)]
+    if spec.pop("cue", False):
+        spec["cueq_config"] = modules.wrapper_ops.CuEquivarianceConfig(enabled=True, layout="ir_mul", group="O3_e3nn", optimize_all=True, conv_fusion=fused)
     heads = spec.get("heads") or ["Default"]
     rng = np.random.RandomState(1)
     spec.update(hidden_irreps=o3.Irreps(spec["hidden_irreps"]), edge_irreps=spec.get("edge_irreps") and o3.Irreps(spec["edge_irreps"]),
-                interaction_cls=modules.interaction_classes[GATED], interaction_cls_first=modules.interaction_classes[GATED], num_interactions=2,
+                interaction_cls=interaction, interaction_cls_first=interaction, num_interactions=2,
                 num_elements=len(ELEMENTS), atomic_numbers=ELEMENTS, MLP_irreps=o3.Irreps("5x0e"), gate=torch.nn.functional.silu, avg_num_neighbors=8.0,
-                use_reduced_cg=False, atomic_energies=np.round(-rng.uniform(1, 12, (len(heads), len(ELEMENTS))), 4),
+                atomic_energies=np.round(-rng.uniform(1, 12, (len(heads), len(ELEMENTS))), 4),
                 atomic_inter_scale=np.round(rng.uniform(0.5, 1, len(heads)), 3).tolist(), atomic_inter_shift=np.round(rng.uniform(-0.2, 0.2, len(heads)), 3).tolist())
     model = modules.ScaleShiftMACE(**spec).eval()
     for name, p in sorted(model.named_parameters()):
@@ -65,6 +74,9 @@ def plain(x):
     if isinstance(x, torch.Tensor):
         kind = "Long" if not x.is_floating_point() else "Float" if torch.equal(x, x.float().double()) else "Double"
         return Tensor(*x.shape, data=x.detach().reshape(-1).tolist(), kind=kind)
+    if hasattr(x, "_mulirreps"):
+        term = lambda m, ir: Record("cuequivariance.group_theory.irreps_array.irreps\nMulIrrep", (), {"mul": m, "ir": Record("mace.tools.cg\nO3_e3nn", (), {"l": ir.l, "p": ir.p})})
+        return Record("cuequivariance.group_theory.irreps_array.irreps\nIrreps", (), {"_mulirreps": tuple(term(m, ir) for m, ir in x)})
     if isinstance(x, o3.Irreps):
         return tuple((m, (ir.l, ir.p)) for m, ir in x)
     if callable(x):
@@ -77,7 +89,7 @@ def record(m):
     state["training"] = False
     state["_parameters"] = Ordered((k, plain(v)) for k, v in m._parameters.items() if v is not None)
     state["_buffers"] = Ordered((k, plain(v)) for k, v in m._buffers.items() if v is not None and k != "output_mask")
-    state["_modules"] = Ordered((k, record(v)) for k, v in m._modules.items() if not k.startswith(("_compiled", "_lin3d", "graph_opt", "contractions_w")))
+    state["_modules"] = Ordered((k, record(v)) for k, v in m._modules.items() if not k.startswith(DROPPED))
     return Record(f"{type(m).__module__}\n{type(m).__name__}", (), state)
 
 
@@ -108,6 +120,18 @@ def reference(model, atoms, head, charge, spin):
     else:  # MACE's energies of atoms leave that of the embedding out
         r["E_atom"] = y["node_energy"].reshape(-1).tolist()
     return r
+
+
+def without_kernels(spec, model):
+    """The same model of cuEquivariance, on a CPU."""
+    import cuequivariance_torch as cuet
+    original = cuet.SegmentedPolynomial
+    cuet.SegmentedPolynomial = lambda polynomial, method=None, **more: original(polynomial, method="naive", **more)
+    naive = build(spec, fused=False)
+    cuet.SegmentedPolynomial = original
+    missing, unused = naive.load_state_dict(model.state_dict(), strict=False)
+    assert all(".graphs." in name for name in missing + unused), (missing, unused)
+    return naive
 
 
 def states_of(k):
@@ -144,6 +168,7 @@ def main():
     for name in sys.argv[1:] or MODELS:
         model = build(MODELS[name])
         write(HERE / "mace" / f"{name}.model", record(model))
+        model = without_kernels(MODELS[name], model) if MODELS[name].get("cue") else model
         all[name] = {k: reference(model, a, model.heads[-1], *states_of(i)) for i, (k, a) in enumerate(structures().items())}
         if name == "charged":
             (HERE / "mace_gradient_reference.json").write_text(json.dumps({name: gradient(model)}, separators=(",", ":")) + "\n")

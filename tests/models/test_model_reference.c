@@ -287,7 +287,7 @@ static void mace_kinds(void **state) {
   (void)state;
   json_t *all = references("mace_kinds_reference.json"), *structures;
   const char *name;
-  assert_int_equal(json_object_size(all), 9);
+  assert_int_equal(json_object_size(all), 11);
   json_object_foreach(all, name, structures) {
     char path[600];
     path_of_kind(name, path);

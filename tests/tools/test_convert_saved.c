@@ -234,11 +234,11 @@ static void refuses_modules(void **state) {
        "readout 1 is a NonLinearReadoutBlick, which is not supported"},
       {"\nLinearReadoutBlock", "\nBiasedReadoutBlock", 0, "readout 0 is a BiasedReadoutBlock"},
       {"\nLinear\n", "\nLinexr\n", 0, "'linear' is a Linexr"},
-      {"e3nn.o3._linear", "cuequivariance_", 0,
-       "its weights are laid out for cuEquivariance: 'mace_cueq_to_e3nn X.model --return_model "
-       "--output_model e3nn.model'"},
+      {"e3nn.o3._tensor_", "cuequivariance__", 0,
+       "it was saved where cuEquivariance has no kernels: 'mace_cueq_to_e3nn X.model "
+       "--return_model --output_model e3nn.model'"},
       {"e3nn.o3._tensor_", "openequivariance", 0,
-       "laid out for OpenEquivariance: 'python -m mace.cli.convert_oeq_e3nn X.model"},
+       "those of OpenEquivariance: 'python -m mace.cli.convert_oeq_e3nn X.model"},
       {"functional\nsilu", "functional\ntanh", 0, "is tanh, times 1.67918; only silu"},
       {"scale_shift", "scale_shaft", 0, "module 'scale_shaft' is not supported"},
       {"component", "integrals", 0, "harmonics that are not normalised by component"},
@@ -261,6 +261,21 @@ static void refuses_modules(void **state) {
        "U_matrix_2 of product 0 for degree 0 is not equivariant"},
   };
   refuses_changes("mace.model", "bulk", cases, COUNT(cases));
+}
+
+/* What is read of cuEquivariance's modules, in a model of one interaction's kind without a gate. */
+static void refuses_cuequivariance(void **state) {
+  (void)state;
+  static const change_case cases[] = {
+      {"contraction_degree", "contraction_debris", 0, "lacks 'contraction_degree'"},
+      {"path_indices", "path_indexes", 0, "it was saved where cuEquivariance has no kernels"},
+      {"num_operands", "num_operates", 0, "lacks 'num_operands'"},
+      {"path_coefficients", "path_coefficiency", 0, "lacks 'path_coefficients'"},
+      {"buffer_num_segments", "buffer_num_sediment", 0, "lacks 'm.buffer_num_segments'"},
+      {"_mulirreps", "_multirrep", 0, "its first features are not scalars alone"},
+      {"(K\0K\1K\2K\0K\1K\1K\2", "(K\1K\1K\2K\0K\1K\1K\2", 15,
+       "has other operands than weights, messages and its output"}};
+  refuses_changes("mace/projected.model", NULL, cases, COUNT(cases));
 }
 
 static void refuses_scripts(void **state) {
@@ -327,10 +342,11 @@ static void refuses_cut_files(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(converts_sevennet), cmocka_unit_test(converts_module),
-      cmocka_unit_test(projects_products), cmocka_unit_test(converts_script),
-      cmocka_unit_test(chooses_heads),     cmocka_unit_test(refuses_modules),
-      cmocka_unit_test(refuses_scripts),   cmocka_unit_test(refuses_checkpoints),
-      cmocka_unit_test(refuses_equflash),  cmocka_unit_test(refuses_cut_files)};
+      cmocka_unit_test(converts_sevennet),      cmocka_unit_test(converts_module),
+      cmocka_unit_test(projects_products),      cmocka_unit_test(converts_script),
+      cmocka_unit_test(chooses_heads),          cmocka_unit_test(refuses_modules),
+      cmocka_unit_test(refuses_cuequivariance), cmocka_unit_test(refuses_scripts),
+      cmocka_unit_test(refuses_checkpoints),    cmocka_unit_test(refuses_equflash),
+      cmocka_unit_test(refuses_cut_files)};
   return cmocka_run_group_tests(tests, make_folder, remove_converted);
 }

@@ -25,6 +25,8 @@ static const struct {
                {"collections Counter", RECORD},
                {"__builtin__ set", RECORD},
                {"builtins set", RECORD},
+               {"__builtin__ getattr", RECORD}, /* a method of an object */
+               {"builtins getattr", RECORD},
                {"builtins slice", RECORD},
                {"torch tanh", RECORD},
                {"torch abs", RECORD}};

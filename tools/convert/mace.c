@@ -3,7 +3,7 @@
 
    Classes and attributes decide the formulas; irreps that the modules state are compared with those
    of docs/model-format.md.  What is not known is refused, not converted. */
-#include "tools/convert/mace.h"
+#include "tools/convert/mace_product.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -46,25 +46,21 @@ void mace_expect_silu(const mace *q, value object, const char *path) {
 
 /* ---- what is there ---- */
 
-/* Modules of libraries that keep weights in layouts of their own; MACE's programs bring them back.
- */
+/* Modules of libraries that keep what is not read here; MACE's programs bring them back. */
 static void check_library(const mace *q) {
-  static const char *const modules[] = {"node_embedding.linear", "interactions.0.linear_up",
-                                        "interactions.0.conv_tp",
-                                        "products.0.symmetric_contractions"};
-  static const struct {
-    const char *start, *name, *back;
-  } libraries[] = {{"cuequivariance", "cuEquivariance", "mace_cueq_to_e3nn"},
-                   {"openequivariance", "OpenEquivariance", "python -m mace.cli.convert_oeq_e3nn"}};
-  for (int i = 0; i < 4; i++) {
-    value v = maybe(q->network, modules[i]);
-    for (int k = 0; v && v->kind == PICKLE_OBJECT && k < 2; k++)
-      if (!strncmp(class_of(v), libraries[k].start, strlen(libraries[k].start)))
-        fail_model(q->t->path,
-                   "its weights are laid out for %s: '%s X.model --return_model --output_model "
-                   "e3nn.model', of mace-torch, makes X.e3nn.model, which can be converted",
-                   libraries[k].name, libraries[k].back);
-  }
+  value product = maybe(q->network, "products.0.symmetric_contractions"),
+        messages = maybe(q->network, "interactions.0.conv_tp");
+  if (!strncmp(class_of(messages), "openequivariance", 16))
+    fail_model(q->t->path,
+               "its messages are those of OpenEquivariance: 'python -m mace.cli.convert_oeq_e3nn "
+               "X.model --return_model --output_model e3nn.model', of mace-torch, makes "
+               "X.e3nn.model, which can be converted");
+  if ((of_cuequivariance(product) && !maybe(product, "f.m.path_indices")) ||
+      (of_cuequivariance(messages) && !maybe(messages, "m.path_indices")))
+    fail_model(q->t->path,
+               "it was saved where cuEquivariance has no kernels: 'mace_cueq_to_e3nn X.model "
+               "--return_model --output_model e3nn.model', of mace-torch, makes X.e3nn.model, "
+               "which can be converted");
 }
 
 /* An attribute of the network that is not set, or is not there. */

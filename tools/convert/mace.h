@@ -49,6 +49,8 @@ typedef struct {
 } message_paths;
 /* Those between q->edge and harmonics, which are also put. */
 message_paths mace_paths(mace *q, int layer);
+/* The tensor product of an interaction must have these messages. */
+void mace_check_messages(const mace *q, value block, const message_paths *p);
 
 /* Whether an interaction has a gate; puts one that has, of which the layer's output is `out`. */
 bool mace_is_gated(value interaction);

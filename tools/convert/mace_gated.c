@@ -199,8 +199,7 @@ void mace_gated(mace *q, int layer, value block, const irreps *out) {
   irreps mixed = target;
   mixed.term[0].mul *= target.n;
   const message_paths p = mace_paths(q, layer);
-  expect_irreps(q->t, mace_module(q, block, "conv_tp", "TensorProduct"), "irreps_in2", &q->sh);
-  expect_irreps(q->t, maybe(block, "conv_tp"), "irreps_out", &p.messages);
+  mace_check_messages(q, block, &p);
   put_irreps(q->out, x, "layers.%d.irreps_in", layer);
   put_irreps(q->out, &target, "layers.%d.irreps_linear", layer);
   mace_put_linear(q, layer, block, "linear_up", x, edge, "linear_1");

@@ -33,6 +33,24 @@ message_paths mace_paths(mace *q, int layer) {
   return p;
 }
 
+void mace_check_messages(const mace *q, value block, const message_paths *p) {
+  value product = attribute(q->t, block, "conv_tp", PICKLE_OBJECT);
+  if (strcmp(class_name(product), "SegmentedPolynomial") != 0) {
+    mace_module(q, block, "conv_tp", "TensorProduct");
+    expect_irreps(q->t, product, "irreps_in2", &q->sh);
+    expect_irreps(q->t, product, "irreps_out", &p->messages);
+    return;
+  }
+  int64_t rows[4] = {p->messages.n, 0, 0, 0}; /* of cuEquivariance's weights, x, y and messages */
+  for (int i = 0; i < q->edge.n; i++) rows[1] += 2 * q->edge.term[i].l + 1;
+  for (int i = 0; i < q->sh.n; i++) rows[2] += 2 * q->sh.term[i].l + 1;
+  for (int i = 0; i < p->messages.n; i++) rows[3] += 2 * p->messages.term[i].l + 1;
+  value given = attribute(q->t, product, "m.buffer_num_segments", PICKLE_LIST);
+  for (size_t i = 0; i < 4; i++)
+    if (whole_item(q->t, given, i, INT32_MAX) != rows[i])
+      fail_model(q->t->path, "'conv_tp' of '%s' does not fit its neighbours", class_of(block));
+}
+
 /* The last matrix of a radial network, which has a column for each path and channel. */
 static void put_signed(mace *q, const message_paths *p, const weights *w, double factor,
                        const char *name) {
@@ -111,12 +129,10 @@ static bool convert_interaction(mace *q, int layer, value block, const irreps *o
     fail_model(q->t->path, "interaction %d is a %s, which is not supported", layer,
                class_name(block));
   const bool residual = kinds[kind].residual, density = kinds[kind].density;
-  value product = mace_module(q, block, "conv_tp", "TensorProduct");
   put_irreps(q->out, x, "layers.%d.irreps_in", layer);
   put_linear(q, layer, block, "linear_up", x, &q->edge, NULL, "linear_1");
   const message_paths p = mace_paths(q, layer);
-  expect_irreps(q->t, product, "irreps_in2", &q->sh);
-  expect_irreps(q->t, product, "irreps_out", &p.messages);
+  mace_check_messages(q, block, &p);
   put_radial(q, layer, block, &p);
   double factor[MAX_DEGREE + 1];
   const double neighbours = density ? 1 : number_of(q->t, block, "avg_num_neighbors");

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 #include "tools/cli/tool.h"
-#include "tools/convert/mace.h"
+#include "tools/convert/mace_product.h"
 
 enum { DEGREES = 5 };
 
@@ -19,15 +19,15 @@ typedef struct {
   double *w;
 } product;
 
-/* The tensors and weights of one order; the tensors' last axis and the weights' second one count
-   tensors. */
-typedef struct {
-  weights u, w;
-  int degree, nu;
-  int64_t tensors, size; /* size: numbers of a tensor */
-} order;
-
 /* ---- what the file has ---- */
+
+static int64_t components_of(const mace *q) { return (int64_t)(q->l_max + 1) * (q->l_max + 1); }
+
+static double *numbers_of(const weights *w) {
+  double *x = allocate((size_t)w->count, sizeof *x);
+  for (int64_t i = 0; i < w->count; i++) x[i] = element(w, i);
+  return x;
+}
 
 /* U_matrix_nu is [2 l + 1][d]..[d][tensors], without the first axis for l = 0; its weights are
    [species][tensors][channels], or the same for all species. */
@@ -37,31 +37,33 @@ static order order_at(const product *p, value contraction, int degree, int nu) {
   const int axes = nu + (degree > 0), correlation = p->desc.correlation;
   snprintf(tensor, sizeof tensor, "U_matrix_%d", nu);
   if (nu < correlation) snprintf(numbers, sizeof numbers, "weights.%d", correlation - 1 - nu);
-  order o = {weights_at(q->t, contraction, tensor),
-             weights_at(q->t, contraction, numbers),
-             degree,
-             nu,
-             0,
-             1};
-  const int64_t d = (int64_t)(q->l_max + 1) * (q->l_max + 1);
-  bool good = o.u.rank == axes + 1 && o.w.rank == 3;
+  const weights u = weights_at(q->t, contraction, tensor),
+                w = weights_at(q->t, contraction, numbers);
+  order o = {.degree = degree, .nu = nu, .size = 1};
+  const int64_t d = components_of(q);
+  bool good = u.rank == axes + 1 && w.rank == 3;
   for (int i = 0; good && i < axes; i++) {
-    good = o.u.shape[i] == (degree > 0 && !i ? 2 * degree + 1 : d);
-    o.size *= o.u.shape[i];
+    good = u.shape[i] == (degree > 0 && !i ? 2 * degree + 1 : d);
+    o.size *= u.shape[i];
   }
-  o.tensors = good ? o.u.shape[axes] : 0;
-  good = good && o.tensors > 0 && o.w.shape[1] == o.tensors && o.w.shape[2] == p->desc.channels &&
-         (o.w.shape[0] == 1 || o.w.shape[0] == q->n_species);
+  o.tensors = good ? u.shape[axes] : 0;
+  good = good && o.tensors > 0 && w.shape[1] == o.tensors && w.shape[2] == p->desc.channels &&
+         (w.shape[0] == 1 || w.shape[0] == q->n_species);
   if (!good)
     fail_model(q->t->path, "'%s' and '%s' of '%s' are not of the shape of their degrees", tensor,
                numbers, class_of(contraction));
+  o.n_species = w.shape[0];
+  o.u = numbers_of(&u);
+  o.w = numbers_of(&w);
   return o;
 }
 
 static int correlation_of(const mace *q, int layer, value contraction) {
   char key[NAME_BYTES];
   int n = 0;
-  while (snprintf(key, sizeof key, "U_matrix_%d", n + 1), maybe(contraction, key)) n++;
+  if (of_cuequivariance(contraction)) n = (int)whole_at(q->t, contraction, "contraction_degree");
+  else
+    while (snprintf(key, sizeof key, "U_matrix_%d", n + 1), maybe(contraction, key)) n++;
   if (n < 1 || n > MACE_CORRELATION)
     fail_model(q->t->path, "product %d has correlation %d; it must be from 1 to %d", layer, n,
                MACE_CORRELATION);
@@ -75,7 +77,7 @@ static int correlation_of(const mace *q, int layer, value contraction) {
 static double value_at(const order *o, const double *u, int64_t tensors, int64_t k, int64_t d) {
   double sum = 0;
   for (int64_t i = 0; i < o->size; i++) {
-    const double x = u ? u[i] : element(&o->u, i * tensors + k);
+    const double x = u ? u[i] : o->u[i * tensors + k];
     double factor = x;
     int64_t rest = i;
     if (x == 0) continue;
@@ -90,7 +92,7 @@ static void inner_products(const order *o, const double *u, double *inner) {
   for (int64_t k = 0; k < o->tensors; k++) inner[k] = 0;
   for (int64_t i = 0; i < o->size; i++)
     for (int64_t k = 0; u[i] != 0 && k < o->tensors; k++)
-      inner[k] += u[i] * element(&o->u, i * o->tensors + k);
+      inner[k] += u[i] * o->u[i * o->tensors + k];
 }
 
 /* w[species][path] += sum_k inner[k] W[species][k] */
@@ -98,17 +100,16 @@ static void add_weights(const product *p, const order *o, const double *inner, i
   const int64_t channels = p->desc.channels;
   for (int64_t s = 0; s < p->desc.n_species; s++) {
     double *to = p->w + (s * p->n_paths + path) * channels;
-    const int64_t from = o->w.shape[0] == 1 ? 0 : s * o->tensors * channels;
+    const int64_t from = o->n_species == 1 ? 0 : s * o->tensors * channels;
     for (int64_t k = 0; k < o->tensors; k++)
-      for (int64_t c = 0; c < channels; c++)
-        to[c] += inner[k] * element(&o->w, from + k * channels + c);
+      for (int64_t c = 0; c < channels; c++) to[c] += inner[k] * o->w[from + k * channels + c];
   }
 }
 
 /* Projects one order; at a point, the projections must have the tensors' values. */
 static void project(const product *p, const order *o) {
   const torch *t = p->q->t;
-  const int64_t d = (int64_t)(p->desc.ell + 1) * (p->desc.ell + 1);
+  const int64_t d = components_of(p->q);
   clb_symmetric_paths paths;
   double *u = allocate((size_t)o->size, sizeof *u),
          *inner = allocate((size_t)o->tensors, sizeof *inner),
@@ -133,18 +134,45 @@ static void project(const product *p, const order *o) {
   free(left);
 }
 
+/* The orders of a degree of the output, which are projected. */
+static void convert_degree(const product *p, value inner, int l, bool cuequivariance) {
+  const mace *q = p->q;
+  value contraction = inner;
+  if (!cuequivariance) {
+    value list = mace_module(q, inner, "contractions", "ModuleList");
+    contraction = mace_module(q, list, named("%d", l).text, "Contraction");
+    if (correlation_of(q, p->layer, contraction) != p->desc.correlation)
+      fail_model(q->t->path, "product %d has not one correlation for all degrees", p->layer);
+  }
+  for (int nu = 1; nu <= p->desc.correlation; nu++) {
+    const order o = cuequivariance
+                        ? cuequivariance_order(q, inner, l, nu, components_of(q), p->desc.channels)
+                        : order_at(p, contraction, l, nu);
+    project(p, &o);
+    free(o.u);
+    free(o.w);
+  }
+}
+
 void mace_product(mace *q, int layer, value block, const irreps *to) {
-  value inner = mace_module(q, block, "symmetric_contractions", "SymmetricContraction"),
-        list = mace_module(q, inner, "contractions", "ModuleList");
+  value inner = mace_module(q, block, "symmetric_contractions", "SymmetricContraction");
+  const bool cuequivariance = of_cuequivariance(inner);
+  const irreps from = mace_uniform(to->term[0].mul, q->l_max);
   product p = {.q = q, .layer = layer};
   clb_symmetric_paths paths;
   if (to->n > DEGREES)
     fail_model(q->t->path, "product %d has degrees up to %d; they must be at most %d", layer,
                to->n - 1, DEGREES - 1);
+  if (cuequivariance) {
+    expect_irreps(q->t, inner, "irreps_in", &from);
+    expect_irreps(q->t, inner, "irreps_out", to);
+  }
   for (int l = 0; l < to->n; l++) p.degrees[l] = l;
   p.desc = (clb_symmetric_contraction_desc){
       .ell = q->l_max,
-      .correlation = correlation_of(q, layer, mace_module(q, list, "0", "Contraction")),
+      .correlation = correlation_of(
+          q, layer,
+          cuequivariance ? inner : attribute(q->t, inner, "contractions.0", PICKLE_OBJECT)),
       .degrees = p.degrees,
       .n_degrees = to->n,
       .channels = to->term[0].mul,
@@ -157,15 +185,7 @@ void mace_product(mace *q, int layer, value block, const irreps *to) {
   p.n_paths = paths.all;
   const int64_t shape[3] = {q->n_species, p.n_paths, p.desc.channels};
   p.w = allocate((size_t)(shape[0] * shape[1] * shape[2]), sizeof *p.w);
-  for (int l = 0; l < to->n; l++) {
-    value contraction = mace_module(q, list, named("%d", l).text, "Contraction");
-    if (correlation_of(q, layer, contraction) != p.desc.correlation)
-      fail_model(q->t->path, "product %d has not one correlation for all degrees", layer);
-    for (int nu = 1; nu <= p.desc.correlation; nu++) {
-      const order o = order_at(&p, contraction, l, nu);
-      project(&p, &o);
-    }
-  }
+  for (int l = 0; l < to->n; l++) convert_degree(&p, inner, l, cuequivariance);
   put_number(q->out, p.desc.correlation, "layers.%d.correlation", layer);
   put_shaped(q->out, p.w, 3, shape, named("layers.%d.product", layer).text);
   free(p.w);

@@ -99,18 +99,33 @@ int64_t whole_item(const torch *t, value v, size_t i, int64_t limit) {
   return x;
 }
 
+/* Multiplicity, degree and parity of a term: in tuples, or attributes of cuEquivariance's. */
+static void term_of(const torch *t, value list, size_t i, int64_t term[3]) {
+  static const char *const names[] = {"mul", "ir.l", "ir.p"};
+  if (list->items[i]->kind == PICKLE_OBJECT && maybe(list->items[i], "mul")) {
+    for (int k = 0; k < 3; k++) term[k] = whole_at(t, list->items[i], names[k]);
+    return;
+  }
+  value pair = item(t, list, i, PICKLE_TUPLE), ir = item(t, pair, 1, PICKLE_TUPLE);
+  term[0] = item(t, pair, 0, PICKLE_WHOLE)->whole;
+  for (size_t k = 0; k < 2; k++) term[k + 1] = item(t, ir, k, PICKLE_WHOLE)->whole;
+}
+
 irreps irreps_at(const torch *t, value object, const char *path) {
-  value given = maybe(object, path), list = given ? untyped(given) : NULL;
+  value given = maybe(object, path), terms = maybe(given, "_mulirreps"),
+        list = terms   ? terms
+               : given ? untyped(given)
+                       : NULL;
   irreps out = {.n = 0};
   if (!list || list->kind != PICKLE_TUPLE)
     fail_model(t->path, "'%s' of '%s' are not irreps", path, class_of(object));
   for (size_t i = 0; i < list->n; i++) {
-    value pair = item(t, list, i, PICKLE_TUPLE), ir = item(t, pair, 1, PICKLE_TUPLE);
-    const int64_t parity = item(t, ir, 1, PICKLE_WHOLE)->whole;
-    if (out.n == MAX_TERMS || (parity != 1 && parity != -1))
+    int64_t x[3];
+    term_of(t, list, i, x);
+    if (out.n == MAX_TERMS || (x[2] != 1 && x[2] != -1) || x[0] < 0 || x[0] > MAX_CHANNELS ||
+        x[1] < 0 || x[1] > MAX_DEGREE)
       fail_model(t->path, "'%s' of '%s' are not irreps", path, class_of(object));
-    out.term[out.n++] = (irrep){(int)whole_item(t, pair, 0, MAX_CHANNELS + 1),
-                                (int)whole_item(t, ir, 0, MAX_DEGREE + 1), (int)parity};
+    out.term[out.n++] = (irrep){(int)x[0], (int)x[1], (int)x[2]};
   }
   return out;
 }
