@@ -406,13 +406,16 @@ def models_peers():
 
 
 def training_steps():
-    """A training step in several programs: a row for each, a column of each model."""
+    """A training step in several programs: a row for each, a column of each batch."""
     run = results("h100_training.json")
     batches, cells = run["batches"], {}
     for r in run["steps"]:
         memory = f", {r['memory_gib']:.3g} GiB" if r.get("memory_gib") else ""
-        cells.setdefault(r["program"], {})[r["model"]] = f"{r['ms']:.3g}{memory}"
-    head = [f"{m}, {b['structures']} structures, {b['atoms']:,} atoms, {b['edges']:,} edges"
+        waiting = f" ({r['ms_waiting']:.3g})" if r.get("ms_waiting") else ""
+        by_atom = f"{r['us_an_atom']:.3g} us an atom" if r.get("us_an_atom") else ""
+        times = ", ".join(x for x in (f"{r['ms']:.3g}{waiting}" if "ms" in r else "", by_atom) if x)
+        cells.setdefault(r["program"], {})[r["model"]] = times + memory
+    head = [f"{b.get('model', m)}, {b['structures']} structures, {b['atoms']:,} atoms, {b['edges']:,} edges"
             for m, b in batches.items()]
     return table(["ms a step", *head],
                  [[program] + [of.get(m, "-") for m in batches] for program, of in cells.items()])
