@@ -150,8 +150,8 @@ def training_paragraph(i):
 
     def ring(rate):
         return " / ".join(f"{2e6 * (n - 1) / n * size / rate:.3g}" for n in t["ring"])
-    return (f"A gradient of {t['model']} has {t['parameters']:,} numbers, {size / 1e6:.3g} MB in f32. Each device's goes to the host, and "
-            f"parameters come back, over a bus of its own: {way * 1e6:.3g} us at {i['bus_bytes_per_second'] / 1e9:.3g} GB/s. "
+    return (f"A gradient of {t['model']} has {t['parameters']:,} numbers, {size / 1e6:.3g} MB in f32. Between devices without peer access each goes "
+            f"to the host, and parameters come back, over a bus of its own: {way * 1e6:.3g} us at {i['bus_bytes_per_second'] / 1e9:.3g} GB/s. "
             f"A ring of NCCL or RCCL between {' / '.join(map(str, t['ring']))} devices would take {ring(t['nvlink_bytes_per_second'])} us "
             f"over links of {t['nvlink_bytes_per_second'] / 1e9:.3g} GB/s, {ring(i['bus_bytes_per_second'])} us over the buses. All rates are stated, not measured.")
 

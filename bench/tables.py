@@ -46,11 +46,19 @@ def name_of(*parts):
     return ", ".join(str(x).replace("_", " ") for x in parts if x)
 
 
+def with_later(works, **keys):
+    """Of f32 in CUDA, what a later version took."""
+    run = results("h200_f32.json")
+    for key, by in found(run, **keys).items():
+        works.setdefault(key, {}).update(by)
+    return works
+
+
 def drivers_of_one_card(run):
     cuda, opencl = (next(d["name"] for d in run["devices"] if d["backend"] == b)
                     for b in ("cuda", "opencl"))
-    return ("CUDA, f32", cuda, "f32"), ("NVIDIA's OpenCL, f32", opencl, "f32"), \
-           ("CUDA, f64", cuda, "f64")
+    return ("CUDA, f32", cuda, "f32"), ("NVIDIA's OpenCL, f32, 0.1.0", opencl, "f32"), \
+           ("CUDA, f64, 0.1.0", cuda, "f64")
 
 
 def harmonics():
@@ -68,7 +76,7 @@ def options():
     run = results("h200_standard.json")
     columns = drivers_of_one_card(run)
     named = {"table": "splines", None: "", "mul_ir": "mul_ir"}
-    works = found(run, op="convolution", graph="carbon")
+    works = with_later(found(run, op="convolution", graph="carbon"), op="convolution", graph="carbon")
     rows = [[f"{p} {named[o]}".strip()] + [times(passes_of(by, d, t)) for _, d, t in columns]
             for (p, _, o), by in works.items()]
     return table(["carbon: ms, forward / backward / double backward"] + [c[0] for c in columns],
@@ -79,7 +87,7 @@ def products():
     """Tensor products of `bench --suite standard` with both drivers of one GPU."""
     run = results("h200_standard.json")
     columns = drivers_of_one_card(run)
-    works = found(run, op="tensor_product")
+    works = with_later(found(run, op="tensor_product"), op="tensor_product")
     rows = [[p + (f" {o}" if o else "")] + [shares(passes_of(by, d, t)) for _, d, t in columns]
             for (p, _, o), by in works.items()]
     means = ["geometric mean of mace, nequip, nequix and sevennet"]
@@ -244,11 +252,18 @@ def memory():
 
 
 def steps():
-    """A step of small systems, before and after."""
-    rows = [[r["model"], f"{r['system']}, {r['atoms']:,}", f"{r['seconds_before'] * 1e3:.3g}",
-             f"{r['seconds'] * 1e3:.3g}", f"{r['seconds'] / r['atoms'] * 1e6:.3g}"]
-            for r in results("h100_steps.json")["steps"]]
-    return table(["model", "atoms", "ms before", "ms", "us per atom"], rows)
+    """Recorded steps of small systems."""
+    rows = [[r["model"], f"{r['system']}, {r['atoms']:,}", str(r["launches"]), f"{r['seconds'] * 1e3:.3g}",
+             f"{r['seconds'] / r['atoms'] * 1e6:.3g}"] for r in results("h100_steps.json")["steps"]]
+    return table(["model", "atoms", "launches", "ms", "us per atom"], rows)
+
+
+def skins():
+    """Steps of dynamics with skins of several lengths."""
+    rows = results("h100_skins.json")["rows"]
+    lengths = [*rows[0]["seconds"]]
+    return table(["ms a step of md", "atoms", *(f"skin {x}" for x in lengths)],
+                 [[r["model"], f"{r['system']}, {r['atoms']:,}", *(milliseconds(r["seconds"][x]) for x in lengths)] for r in rows])
 
 
 def counters():
@@ -331,6 +346,16 @@ def training_gpus():
     return table(["model", "structures", "GPUs", "ms a step", *parts, "rest"], rows)
 
 
+def training_trace():
+    """Steps of training on four GPUs, by whether arrays were made anew in them."""
+    rows = []
+    for text, anew in (("none", False), ("some", True)):
+        of = [r for r in results("h200_training_trace.json")["steps"] if (r["allocations"] > 0) == anew]
+        slowest, fastest = (sorted(f(r["gradient_ms"]) for r in of) for f in (max, min))
+        rows.append([text, str(len(of)), f"{fastest[0]:.3g} to {fastest[-1]:.3g}", f"{slowest[0]:.3g} to {slowest[-1]:.3g}"])
+    return table(["arrays made anew", "steps", "ms, the fastest GPU's gradient", "ms, the slowest GPU's"], rows)
+
+
 def training_on_paper():
     """Training on many GPUs."""
     i = scaling.inputs()
@@ -346,9 +371,9 @@ def race():
 
 def moving():
     """Steps while atoms move."""
-    rows = [[r["model"], f"{r['system']}, {r['atoms']:,}", str(r["launches"]), milliseconds(r["seconds"]),
-             milliseconds(r["seconds_mean"])] for r in results("h200_steps.json")["steps"]]
-    return table(["model", "atoms", "launches", "ms", "ms, with searches"], rows)
+    rows = [[r["model"], f"{r['system']}, {r['atoms']:,}", r["card"], str(r["launches"]), milliseconds(r["seconds"]),
+             milliseconds(r["seconds_mean"])] for r in results("moving_steps.json")["steps"]]
+    return table(["model", "atoms", "card", "launches", "ms", "ms, mean"], rows)
 
 
 def new_models():
@@ -357,6 +382,16 @@ def new_models():
              milliseconds(r["seconds_mean"]), f"{r['seconds_mean'] / r['atoms'] * 1e6:.3g}"]
             for r in results("h100_new_models.json")["steps"]]
     return table(["model", "atoms", "launches", "ms", "us an atom"], rows)
+
+
+def beside_originals():
+    """Steps of models of random weights, and of their original programs where these ran."""
+    rows = []
+    for r in results("h200_new_models.json")["steps"]:
+        by = r.get("original_seconds")
+        rows.append([r["model"].replace(" (random weights)", ""), f"{r['system']}, {r['atoms']:,}", milliseconds(r["seconds"]),
+                     f"{r['seconds'] / r['atoms'] * 1e6:.3g}", f"{milliseconds(by)} ({by / r['seconds']:.1f})" if by else "-"])
+    return table(["model", "atoms", "ms", "us an atom", "ms, the original (of ours)"], rows)
 
 
 def dispersion():
@@ -560,8 +595,8 @@ def suite_cases():
 TABLES = {f.__name__: f for f in (counters, norms, norms_irreps, optimizers, suites, suite_cases,
                                   harmonics, options, products, graphs, flashtp, vectors, bounds, machine_code,
                                   peers, peers_harmonics, drivers, ablation, models, models_peers,
-                                  memory, steps, training_steps, patched, dynamics, hosts, lammps_gpus, training_gpus, training_on_paper, race,
-                                  moving, new_models, dispersion, on_paper, paper_beside_measured, training_beside_measured, largest)}
+                                  memory, steps, skins, training_steps, patched, dynamics, hosts, lammps_gpus, training_gpus, training_trace, training_on_paper, race,
+                                  moving, new_models, beside_originals, dispersion, on_paper, paper_beside_measured, training_beside_measured, largest)}
 GENERATED = re.compile(r"<!-- table (\w+) -->\n.*?<!-- end -->", re.S)
 NUMBER = re.compile(r"<!-- n:([^>]+) -->.*?<!-- / -->", re.S)
 MEASURED = re.compile(r"\d[\d.,]*\s*(?:ms|us|ns|%|[GT]B/s|GiB|eV)(?!\w)")
