@@ -10,38 +10,23 @@
 #include <stdlib.h>
 
 #include "kernels/common/lane_sums.h"
-#include "kernels/tensor_product/form.h"
+#include "kernels/tensor_product/channel_pair.h"
 #include "kernels/tensor_product/modes.h"
 #include "kernels/tensor_product/product.h"
 
 enum {
-  MAX_Y = 16,      /* channels of y */
+  MAX_Y = CLB_PAIR_MAX_Y,
   MAX_Z = 48,      /* numbers of z in a lane */
   MAX_LOADED = 32, /* weights of a lane that are read together */
   MAX_U = 4,       /* channels of x that are processed together */
   LONGEST = 4200   /* products in the code */
 };
 
-typedef ir_val components[MAX_M];
-
-typedef struct {
-  clb_form_builder f;
-  const clb_tensor_product_problem *tp;
-  int blocks[CLB_MAX_TERMS], first_block[CLB_MAX_TERMS], first_y[CLB_MAX_TERMS]; /* of z; of y */
-  components y[ORDERS][MAX_Y], z[ORDERS][MAX_Z], sum_y[MAX_OUTPUTS][MAX_Y],
-      sum_z[MAX_OUTPUTS][MAX_Z];
-  components x[ORDERS][MAX_U], by_x[MAX_OUTPUTS][MAX_U];
-  ir_val weight[ORDERS][MAX_LOADED];
-  clb_entry *entry;
-  double *symbol;
-  int n;
-} builder;
+typedef clb_pair_builder builder;
 
 static ir_kernel *of(builder *b) { return b->f.k; }
 static ir_val number(builder *b, int64_t n) { return ir_int(b->f.k, IR_I32, n); }
 static ir_val wide(builder *b, ir_val i) { return ir_cast(b->f.k, IR_I64, i); }
-
-static int slot_of(const builder *b, int o) { return b->f.form->output[o].slot; }
 
 /* ---- which products can be lowered so ---- */
 
@@ -86,30 +71,6 @@ bool clb_goes_by_pairs(const clb_tensor_product_problem *tp, int lanes, int repe
 
 /* ---- operands ---- */
 
-static bool alive(const builder *b, int m, int o) {
-  return clb_form_wanted(&b->f, o) && clb_form_alive(&b->f, m, o, &b->tp->path[0]);
-}
-
-/* Whether some result needs this vector. */
-static bool used(const builder *b, int slot, int order) {
-  for (int o = 0; o < b->f.form->n_outputs; o++)
-    for (int m = 0; m < b->f.form->n_monomials; m++)
-      if (slot_of(b, o) != slot && b->f.form->monomial[m][slot] == order && alive(b, m, o))
-        return true;
-  return false;
-}
-
-/* Whether some monomial of output o combines these orders of two slots with that of a third. */
-static bool combined(const builder *b, int o, int with, int mine, int slot, int order, int other,
-                     int second) {
-  for (int m = 0; m < b->f.form->n_monomials; m++) {
-    const int *orders = b->f.form->monomial[m];
-    if (orders[with] == mine && orders[slot] == order && orders[other] == second && alive(b, m, o))
-      return true;
-  }
-  return false;
-}
-
 /* This lane's channel of a block of a term of z (i32); lanes that have one. */
 static ir_val channel_of(builder *b, int block) {
   return ir_add(of(b), ir_lane(of(b)), number(b, (int64_t)block * b->f.s->lanes));
@@ -128,11 +89,12 @@ static void start(builder *b) {
     b->first_y[t] = n;
     for (int v = 0; v < y->mul; v++) {
       for (int order = 0; order < ORDERS; order++)
-        if (used(b, Y, order))
+        if (clb_pairs_use(b, Y, order))
           clb_form_load(&b->f, &b->f.in[Y][order], t, ir_int(of(b), IR_I64, v), IR_NONE,
                         b->y[order][n + v]);
       for (int o = 0; o < b->f.form->n_outputs; o++)
-        for (int j = 0; j < clb_width(y) && slot_of(b, o) == Y && clb_form_wanted(&b->f, o); j++)
+        for (int j = 0; j < clb_width(y) && clb_pairs_slot(b, o) == Y && clb_form_wanted(&b->f, o);
+             j++)
           b->sum_y[o][n + v][j] = zero_sum(b);
     }
   }
@@ -142,11 +104,12 @@ static void start(builder *b) {
     b->blocks[t] = blocks_of(z, b->f.s->lanes);
     for (int i = 0; i < b->blocks[t]; i++) {
       for (int order = 0; order < ORDERS; order++)
-        if (used(b, Z, order))
+        if (clb_pairs_use(b, Z, order))
           clb_form_load(&b->f, &b->f.in[Z][order], t, wide(b, channel_of(b, i)), mask_of(b, z, i),
                         b->z[order][n + i]);
       for (int o = 0; o < b->f.form->n_outputs; o++)
-        for (int k = 0; k < clb_width(z) && slot_of(b, o) == Z && clb_form_wanted(&b->f, o); k++)
+        for (int k = 0; k < clb_width(z) && clb_pairs_slot(b, o) == Z && clb_form_wanted(&b->f, o);
+             k++)
           b->sum_z[o][n + i][k] = zero_sum(b);
     }
   }
@@ -170,7 +133,7 @@ static int load_weights(builder *b, int term, ir_val u, int at) {
       for (int i = 0; i < b->blocks[p->out]; i++, at++)
         for (int order = 0; order < ORDERS; order++) {
           const clb_form_array *a = &b->f.in[W][order];
-          if (used(b, W, order))
+          if (clb_pairs_use(b, W, order))
             b->weight[order][at] =
                 ir_cast(of(b), b->f.t,
                         ir_load(of(b), a->rows.buffer, weight_index(b, a, p, u, v, i),
@@ -182,100 +145,19 @@ static int load_weights(builder *b, int term, ir_val u, int at) {
 
 /* ---- one pair of channels ---- */
 
-typedef struct {
-  const clb_path *path;
-  ir_val u;    /* i32: the channel of x, */
-  int j, v, y; /* its number among those together; the channel of y, and its number among all */
-  int weight;  /* the first of its weights */
-} pair_of;
-
-/* t_k = sum of C x y over the monomials of output o whose vector of slot `with` has order `mine`;
-   false: there are none. */
-static bool products_xy(builder *b, const pair_of *p, int o, int with, int mine, ir_val *t) {
-  bool some = false;
-  clb_no_values(t, MAX_M);
-  for (int i = 0; i < ORDERS; i++)
-    for (int j = 0; j < ORDERS; j++) {
-      if (!combined(b, o, with, mine, X, i, Y, j)) continue;
-      clb_contract_z(&b->f, b->entry, b->n, b->x[i][p->j], b->y[j][p->y], t);
-      some = true;
-    }
-  return some;
-}
-
-/* h_k = sum over this lane's channels of w z_k; false: there are none. */
-static bool products_wz(builder *b, const pair_of *p, int o, int with, int mine, ir_val *h) {
-  const int first = b->first_block[p->path->out], n = b->blocks[p->path->out],
-            width = clb_width(&b->tp->z.term[p->path->out]);
-  bool some = false;
-  clb_no_values(h, MAX_M);
-  for (int w = 0; w < ORDERS; w++)
-    for (int z = 0; z < ORDERS; z++) {
-      if (!combined(b, o, with, mine, W, w, Z, z)) continue;
-      for (int i = 0; i < n; i++)
-        for (int k = 0; k < width; k++)
-          h[k] = clb_add_product(of(b), h[k], b->weight[w][p->weight + i], b->z[z][first + i][k]);
-      some = true;
-    }
-  return some;
-}
-
-static void add_to(builder *b, const ir_val *sum, const ir_val *v) {
-  for (int k = 0; k < MAX_M; k++)
-    if (v[k] != IR_NONE) ir_set(of(b), sum[k], ir_add(of(b), ir_get(of(b), sum[k]), v[k]));
-}
-
-static void give_z(builder *b, const pair_of *p, int o, int order) {
-  components t;
-  const int first = b->first_block[p->path->out];
-  if (!products_xy(b, p, o, W, order, t)) return;
-  for (int i = 0; i < b->blocks[p->path->out]; i++)
-    for (int k = 0; k < MAX_M; k++)
-      if (t[k] != IR_NONE) {
-        const ir_val sum = b->sum_z[o][first + i][k];
-        ir_set(of(b), sum,
-               ir_fma(of(b), b->weight[order][p->weight + i], t[k], ir_get(of(b), sum)));
-      }
-}
-
-static void give_weights(builder *b, const pair_of *p, int o) {
+static void give_weights(builder *b, const clb_pair *p, int o) {
   const clb_form_array *a = &b->f.out[o];
-  const clb_term *z = &b->tp->z.term[p->path->out];
-  components t[ORDERS];
+  clb_components t[ORDERS];
   bool some[ORDERS];
-  for (int order = 0; order < ORDERS; order++)
-    some[order] = products_xy(b, p, o, Z, order, t[order]);
+  clb_pairs_products(b, p, o, t, some);
   for (int i = 0; i < b->blocks[p->path->out]; i++) {
-    ir_val sum = IR_NONE;
-    for (int order = 0; order < ORDERS; order++)
-      for (int k = 0; k < MAX_M && some[order]; k++)
-        sum = clb_add_product(of(b), sum, t[order][k],
-                              b->z[order][b->first_block[p->path->out] + i][k]);
-    const ir_val at = weight_index(b, a, p->path, p->u, p->v, i), mask = mask_of(b, z, i);
-    if (sum == IR_NONE) sum = ir_real(of(b), b->f.t, 0);
+    ir_val sum = clb_pairs_by_weight(b, p, t, some, i);
+    const ir_val at = weight_index(b, a, p->path, p->u, p->v, i),
+                 mask = mask_of(b, &b->tp->z.term[p->path->out], i);
     if (a->adds)
       sum = ir_add(of(b), sum, ir_cast(of(b), b->f.t, ir_load(of(b), a->rows.buffer, at, mask)));
     ir_store(of(b), a->rows.buffer, at, mask,
              ir_cast(of(b), ir_register_type(a->rows.element), sum));
-  }
-}
-
-static void one_pair(builder *b, const pair_of *p) {
-  components h, v;
-  for (int o = 0; o < b->f.form->n_outputs; o++) {
-    if (!clb_form_wanted(&b->f, o)) continue;
-    const int slot = slot_of(b, o);
-    if (slot == W) give_weights(b, p, o);
-    for (int order = 0; order < ORDERS; order++) {
-      if (slot == Z) give_z(b, p, o, order);
-      if (slot == X && products_wz(b, p, o, Y, order, h))
-        clb_contract_x(&b->f, b->entry, b->n, b->y[order][p->y], h, b->by_x[o][p->j]);
-      if (slot == Y && products_wz(b, p, o, X, order, h)) {
-        clb_no_values(v, MAX_M);
-        clb_contract_y(&b->f, b->entry, b->n, b->x[order][p->j], h, v);
-        add_to(b, b->sum_y[o][p->y], v);
-      }
-    }
   }
 }
 
@@ -349,7 +231,7 @@ static void give_y(builder *b, int o) {
 }
 
 static void give_sums_z(builder *b, int o) {
-  components v;
+  clb_components v;
   for (int t = 0; t < b->tp->z.n; t++)
     for (int i = 0; i < b->blocks[t]; i++) {
       clb_no_values(v, MAX_M);
@@ -368,7 +250,7 @@ static void channels(builder *b, int term, ir_val first, int n) {
   for (int j = 0, loaded = 0; j < n; j++) {
     u[j] = ir_add(of(b), first, number(b, j));
     for (int order = 0; order < ORDERS; order++)
-      if (used(b, X, order))
+      if (clb_pairs_use(b, X, order))
         clb_form_load(&b->f, &b->f.in[X][order], term, wide(b, u[j]), IR_NONE, b->x[order][j]);
     loaded = load_weights(b, term, u[j], loaded);
   }
@@ -379,7 +261,7 @@ static void channels(builder *b, int term, ir_val first, int n) {
       if (p->in1 != term) continue;
       b->n = clb_form_entries(b->tp, p, b->symbol, b->entry);
       for (int v = 0; v < b->tp->y.term[p->in2].mul; v++, at += b->blocks[p->out])
-        one_pair(b, &(pair_of){p, u[j], j, v, b->first_y[p->in2] + v, at});
+        clb_pairs_add(b, &(clb_pair){p, u[j], j, v, b->first_y[p->in2] + v, at}, give_weights);
     }
   }
 }
@@ -392,7 +274,7 @@ static void one_term(builder *b, int term) {
       x->mul > c.n ? ir_loop(of(b), number(b, 0), number(b, x->mul), number(b, c.n)) : number(b, 0);
   channels(b, term, c.u, c.n);
   for (int o = 0; o < b->f.form->n_outputs; o++)
-    if (slot_of(b, o) == X && clb_form_wanted(&b->f, o)) give_x(b, o, &c);
+    if (clb_pairs_slot(b, o) == X && clb_form_wanted(&b->f, o)) give_x(b, o, &c);
   if (x->mul > c.n) ir_end(of(b));
 }
 
@@ -409,26 +291,16 @@ static void whole(builder *b) {
   for (int t = 0; t < b->tp->x.n; t++) one_term(b, t);
   for (int o = 0; o < b->f.form->n_outputs; o++) {
     if (!clb_form_wanted(&b->f, o)) continue;
-    if (slot_of(b, o) == Y) give_y(b, o);
-    if (slot_of(b, o) == Z) give_sums_z(b, o);
+    if (clb_pairs_slot(b, o) == Y) give_y(b, o);
+    if (clb_pairs_slot(b, o) == Z) give_sums_z(b, o);
   }
   if (s->subgroups > 1) ir_end(k);
 }
 
 void clb_lower_pairs(const clb_problem *p, const clb_schedule *s, ir_kernel *k) {
   builder *b = calloc(1, sizeof *b);
-  bool memory = b && (b->entry = malloc(sizeof *b->entry * MAX_M * MAX_M * MAX_M)) &&
-                (b->symbol = malloc(sizeof *b->symbol * MAX_M * MAX_M * MAX_M));
-  if (memory) {
-    clb_form_begin(&b->f, k, p, s);
-    b->tp = b->f.tp;
-    for (int order = 0; order < ORDERS; order++) {
-      for (int i = 0; i < MAX_Y; i++) clb_no_values(b->y[order][i], MAX_M);
-      for (int i = 0; i < MAX_Z; i++) clb_no_values(b->z[order][i], MAX_M);
-      for (int i = 0; i < MAX_U; i++) clb_no_values(b->x[order][i], MAX_M);
-    }
-    whole(b);
-  } else snprintf(k->error, sizeof k->error, "no memory");
-  if (b) free(b->symbol), free(b->entry);
+  if (b && clb_pairs_begin(b, k, p, s)) whole(b);
+  else snprintf(k->error, sizeof k->error, "no memory");
+  if (b) clb_pairs_free(b);
   free(b);
 }
