@@ -1,4 +1,4 @@
-/* kernels/tensor_product/product.h - the four ways to lower a tensor product, from which
+/* kernels/tensor_product/product.h - the five ways to lower a tensor product, from which
    kernels/tensor_product/schedule.c chooses. */
 #ifndef CLB_KERNELS_TENSOR_PRODUCT_PRODUCT_H
 #define CLB_KERNELS_TENSOR_PRODUCT_PRODUCT_H
@@ -6,7 +6,13 @@
 #include "kernels/tensor_product/form.h"
 
 /* What the schedule's `variant` says. */
-enum { CLB_VARIANT_CHANNEL_WISE, CLB_VARIANT_UNROLLED, CLB_VARIANT_TABLE, CLB_VARIANT_PAIRS };
+enum {
+  CLB_VARIANT_CHANNEL_WISE,
+  CLB_VARIANT_UNROLLED,
+  CLB_VARIANT_TABLE,
+  CLB_VARIANT_PAIRS,
+  CLB_VARIANT_ROWS /* gradients by weights are one row for each group */
+};
 
 enum { CLB_MAX_CHANNEL_WISE_Y = 1024 }; /* maximum elements of y, which are kept in registers */
 
@@ -21,10 +27,20 @@ bool clb_has_parity_pairs(const clb_tensor_product_problem *tp);
    registers, and the code, with so many products for each non-zero, are not too much. */
 bool clb_goes_by_pairs(const clb_tensor_product_problem *tp, int lanes, int repeats);
 
+/* Sub-groups of a group of 128 lanes. */
+static inline int clb_usual_subgroups(const clb_limits *limits, int lanes) {
+  return 128 / lanes > limits->max_subgroups ? limits->max_subgroups : 128 / lanes;
+}
+
+/* Whether every path mixes channels by weights that all rows share, which fit in local memory, and
+   all of x or of z in registers, on a GPU with many of them. */
+bool clb_goes_by_rows(const clb_problem *p, int pass, const clb_limits *limits);
+
 /* Between ir_begin and ir_finish. */
 void clb_lower_channel_wise(const clb_problem *p, const clb_schedule *s, ir_kernel *k);
 void clb_lower_general(const clb_problem *p, const clb_schedule *s, ir_kernel *k);
 void clb_lower_pairs(const clb_problem *p, const clb_schedule *s, ir_kernel *k);
+void clb_lower_rows(const clb_problem *p, const clb_schedule *s, ir_kernel *k);
 
 /* ---- CLB_VARIANT_TABLE: the paths as tables in memory, read by code whose size does not depend on
    them ---- */

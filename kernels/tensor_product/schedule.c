@@ -136,9 +136,9 @@ static void settle(const clb_problem *p, const clb_limits *limits, clb_schedule 
   if (t->variant == CLB_VARIANT_UNROLLED)
     t->weights_per_access = limits->simd && p->pass != CLB_FORWARD ? IR_MAX_WIDTH : 1;
   if (t->variant == CLB_VARIANT_PAIRS) t->lanes_per_row = s->lanes;
+  if (t->variant == CLB_VARIANT_ROWS) t->lanes_per_row = 1;
   if (t->variant == CLB_VARIANT_CHANNEL_WISE) schedule_channel_wise(p, limits, s);
-  else if (!limits->simd && limits->subgroups)
-    s->subgroups = 128 / s->lanes > limits->max_subgroups ? limits->max_subgroups : 128 / s->lanes;
+  else if (!limits->simd && limits->subgroups) s->subgroups = clb_usual_subgroups(limits, s->lanes);
 }
 
 static int64_t spelt(const clb_problem *p, const clb_schedule *s) {
@@ -175,6 +175,7 @@ static void schedule(const clb_problem *p, const clb_limits *limits, clb_schedul
               (p->pass == CLB_FORWARD && !tp->shared_weights);
   if (each && 4 * most > s->lanes && has_pairs(p, limits))
     t->variant = CLB_VARIANT_PAIRS; /* reads weights once, and in order */
+  if (clb_goes_by_rows(p, p->pass, limits)) t->variant = CLB_VARIANT_ROWS;
   while (t->lanes_per_row < most && t->lanes_per_row < s->lanes) t->lanes_per_row *= 2;
   settle(p, limits, s);
 }
@@ -234,6 +235,8 @@ static int candidates(const clb_problem *p, const clb_limits *limits, clb_schedu
   const clb_product_settings *t = &first.product;
   schedule(p, limits, &first);
   clb_candidate_add(list, &n, &first);
+  if (t->variant == CLB_VARIANT_ROWS)
+    return n; /* the others have a row of gradients for each row */
   int rows = first.subgroups / units_of_row(&first);
   add_rows(p, limits, &first, 2 * rows, list, &n);
   add_rows(p, limits, &first, rows / 2, list, &n);
@@ -263,6 +266,7 @@ static void lower(const clb_problem *p, const clb_schedule *s, ir_kernel *k) {
   if (t->variant == CLB_VARIANT_TABLE) rows *= t->rows_per_lane;
   ir_begin(k, names[p->pass], s->lanes, s->subgroups, rows);
   (channel_wise                      ? clb_lower_channel_wise
+   : t->variant == CLB_VARIANT_ROWS  ? clb_lower_rows
    : t->variant == CLB_VARIANT_PAIRS ? clb_lower_pairs
                                      : clb_lower_general)(p, s, k);
   ir_finish(k);

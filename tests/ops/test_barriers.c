@@ -52,6 +52,14 @@ static void products(void **state) {
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
     each_candidate(*state, &tool_op_tensor_product, &(tool_kernel){&cases[i], F32, false},
                    &(tool_data){.rows = 7});
+  static const tensor_problem shared = {
+      .kind = FULLY_CONNECTED,
+      .x = "3x0e+8x1o",
+      .y = SH1,
+      .z = "5x0e+24x1o",
+      .desc = {LAYOUTS_OF(IR_MUL, MUL_IR, IR_MUL), .shared_weights = 1}};
+  each_candidate(*state, &tool_op_tensor_product, &(tool_kernel){&shared, F32, false},
+                 &(tool_data){.rows = 140});
 }
 
 static void convolutions(void **state) {

@@ -5,6 +5,7 @@
 
 #include "kernels/tensor_product/host/shared_parts.h"
 #include "kernels/tensor_product/modes.h"
+#include "kernels/tensor_product/product.h"
 #include "src/problem/wigner.h"
 #include "src/runtime/call.h"
 
@@ -31,18 +32,24 @@ static bool mixes(const clb_problem *p, const clb_path *path) {
          clb_path_weights(tp, path) > 0;
 }
 
-/* On a GPU products of few pairs or channels take longer than all rows one by one. */
-static unsigned passes_that_pay(const clb_limits *limits, const clb_tensor_product_problem *tp,
+/* On a GPU products of few pairs or channels take longer than all rows one by one, and those of
+   pairs in memory longer than a kernel with all weights in local memory. */
+static unsigned passes_that_pay(const clb_limits *limits, const clb_problem *p,
                                 const int64_t weights[CLB_MAX_TERMS]) {
+  const clb_tensor_product_problem *tp = &p->tensor_product;
   int64_t all = 0, forward = 0, back = 0;
+  unsigned others = 0;
+  for (int pass = CLB_FORWARD; pass <= CLB_DOUBLE_BACKWARD; pass++)
+    if (!clb_goes_by_rows(p, pass, limits)) others |= CLB_PASS_BIT(pass);
   for (int t = 0; t < tp->z.n; t++) {
     const int64_t w = tp->z.term[t].mul, pairs = w ? weights[t] / w : 0;
     all += weights[t];
     if (limits->simd || pairs >= MIN_SIDE) forward += weights[t];
     if (limits->simd || (pairs >= MIN_SIDE && w >= MIN_SIDE)) back += weights[t];
   }
-  return (2 * forward >= all ? CLB_PASS_BIT(CLB_FORWARD) : 0) |
-         (2 * back >= all ? CLB_PASS_BIT(CLB_BACKWARD) | CLB_PASS_BIT(CLB_DOUBLE_BACKWARD) : 0);
+  return others &
+         ((2 * forward >= all ? CLB_PASS_BIT(CLB_FORWARD) : 0) |
+          (2 * back >= all ? CLB_PASS_BIT(CLB_BACKWARD) | CLB_PASS_BIT(CLB_DOUBLE_BACKWARD) : 0));
 }
 
 unsigned clb_shared_products_choose(const clb_limits *limits, const clb_problem *p,
@@ -59,7 +66,7 @@ unsigned clb_shared_products_choose(const clb_limits *limits, const clb_problem 
     some |= chosen[i];
     if (chosen[i]) pairs += clb_path_weights(tp, q) / z->mul * (2 * z->l + 1);
   }
-  return some && pairs <= INT32_MAX ? passes_that_pay(limits, tp, weights) : 0;
+  return some && pairs <= INT32_MAX ? passes_that_pay(limits, p, weights) : 0;
 }
 
 /* ---- plan ---- */

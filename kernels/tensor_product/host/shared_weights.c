@@ -9,10 +9,12 @@
 
 #include "kernels/linear/host/matmul.h"
 #include "kernels/tensor_product/host/shared_products.h"
+#include "kernels/tensor_product/product.h"
+#include "src/runtime/call.h"
 
 typedef struct {
   clb_op *sum;      /* sums gradients of weights over rows; for paths that do not mix channels */
-  clb_buffer *rows; /* rows of the gradients: [outputs][chunk][W] */
+  clb_buffer *rows; /* rows of the gradients: [outputs][chunk][columns] */
   int64_t chunk;
   clb_op *rest;    /* the paths that are not matrix products; NULL: none */
   clb_op *by_rows; /* all paths, for passes without matrix products; NULL: none is requested */
@@ -43,12 +45,12 @@ static int count_weight_outputs(clb_pass pass) {
 
 static clb_status create_summed(clb_context *ctx, const clb_problem *p, unsigned passes,
                                 bool partly, const clb_tuner *tuner, clb_op **op) {
-  int64_t W = p->tensor_product.n_weights;
+  int64_t columns = p->tensor_product.n_weights;
   clb_status s = clb_op_create(ctx, p, passes, tuner, op);
-  if (s || !W || !(p->tensor_product.gradients & CLB_OPERAND_W) || !(passes >> CLB_BACKWARD))
+  if (s || !columns || !(p->tensor_product.gradients & CLB_OPERAND_W) || !(passes >> CLB_BACKWARD))
     return s;
   int64_t outputs = passes & CLB_PASS_BIT(CLB_TRIPLE_BACKWARD) ? 2 : 1,
-          row = W * clb_dtype_bytes(p->storage);
+          row = columns * clb_dtype_bytes(p->storage);
   clb_shared_weights *w = calloc(1, sizeof *w);
   give_parts(*op, w);
   if (!w) s = clb_fail(&ctx->error, CLB_ERROR_MEMORY, "tensor_product: no memory");
@@ -56,8 +58,8 @@ static clb_status create_summed(clb_context *ctx, const clb_problem *p, unsigned
   if (!s && ctx->device->info.runs)
     s = clb_buffer_create(ctx, (uint64_t)(row * outputs * w->chunk), &w->rows);
   if (!s)
-    s = clb_column_sum_create(ctx, (clb_dtype)p->storage, (clb_dtype)p->arithmetic, W, w->chunk,
-                              &w->sum);
+    s = clb_column_sum_create(ctx, (clb_dtype)p->storage, (clb_dtype)p->arithmetic, columns,
+                              w->chunk, &w->sum);
   if (!s && partly && w->rows) { /* weights of other paths, which are never written */
     size_t bytes = (size_t)(row * outputs * w->chunk);
     void *zeros = calloc(1, bytes);
@@ -69,12 +71,18 @@ static clb_status create_summed(clb_context *ctx, const clb_problem *p, unsigned
   return s;
 }
 
+/* Rows whose gradients by weights the kernel has summed. */
+static int64_t summed(const clb_op *op, clb_pass pass) {
+  return op->choice[pass].schedule.product.variant == CLB_VARIANT_ROWS ? op->kernel[pass]->ir.rows
+                                                                       : 1;
+}
+
 static clb_status run_summed(clb_op *op, clb_pass pass, int64_t n, const clb_operand *operands,
                              int n_operands) {
   clb_shared_weights *w = op->parts;
   clb_operand part[CLB_MAX_OPERANDS];
   clb_status s = CLB_OK;
-  int64_t W = op->problem.tensor_product.n_weights;
+  const int64_t columns = op->problem.tensor_product.n_weights;
   if (!w || !count_weight_outputs(pass))
     return clb_op_run_rows(op, CLB_TENSOR_PRODUCT, pass, n, operands, n_operands);
   s = clb_op_check_rows(op, CLB_TENSOR_PRODUCT, pass, n, operands, n_operands);
@@ -83,15 +91,15 @@ static clb_status run_summed(clb_op *op, clb_pass pass, int64_t n, const clb_ope
     for (int i = 0; i < n_operands; i++) {
       part[i] = clb_rows_from(&operands[i], first);
       if (!operands[i].written || !operands[i].one_row) continue;
-      part[i].rows = (clb_rows){w->rows, output++ * w->chunk * W, W, NULL};
+      part[i].rows = (clb_rows){w->rows, output++ * w->chunk * columns, columns, NULL};
       part[i].one_row = false;
     }
     s = clb_op_run_rows(op, CLB_TENSOR_PRODUCT, pass, rows, part, n_operands);
     for (int i = 0; i < n_operands && !s; i++) {
       if (!operands[i].written || !operands[i].one_row || !operands[i].columns) continue;
-      s = clb_column_sum_run(w->sum, rows, &w->rows->memory, part[i].rows.offset, W,
-                             &operands[i].rows.buffer->memory, operands[i].rows.offset,
-                             first || op->problem.accumulate);
+      s = clb_column_sum_run(w->sum, clb_divide_up(rows, summed(op, pass)), &w->rows->memory,
+                             part[i].rows.offset, columns, &operands[i].rows.buffer->memory,
+                             operands[i].rows.offset, first || op->problem.accumulate);
     }
   }
   return s;

@@ -69,6 +69,29 @@ static void pairs(void **state) {
   }
 }
 
+/* Weights that mix channels and that all rows share: lanes are rows, and all of x or all of z is in
+   registers. Blocks of channels of which weights are read together or one by one, more rows than a
+   group has, gradients by weights with and without others, and added to what is there. */
+static void shared_rows(void **state) {
+  static const struct {
+    const char *x, *y, *z;
+  } of[] = {{"1x0e+1x1o+2x2e", SH2, "40x0e+24x1o+6x1e+3x2e+1x0o"},
+            {"8x0e+5x1o+12x1e+3x2e", SH2, "1x0o+6x0e+2x1o"},
+            {"3x0e+8x1o", "2x0e+3x1o", "34x0e+0x1e+5x1o"}};
+  for (int i = 0; i < 9 && is_gpu(*state); i++) {
+    tensor_problem p = {.kind = FULLY_CONNECTED,
+                        .x = of[i % 3].x,
+                        .y = of[i % 3].y,
+                        .z = of[i % 3].z,
+                        .desc = {LAYOUTS_OF(IR_MUL, IR_MUL, IR_MUL), .shared_weights = 1}};
+    if (i % 2) set_layouts(&p, 7);
+    if (i >= 6) p.desc.gradients = i == 6 ? CLB_OPERAND_W : i == 7 ? CLB_OPERAND_Y : 0;
+    if (i >= 6) p.desc.incoming = i == 6 ? CLB_OPERAND_X : i == 7 ? CLB_OPERAND_W : 0;
+    product_agrees(*state, &p, F64, i >= 3 && i < 6, F | B | D, i < 3 ? 300 : 21);
+    if (i < 3) product_agrees(*state, &p, CLB_F16, CLB_F32, false, F | B | D, 21);
+  }
+}
+
 /* More paths than one kernel should have: several, of whole terms of x and, at last, of one that is
    cut, whose gradients parts add to. */
 static void split(void **state) {
@@ -108,10 +131,13 @@ static void split_by_channels(void **state) {
 
 int main(void) {
   static const int gpus[] = {LIMITS_NVIDIA, LIMITS_AMD, LIMITS_INTEL, LIMITS_NO_SUBGROUPS};
-  static const place_test tests[] = {
-      {"channels", channels, SLOW}, {"others", others, SLOW},
-      {"modes", modes, SLOW},       {"pairs", pairs, SLOW},
-      {"split", split, SLOW},       {"split_by_channels", split_by_channels, SLOW}};
+  static const place_test tests[] = {{"channels", channels, SLOW},
+                                     {"others", others, SLOW},
+                                     {"modes", modes, SLOW},
+                                     {"pairs", pairs, SLOW},
+                                     {"shared_rows", shared_rows, SLOW},
+                                     {"split", split, SLOW},
+                                     {"split_by_channels", split_by_channels, SLOW}};
   setenv("CLB_DEVICE", "cpu:interpreter", 1);
   return RUN_AS_GPUS("product_schedules", tests, gpus);
 }
