@@ -220,6 +220,8 @@ static void lower_sums(ir_kernel *k, const clb_problem *p, const clb_schedule *s
 
 /* ---- the kind ---- */
 
+enum { TEAM = 256 }; /* lanes */
+
 static clb_status check(const clb_problem *p, const clb_limits *limits, clb_error_sink *error) {
   if (p->dispersion.step < 0 || p->dispersion.step >= CLB_DISPERSION_STEPS)
     return clb_fail(error, CLB_ERROR_INTERNAL, "dispersion: there is no step %d",
@@ -229,12 +231,22 @@ static clb_status check(const clb_problem *p, const clb_limits *limits, clb_erro
                                 "dispersion: the device has no double precision");
 }
 
+/* Sub-groups that share a receiver's triples: few atoms would not fill a GPU. */
+static int team_of(const clb_limits *limits, int lanes) {
+  int team = TEAM / lanes;
+  while (team > 1 && (team > limits->max_subgroups ||
+                      clb_team_bytes(IR_F64, lanes, team, CLB_RECEIVER_SUMS) > limits->local_bytes))
+    team /= 2;
+  return team;
+}
+
 static void schedule(const clb_problem *p, const clb_limits *limits, clb_schedule *s) {
   const int step = p->dispersion.step;
   const int32_t type = step == CLB_DISPERSION_SUMS ? CLB_F64 : p->arithmetic;
   clb_layer_schedule(limits, type, step != CLB_DISPERSION_ELEMENTS && step != CLB_DISPERSION_SLOPES,
                      s);
   s->layer.wide_vectors = limits->simd;
+  if (step == CLB_DISPERSION_TRIPLES && s->subgroups > 1) s->subgroups = team_of(limits, s->lanes);
 }
 
 static void lower(const clb_problem *p, const clb_schedule *s, ir_kernel *k) {

@@ -4,16 +4,16 @@
 static ir_val wide(ir_kernel *k, ir_val a) { return ir_cast(k, IR_I64, a); }
 static ir_val both(ir_kernel *k, ir_val a, ir_val b) { return ir_2(k, IR_AND, a, b); }
 
-/* Groups that a multiprocessor should hold at once: the grid's numbers, which only the loops over
-   columns of bins need, else take registers of the loop over neighbours, where two warps would wait
-   for each other. */
-enum { GROUPS_AT_ONCE = 6 };
+/* Sub-groups that a multiprocessor should hold at once: the grid's numbers, which only the loops
+   over columns of bins need, else take registers of the loop over neighbours, where two warps would
+   wait for each other. */
+enum { SUBGROUPS_AT_ONCE = 24 };
 
 void clb_receiver_begin(clb_receiver *r, ir_kernel *k, const char *name, const clb_problem *p,
                         const clb_schedule *s) {
   *r = (clb_receiver){.k = k, .t = clb_ir_type((clb_dtype)p->arithmetic)};
   clb_cell_begin(&r->w, k, name, s, p->arithmetic, true);
-  k->min_blocks_per_sm = GROUPS_AT_ONCE;
+  k->min_blocks_per_sm = s->subgroups < SUBGROUPS_AT_ONCE ? SUBGROUPS_AT_ONCE / s->subgroups : 1;
   r->atoms = ir_buffer(k, IR_I32, false);
   r->x = ir_buffer(k, IR_F64, false);
   r->starts = ir_buffer(k, IR_I32, false);
@@ -24,9 +24,16 @@ void clb_receiver_begin(clb_receiver *r, ir_kernel *k, const char *name, const c
   r->n_rows = ir_scalar(k, IR_I64);
 }
 
+void clb_receiver_share(clb_receiver *r) {
+  r->w.b.shared = r->w.b.s->subgroups > 1;
+  if (r->w.b.shared) r->k->rows = 1;
+}
+
 void clb_receiver_start(clb_receiver *r) {
   ir_kernel *k = r->k;
+  if (r->w.b.shared) clb_team_begin(&r->team, k, IR_F64, CLB_RECEIVER_SUMS);
   clb_layer_start(&r->w.b);
+  if (r->w.b.shared) r->turn = ir_var(k, clb_i32(k, 0), true);
   r->own = r->w.b.unit;
   r->atom = wide(k, ir_load(k, r->atoms, r->own, IR_NONE));
   r->row = ir_sub(k, r->atom, r->first);
@@ -37,6 +44,7 @@ void clb_receiver_start(clb_receiver *r) {
 }
 
 void clb_receiver_finish(clb_receiver *r) {
+  if (r->w.b.shared) ir_end(r->k);
   ir_end(r->k);
   clb_layer_finish(&r->w.b);
 }
@@ -91,6 +99,15 @@ static clb_neighbour look(clb_receiver *r, ir_val place, ir_val inside, ir_val h
   return j;
 }
 
+/* Opens what the sub-group does whose turn it is. */
+static void take_turn(clb_receiver *r) {
+  ir_kernel *k = r->k;
+  const ir_val turn = ir_get(k, r->turn), next = ir_add(k, turn, clb_i32(k, 1)),
+               last = ir_2(k, IR_EQ, next, clb_i32(k, r->w.b.s->subgroups));
+  ir_set(k, r->turn, ir_select(k, last, clb_i32(k, 0), next));
+  ir_if(k, ir_2(k, IR_EQ, turn, ir_subgroup(k)));
+}
+
 static void look_at(void *user, ir_val first, ir_val end, const ir_val *image) {
   clb_receiver *r = user;
   ir_kernel *k = r->k;
@@ -100,8 +117,10 @@ static void look_at(void *user, ir_val first, ir_val end, const ir_val *image) {
   const int lanes = r->w.b.s->lanes;
   const ir_val lot = ir_loop(k, first, end, clb_i32(k, lanes)), place = ir_add(k, lot, ir_lane(k)),
                inside = ir_2(k, IR_LT, ir_lane(k), ir_sub(k, end, lot));
+  if (r->w.b.shared) take_turn(r);
   const clb_neighbour j = look(r, place, inside, here, by);
   r->each(r->user, &j);
+  if (r->w.b.shared) ir_end(k);
   ir_end(k);
   for (int i = 0; i < r->n_sums; i++)
     ir_set(k, r->sum[i],
@@ -145,6 +164,15 @@ void clb_receiver_walk(clb_receiver *r, clb_receiver_visit each, void *user) {
 void clb_receiver_walk_thirds(clb_receiver *r, clb_receiver_visit each_third) {
   r->each_third = each_third;
   walk(r, look_at_thirds);
+}
+
+void clb_receiver_join(clb_receiver *r) {
+  ir_kernel *k = r->k;
+  ir_val v[CLB_RECEIVER_SUMS];
+  if (!r->w.b.shared) return;
+  for (int i = 0; i < r->n_sums; i++) v[i] = ir_get(k, r->sum[i]);
+  clb_team_sum(&r->team, k, v, r->n_sums);
+  for (int i = 0; i < r->n_sums; i++) ir_set(k, r->sum[i], v[i]);
 }
 
 /* ---- results ---- */

@@ -2,6 +2,7 @@
 #ifndef CLB_KERNELS_DISPERSION_RECEIVER_H
 #define CLB_KERNELS_DISPERSION_RECEIVER_H
 
+#include "kernels/common/team_sums.h"
 #include "kernels/dispersion/dispersion_steps.h"
 #include "kernels/graph/cell_walk.h"
 
@@ -28,6 +29,8 @@ struct clb_receiver {
                                      i64 */
   clb_cell_place at;
   clb_receiver_visit each, each_third;
+  clb_team_sums team;
+  ir_val turn; /* of a team: variable, i32: the sub-group that takes the next lanes' neighbours */
   void *user;
   int n_sums;
   ir_val part[CLB_RECEIVER_SUMS], sum[CLB_RECEIVER_SUMS]; /* variables: of slots, and of all */
@@ -37,6 +40,11 @@ struct clb_receiver {
 void clb_receiver_begin(clb_receiver *r, ir_kernel *k, const char *name, const clb_problem *p,
                         const clb_schedule *s);
 void clb_receiver_start(clb_receiver *r);
+/* After begin: a group has one receiver, and its sub-groups take its neighbours in turn. */
+void clb_receiver_share(clb_receiver *r);
+/* Of such a group, after the walk: opens what the first sub-group does with the sums of all, until
+   clb_receiver_finish. */
+void clb_receiver_join(clb_receiver *r);
 void clb_receiver_finish(clb_receiver *r);
 /* Sums over neighbours: begun before the walk; added to by `each`, of masked lanes 0; uniform, f64,
    after the walk. Of some slots they have the arithmetic's type, over all slots they are f64: a

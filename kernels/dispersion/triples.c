@@ -1,6 +1,6 @@
 /* kernels/dispersion/triples.c - the energy of three atoms by Axilrod, Teller and Muto
    (dispersion_steps.h): lanes are neighbours j of the receiver i, and each goes through all others,
-   k.
+   k. On a GPU a group has a receiver, whose neighbours j its sub-groups take in turn.
 
    With a, b, c the squares of r_ij, r_ik, r_jk, and P = a b c,
      E = s9 sqrt(C6_ij C6_ik C6_jk) f g,  g = 3/8 A / P^(5/2) + 1 / P^(3/2),
@@ -108,6 +108,7 @@ void clb_lower_triples(ir_kernel *k, const clb_problem *p, const clb_schedule *s
   triples c;
   clb_receiver *r = &c.r;
   clb_receiver_begin(r, k, "dispersion_triples", p, s);
+  clb_receiver_share(r);
   c.c6 = clb_c6_begin(r);
   c.elements = ir_scalar(k, IR_I64);
   c.radii = ir_buffer(k, r->t, false);
@@ -121,6 +122,7 @@ void clb_lower_triples(ir_kernel *k, const clb_problem *p, const clb_schedule *s
   c.slope = clb_sum_begin(r);
   c.pull = clb_pull_begin(r);
   clb_receiver_walk(r, add_second, &c);
+  clb_receiver_join(r);
   ir_val row[CLB_DISPERSION_COLUMNS];
   row[0] = clb_sum_end(r, c.energy);
   clb_pull_end(r, &c.pull, &forces, &virials, row + 1);
