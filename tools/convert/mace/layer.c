@@ -1,11 +1,11 @@
-/* tools/convert/mace_layer.c - one layer of MACE: interaction, product basis, readout. */
+/* tools/convert/mace/layer.c - one layer of MACE: interaction, product basis, readout. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "tools/cli/tool.h"
-#include "tools/convert/mace.h"
+#include "tools/convert/mace/mace.h"
 
 irreps mace_uniform(int mul, int l_max) {
   irreps out = {.n = l_max + 1};

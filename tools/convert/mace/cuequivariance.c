@@ -1,10 +1,10 @@
-/* tools/convert/mace_cuequivariance.c - symmetric contractions of cuEquivariance, in files saved
+/* tools/convert/mace/cuequivariance.c - symmetric contractions of cuEquivariance, in files saved
    where it has kernels: polynomials of weights and messages, listed term by term. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "tools/cli/tool.h"
-#include "tools/convert/mace_product.h"
+#include "tools/convert/mace/mace_product.h"
 
 bool of_cuequivariance(value module) { return !strncmp(class_of(module), "cuequivariance", 14); }
 

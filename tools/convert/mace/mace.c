@@ -1,9 +1,9 @@
-/* tools/convert/mace.c - MACE's models: modules saved by torch.save (.model) and TorchScript's
+/* tools/convert/mace/mace.c - MACE's models: modules saved by torch.save (.model) and TorchScript's
    exports, in which they may be wrapped.
 
    Classes and attributes decide the formulas; irreps that the modules state are compared with those
    of docs/model-format.md.  What is not known is refused, not converted. */
-#include "tools/convert/mace_product.h"
+#include "tools/convert/mace/mace_product.h"
 
 #include <math.h>
 #include <stdio.h>

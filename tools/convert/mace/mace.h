@@ -1,6 +1,6 @@
-/* tools/convert/mace.h - what the files that convert MACE's models share. */
-#ifndef CLB_TOOLS_CONVERT_MACE_H
-#define CLB_TOOLS_CONVERT_MACE_H
+/* tools/convert/mace/mace.h - what the files that convert MACE's models share. */
+#ifndef CLB_TOOLS_CONVERT_MACE_MACE_H
+#define CLB_TOOLS_CONVERT_MACE_MACE_H
 
 #include <clebsch/clebsch.h>
 

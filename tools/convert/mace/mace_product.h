@@ -1,9 +1,9 @@
-/* tools/convert/mace_product.h - the tensors of a product basis and their weights, as files have
-   them. */
-#ifndef CLB_TOOLS_CONVERT_MACE_PRODUCT_H
-#define CLB_TOOLS_CONVERT_MACE_PRODUCT_H
+/* tools/convert/mace/mace_product.h - the tensors of a product basis and their weights, as files
+   have them. */
+#ifndef CLB_TOOLS_CONVERT_MACE_MACE_PRODUCT_H
+#define CLB_TOOLS_CONVERT_MACE_MACE_PRODUCT_H
 
-#include "tools/convert/mace.h"
+#include "tools/convert/mace/mace.h"
 
 /* Of one degree of the output and one order nu: u[m'][M_1]..[M_nu][tensor], each M over the
    components of all degrees of the messages, and w[species][tensor][channel], for all species if

@@ -1,4 +1,4 @@
-/* tools/convert/mace_gated.c - MACE's interactions with a gate
+/* tools/convert/mace/gated.c - MACE's interactions with a gate
    (RealAgnosticResidualNonLinearInteractionBlock). */
 #include <math.h>
 #include <stdio.h>
@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "tools/cli/tool.h"
-#include "tools/convert/mace.h"
+#include "tools/convert/mace/mace.h"
 
 bool mace_is_gated(value interaction) {
   return !strcmp(class_name(interaction), "RealAgnosticResidualNonLinearInteractionBlock");

@@ -1,10 +1,10 @@
-/* tools/convert/mace_states.c - MACE's embedding of a structure's charge and spin: two embeddings
+/* tools/convert/mace/states.c - MACE's embedding of a structure's charge and spin: two embeddings
    and the matrix that reads them become a table of each. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "tools/cli/tool.h"
-#include "tools/convert/mace.h"
+#include "tools/convert/mace/mace.h"
 
 /* What MACE calls them, and the format. */
 static const char *const states[][2] = {{"total_charge", "charge"}, {"total_spin", "spin"}};

@@ -1,4 +1,4 @@
-/* tools/convert/mace_product.c - the symmetric contractions of MACE's product basis: weights of
+/* tools/convert/mace/product.c - the symmetric contractions of MACE's product basis: weights of
    MACE's tensors become those of the orthonormal basis of clb_symmetric_contraction, in which only
    their symmetric parts are left. */
 #include <math.h>
@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 #include "tools/cli/tool.h"
-#include "tools/convert/mace_product.h"
+#include "tools/convert/mace/mace_product.h"
 
 enum { DEGREES = 5 };
 
