@@ -456,6 +456,13 @@ def training_steps():
                  [[program] + [of.get(m, "-") for m in batches] for program, of in cells.items()])
 
 
+def training_cpu():
+    """A small network trained on a CPU."""
+    rows = [[f"{r['frames']}", f"{r['epochs']} ({r['steps']} steps)", f"{r['seconds']:.3g}", f"{r['energy_mae'] * 1e3:.3g}",
+             f"{r['force_mae'] * 1e3:.3g} / {r['force_rmse'] * 1e3:.3g}"] for r in results("training_cpu.json")["rows"]]
+    return table(["frames", "epochs", "s", "energies, MAE, meV an atom", "forces, MAE / RMSE, meV/A"], rows)
+
+
 KERNELS = {"e3nn": "e3nn", "cueq": "cuEquivariance", "oeq": "OpenEquivariance", "flash": "FlashTP",
            "clebsch": "patched with clebsch.torch"}
 
@@ -595,7 +602,7 @@ def suite_cases():
 TABLES = {f.__name__: f for f in (counters, norms, norms_irreps, optimizers, suites, suite_cases,
                                   harmonics, options, products, graphs, flashtp, vectors, bounds, machine_code,
                                   peers, peers_harmonics, drivers, ablation, models, models_peers,
-                                  memory, steps, skins, training_steps, patched, dynamics, hosts, lammps_gpus, training_gpus, training_trace, training_on_paper, race,
+                                  memory, steps, skins, training_steps, training_cpu, patched, dynamics, hosts, lammps_gpus, training_gpus, training_trace, training_on_paper, race,
                                   moving, new_models, beside_originals, dispersion, on_paper, paper_beside_measured, training_beside_measured, largest)}
 GENERATED = re.compile(r"<!-- table (\w+) -->\n.*?<!-- end -->", re.S)
 NUMBER = re.compile(r"<!-- n:([^>]+) -->.*?<!-- / -->", re.S)
