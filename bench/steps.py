@@ -21,20 +21,12 @@ import numpy as np
 import clebsch
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "peers"))
-from models import carbon, water  # noqa: E402
+from models import KINDS, SYMBOLS, water, write  # noqa: E402
 
-SYMBOLS, MASSES = {1: "H", 6: "C", 8: "O"}, {1: 1.008, 6: 12.011, 8: 15.999}
-KINDS = {"carbon": carbon, "water": water}
+MASSES = {1: 1.008, 6: 12.011, 8: 15.999}
 SYSTEMS = ["carbon:1", "carbon:2", "water:4", "carbon:3", "water:6", "carbon:5", "water:15"]
 THERMOSTATS = [None, "Langevin", "Bussi"]
 OPTIONS = {"Langevin": ["--langevin", "1"], "Bussi": ["--bussi", "100"]}
-
-
-def write(path, numbers, positions, length):
-    lattice = f"{length} 0 0 0 {length} 0 0 0 {length}"
-    rows = [f"{SYMBOLS[z]} {x:.8f} {y:.8f} {z_:.8f}" for z, (x, y, z_) in zip(numbers, positions)]
-    path.write_text(f'{len(rows)}\nLattice="{lattice}" Properties=species:S:1:pos:R:3 pbc="T T T"\n'
-                    + "\n".join(rows) + "\n")
 
 
 def program(a, *arguments):

@@ -40,6 +40,16 @@ def water(side):
     return np.tile([8, 1, 1], side**3), positions.reshape(-1, 3), side * a
 
 
+SYMBOLS, KINDS = {1: "H", 6: "C", 8: "O"}, {"carbon": carbon, "water": water}
+
+
+def write(path, numbers, positions, length):
+    """Extended XYZ of a periodic cube."""
+    rows = [f"{SYMBOLS[n]} {x:.8f} {y:.8f} {z:.8f}" for n, (x, y, z) in zip(numbers, positions)]
+    path.write_text(f'{len(rows)}\nLattice="{length} 0 0 0 {length} 0 0 0 {length}" Properties=species:S:1:pos:R:3 pbc="T T T"\n'
+                    + "\n".join(rows) + "\n")
+
+
 def system(name):
     from ase import Atoms
     kind, size = name.split(":")

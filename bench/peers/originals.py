@@ -19,9 +19,8 @@ import time
 import numpy as np
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-from models import carbon, water  # noqa: E402
+from models import KINDS, write  # noqa: E402
 
-SYMBOLS, KINDS = {1: "H", 6: "C", 8: "O"}, {"carbon": carbon, "water": water}
 SYSTEMS = ["carbon:2", "carbon:5", "carbon:9", "water:4", "water:7", "water:12"]
 FAMILIES = {"MACE": "mace", "SevenNet": "sevennet", "NequIP": "nequip", "Allegro": "nequip", "EquFlashV2": "equflash"}
 
@@ -175,8 +174,7 @@ def compare(a, original, found, folder):
     for system, (energy, forces) in found.items():
         numbers, positions, length = atoms_of(system)
         xyz = folder / "atoms.xyz"
-        lines = [f"{SYMBOLS[z]} {x:.8f} {y:.8f} {w:.8f}" for z, (x, y, w) in zip(numbers, positions)]
-        xyz.write_text(f'{len(lines)}\nLattice="{length} 0 0 0 {length} 0 0 0 {length}" Properties=species:S:1:pos:R:3 pbc="T T T"\n' + "\n".join(lines) + "\n")
+        write(xyz, numbers, positions, length)
         done = subprocess.run([a.clebsch, "energy", "--device", a.device, "--knots", "512", "-m", str(file), "-s", str(xyz), "--json", "--repeat", "1"],
                               check=True, capture_output=True, text=True)
         y = json.loads(done.stdout)

@@ -30,8 +30,8 @@
      SPLITS   sorted list, stride, first slot of each row, number of splits, P (i64), n_rows (i64),
               out segment of each split, out the same after n_rows segments, out split rows
      SEGMENT_LIST  first slot of each row, n_rows, P (i32), out segments of rows
-   Scalars that count or number nodes, `stride`, `which digit`, `iterations` and the power of two are
-   i32, all others i64. */
+   Scalars that count or number nodes, `stride`, `which digit`, `iterations` and the power of two
+   are i32, all others i64. */
 /* clang-format on */
 typedef enum {
   CLB_GRAPH_CHECK,
