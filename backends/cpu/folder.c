@@ -1,16 +1,19 @@
 /* backends/cpu/folder.c - a folder for one compilation, removed however the process that made it
-   ends. A watcher, a shell, reads from a socket whose other end only this process has: if that is
-   closed without a message, it kills the compiler and removes the folder. If the watcher was killed
-   as well, the folder's lock is free, and the next process that sweeps removes it. */
+   ends. A watcher, a shell started before the folder is made, reads from a socket whose other end
+   only this process has: if that is closed without a message, it kills the compiler and removes the
+   folder. If the watcher was killed as well, the folder's lock is free, and the next process that
+   sweeps removes it. */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -19,7 +22,8 @@
 
 #include "backends/cpu/cpu.h"
 
-static const char prefix[] = "clebsch-cc-", suffix[] = "XXXXXX";
+static const char prefix[] = "clebsch-cc-";
+enum { DIGITS = 16 };  /* after the prefix: a random number */
 enum { SETTLED = 10 }; /* age in seconds from which a folder without a lock is abandoned */
 
 static const char *place(void) {
@@ -118,7 +122,7 @@ void clb_cpu_folders_sweep(void) {
   for (struct dirent *e; d && (e = readdir(d));) {
     clb_text path = {0};
     if (strncmp(e->d_name, prefix, sizeof prefix - 1)) continue;
-    if (strlen(e->d_name) != sizeof prefix + sizeof suffix - 2) continue;
+    if (strlen(e->d_name) != sizeof prefix - 1 + DIGITS) continue;
     clb_text_add(&path, "%s/%s", place(), e->d_name);
     if (!path.failed) sweep_one(path.s);
     clb_text_free(&path);
@@ -127,21 +131,24 @@ void clb_cpu_folders_sweep(void) {
 }
 
 clb_status clb_cpu_folder_make(clb_cpu_folder *f, const char *kernel, clb_error_sink *error) {
+  uint64_t number;
   *f = (clb_cpu_folder){.fd = -1, .lifeline = -1};
-  clb_text_add(&f->path, "%s/%s%s", place(), prefix, suffix);
+  if (getrandom(&number, sizeof number, 0) != sizeof number)
+    return clb_fail(error, CLB_ERROR_DRIVER, "%s: no random bytes to name a folder", kernel);
+  clb_text_add(&f->path, "%s/%s%0*" PRIx64, place(), prefix, DIGITS, number);
   if (f->path.failed) return clb_fail(error, CLB_ERROR_MEMORY, "%s: no memory", kernel);
-  if (!mkdtemp(f->path.s)) {
-    const int e = errno;
+  watch(f);
+  if (mkdir(f->path.s, 0700)) {
     clb_status s =
         clb_fail(error, CLB_ERROR_DRIVER,
                  "%s: cannot make the folder %s: %s; TMPDIR may name a place for such folders",
-                 kernel, f->path.s, strerror(e));
+                 kernel, f->path.s, strerror(errno));
+    end_watch(f);
     clb_text_free(&f->path);
     return s;
   }
   f->fd = open(f->path.s, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (f->fd >= 0) flock(f->fd, LOCK_EX | LOCK_NB);
-  watch(f);
   return CLB_OK;
 }
 

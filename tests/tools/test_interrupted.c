@@ -81,9 +81,9 @@ static const char *new_cache(void) {
 }
 
 static void expect_nothing_left(const char *variable, const char *what) {
-  for (int wait = 0; wait < 500 && (entries("tmp", any_name) || any_process_with(variable)); wait++)
+  for (int wait = 0; wait < 3000 && (entries("tmp", any_name) || any_process_with(variable)); wait++)
     pause_ms(20);
-  if (entries("tmp", any_name)) fail_msg("%s: there are files", what);
+  if (entries("tmp", any_name)) fail_msg("%s: there is '%s'", what, last_entry);
   if (any_process_with(variable)) fail_msg("%s: there are processes", what);
   if (entries(strchr(variable, '=') + 1, unknown))
     fail_msg("%s: the cache has '%s', a name that no run removes", what, last_entry);
