@@ -7,7 +7,7 @@ disturb less; below LAMMPS' lines what its steps are made of. For example
 
 Structures are extended XYZ of orthorhombic, periodic cells; with --copies they are repeated so often. Each process has a
 device of its own if there are as many: --device names a backend, as in docs/lammps.md. --json writes a file for
-bench/results, of which tables.py makes the table `hosts`."""
+bench/results, of which `bench/tables` makes the table `hosts`."""
 import argparse
 import json
 import os

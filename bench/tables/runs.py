@@ -1,13 +1,22 @@
-"""Reads bench/results for tables.py and chart.py: times and single numbers."""
+"""Reads bench/results for the tables and the chart: times and single numbers."""
+
 import json
 import math
 import pathlib
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 PASSES = ("forward", "backward", "double_backward")
 # The columns of the comparison with other libraries; those without results are left out.
-LIBRARIES = ("clebsch", "e3nn", "openequivariance", "flashtp", "cuequivariance", "lunaequivariance",
-             "sphericart", "equitriton")
+LIBRARIES = (
+    "clebsch",
+    "e3nn",
+    "openequivariance",
+    "flashtp",
+    "cuequivariance",
+    "lunaequivariance",
+    "sphericart",
+    "equitriton",
+)
 
 
 read = set()  # the names of all files that `results` has read
@@ -51,14 +60,19 @@ def best_of_peers():
 
 # ---- numbers in the text: <!-- n:NAME ARGUMENTS -->4.80<!-- / --> ----
 
+
 def peers(op, problem, graph, library, which):
-    return milliseconds(best_of_peers()[op, problem, None if graph == "-" else graph, library,
-                                        which])
+    return milliseconds(
+        best_of_peers()[op, problem, None if graph == "-" else graph, library, which]
+    )
 
 
 def atomics(which):
-    return next(milliseconds(r["seconds"]) for r in results("h200_peers.json")["results"]
-                if r["device"].endswith(" atomics") and r["pass"] == which)
+    return next(
+        milliseconds(r["seconds"])
+        for r in results("h200_peers.json")["results"]
+        if r["device"].endswith(" atomics") and r["pass"] == which
+    )
 
 
 def copy(file, backend):
@@ -75,8 +89,11 @@ def launch(host_or_all, submitted_or_replayed):
 def drift(dtype, knots, field, structure="spc216"):
     """Of a run at constant energy; drifts in micro-eV per atom and ps."""
     runs = results("h200_models.json")["constant_energy"]
-    run = next(r for r in runs if r["dtype"] == dtype and r["knots"] == int(knots)
-               and structure in r["structure"])
+    run = next(
+        r
+        for r in runs
+        if r["dtype"] == dtype and r["knots"] == int(knots) and structure in r["structure"]
+    )
     return f"{run[field] * 1e6:.2g}" if field != "ms_per_step" else f"{run[field]:.3g}"
 
 
