@@ -10,12 +10,15 @@
 
 #include "backends/cpu/cpu.h"
 
+enum { PARTS = 4 }; /* for each thread */
+
 /* A launch, on the stack of the thread that makes it. */
 typedef struct job {
   struct job *next;
   clb_cpu_function *f;
   const ir_arg *arg;
-  int64_t groups, chunk;
+  int64_t groups, chunk; /* the fewest groups worth taking */
+  int parts;             /* of what is left, of which a thread takes one */
   _Atomic int64_t first; /* group that no thread has taken */
   int wanted, busy;      /* helpers that may still join, and that have not finished */
   pthread_cond_t *idle;  /* nobody is busy */
@@ -48,9 +51,21 @@ int clb_cpu_cores(void) {
 
 /* ---- helpers ---- */
 
+/* A thread takes a part of what is left: many groups side by side, since kernels prefetch the rows
+   of the next one, and few at the end, so that all threads finish together. */
+static int64_t take(job *j, int64_t *first) {
+  int64_t n;
+  *first = atomic_load(&j->first);
+  do {
+    const int64_t left = j->groups - *first;
+    n = left / j->parts > j->chunk ? left / j->parts : j->chunk;
+    if (n > left) n = left;
+  } while (n > 0 && !atomic_compare_exchange_weak(&j->first, first, *first + n));
+  return n;
+}
+
 static void work(job *j) {
-  for (int64_t first; (first = atomic_fetch_add(&j->first, j->chunk)) < j->groups;)
-    j->f(j->arg, first, j->groups - first < j->chunk ? j->groups : first + j->chunk);
+  for (int64_t first, n; (n = take(j, &first)) > 0;) j->f(j->arg, first, first + n);
 }
 
 static job *find_job(void) {
@@ -186,7 +201,7 @@ void clb_cpu_threads_run(clb_cpu_threads *t, clb_cpu_function *f, const ir_arg *
     f(arg, 0, groups);
     return;
   }
-  job j = {NULL, f, arg, groups, chunk, 0, t->helpers, 0, &t->idle};
+  job j = {NULL, f, arg, groups, chunk, PARTS * (t->helpers + 1), 0, t->helpers, 0, &t->idle};
   pthread_mutex_lock(&pool.lock);
   start(t->helpers);
   j.next = pool.jobs;

@@ -81,7 +81,8 @@ static const char *new_cache(void) {
 }
 
 static void expect_nothing_left(const char *variable, const char *what) {
-  for (int wait = 0; wait < 3000 && (entries("tmp", any_name) || any_process_with(variable)); wait++)
+  for (int wait = 0; wait < 3000 && (entries("tmp", any_name) || any_process_with(variable));
+       wait++)
     pause_ms(20);
   if (entries("tmp", any_name)) fail_msg("%s: there is '%s'", what, last_entry);
   if (any_process_with(variable)) fail_msg("%s: there are processes", what);
