@@ -11,6 +11,7 @@
 #include "backends/cpu/cpu.h"
 
 enum { PARTS = 4 }; /* for each thread */
+enum { LOOKS = 2000 };
 
 /* A launch, on the stack of the thread that makes it. */
 typedef struct job {
@@ -20,7 +21,8 @@ typedef struct job {
   int64_t groups, chunk; /* the fewest groups worth taking */
   int parts;             /* of what is left, of which a thread takes one */
   _Atomic int64_t first; /* group that no thread has taken */
-  int wanted, busy;      /* helpers that may still join, and that have not finished */
+  int wanted;            /* helpers that may still join */
+  _Atomic int busy;      /* helpers that have not finished */
   pthread_cond_t *idle;  /* nobody is busy */
 } job;
 
@@ -40,6 +42,8 @@ static struct {
   pthread_t *thread;      /* `limit` of them at most */
   int limit, started, waiting;
   uintptr_t generation; /* threads of an older one end */
+  _Atomic int events;   /* jobs and ends of generations so far */
+  _Atomic int looks;    /* of a thread before it sleeps */
 } pool = {.lock = PTHREAD_MUTEX_INITIALIZER, .wake = PTHREAD_COND_INITIALIZER};
 
 int clb_cpu_cores(void) {
@@ -68,10 +72,37 @@ static void work(job *j) {
   for (int64_t first, n; (n = take(j, &first)) > 0;) j->f(j->arg, first, first + n);
 }
 
+static void relax(void) {
+#if defined __x86_64__
+  __builtin_ia32_pause();
+#elif defined __aarch64__
+  __asm__ volatile("yield");
+#endif
+}
+
 static job *find_job(void) {
   job *j = pool.jobs;
   while (j && !j->wanted) j = j->next;
   return j;
+}
+
+/* Launches follow one another within microseconds, and to sleep and to wake takes as long: a thread
+   looks for some time first, unless there are more of them than cores. */
+static bool changes(const _Atomic int *number, int from) {
+  for (int i = 0; i < pool.looks; i++) {
+    if (atomic_load(number) != from) return true;
+    relax();
+  }
+  return false;
+}
+
+/* For a job that is not there yet. */
+static void wait_for_job(void) {
+  const int before = pool.events;
+  pthread_mutex_unlock(&pool.lock);
+  const bool came = changes(&pool.events, before);
+  pthread_mutex_lock(&pool.lock);
+  if (!came && pool.events == before) pthread_cond_wait(&pool.wake, &pool.lock);
 }
 
 static void *serve(void *generation) {
@@ -79,7 +110,7 @@ static void *serve(void *generation) {
   while (pool.generation == (uintptr_t)generation) {
     job *j = find_job();
     if (!j) {
-      pthread_cond_wait(&pool.wake, &pool.lock);
+      wait_for_job();
       continue;
     }
     pool.waiting--;
@@ -88,8 +119,10 @@ static void *serve(void *generation) {
     pthread_mutex_unlock(&pool.lock);
     work(j);
     pthread_mutex_lock(&pool.lock);
+    pthread_cond_t *idle = j->idle;
     j->wanted = 0; /* no group is left */
-    if (!--j->busy) pthread_cond_signal(j->idle);
+    if (!--j->busy)
+      pthread_cond_signal(idle); /* its thread may have seen it already, and gone on */
     if (pool.generation == (uintptr_t)generation) pool.waiting++;
   }
   pthread_mutex_unlock(&pool.lock);
@@ -138,6 +171,7 @@ static bool make_room(int limit) {
   if (!more) return false;
   pool.thread = more;
   pool.limit = limit;
+  pool.looks = limit < clb_cpu_cores() ? LOOKS : 0;
   return true;
 }
 
@@ -180,6 +214,7 @@ void clb_cpu_threads_destroy(clb_cpu_threads *t) {
     pool.thread = NULL;
     pool.limit = pool.started = pool.waiting = 0;
     pool.generation++;
+    pool.events++;
     pthread_cond_broadcast(&pool.wake);
   }
   pthread_mutex_unlock(&pool.lock);
@@ -206,11 +241,16 @@ void clb_cpu_threads_run(clb_cpu_threads *t, clb_cpu_function *f, const ir_arg *
   start(t->helpers);
   j.next = pool.jobs;
   pool.jobs = &j;
+  pool.events++;
   pthread_cond_broadcast(&pool.wake);
   pthread_mutex_unlock(&pool.lock);
   work(&j);
   pthread_mutex_lock(&pool.lock);
   forget(&j); /* threads that wake up late do not join */
+  pthread_mutex_unlock(&pool.lock);
+  for (int busy; (busy = j.busy) && changes(&j.busy, busy);) {
+  }
+  pthread_mutex_lock(&pool.lock);
   while (j.busy) pthread_cond_wait(j.idle, &pool.lock);
   pthread_mutex_unlock(&pool.lock);
 }

@@ -1,5 +1,5 @@
-/* tests/backends/test_cpu.c - kernels printed as C and compiled by the system's compiler give the
-   interpreter's numbers; the backend's failures. */
+/* tests/backends/cpu/test_cpu.c - kernels printed as C and compiled by the system's compiler give
+   the interpreter's numbers; the backend's failures. */
 #include "tests/build_kernel.h"
 #include "tests/test.h"
 

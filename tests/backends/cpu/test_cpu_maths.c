@@ -1,5 +1,5 @@
-/* tests/backends/test_cpu_maths.c - exp, sin and cos of vectors of any width, on the cpu backend:
-   accurate to 4 units in the last place, independently of the other lanes. */
+/* tests/backends/cpu/test_cpu_maths.c - exp, sin and cos of vectors of any width, on the cpu
+   backend: accurate to 4 units in the last place, independently of the other lanes. */
 #include "tests/build_kernel.h"
 #include "tests/test.h"
 

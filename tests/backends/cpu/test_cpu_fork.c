@@ -1,5 +1,5 @@
-/* tests/backends/test_cpu_fork.c - a child forked from a process that uses "cpu": the copies that
-   it has of contexts, and contexts of its own. */
+/* tests/backends/cpu/test_cpu_fork.c - a child forked from a process that uses "cpu": the copies
+   that it has of contexts, and contexts of its own. */
 #include "tests/test.h"
 
 #include <pthread.h>

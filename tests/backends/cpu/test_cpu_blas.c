@@ -1,5 +1,6 @@
-/* tests/backends/test_cpu_blas.c - matrix products of the cpu backend through an installed BLAS: on
-   the backend's own threads only, beside a BLAS of the caller's, and while another thread forks. */
+/* tests/backends/cpu/test_cpu_blas.c - matrix products of the cpu backend through an installed
+   BLAS: on the backend's own threads only, beside a BLAS of the caller's, and while another thread
+   forks. */
 #define _GNU_SOURCE
 #include "tests/test.h"
 

@@ -1,5 +1,5 @@
-/* tests/backends/test_cpu_memory.c - what the interpreter's device knows of its memory: reads by
-   the host, by matrix products and by kernels of what nothing has written are errors that say
+/* tests/backends/cpu/test_cpu_memory.c - what the interpreter's device knows of its memory: reads
+   by the host, by matrix products and by kernels of what nothing has written are errors that say
    where; memory that the caller brings, or whose address he has, counts as written. */
 #include "kernels/graph/host/graph.h"
 #include "kernels/linear/host/matmul.h"

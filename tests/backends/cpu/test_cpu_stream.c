@@ -1,5 +1,5 @@
-/* tests/backends/test_cpu_stream.c - non-temporal stores give the same bytes, stay in bounds and
-   are chosen where they should be; so do prefetches of rows. */
+/* tests/backends/cpu/test_cpu_stream.c - non-temporal stores give the same bytes, stay in bounds
+   and are chosen where they should be; so do prefetches of rows. */
 #include "tests/build_kernel.h"
 #include "tests/test.h"
 
