@@ -10,8 +10,8 @@
 
 #include "backends/cpu/cpu.h"
 
-enum { PARTS = 4 }; /* for each thread */
-enum { LOOKS = 2000 };
+enum { PARTS = 4 };   /* for each thread */
+enum { LOOKS = 500 }; /* for a few to some tens of microseconds */
 
 /* A launch, on the stack of the thread that makes it. */
 typedef struct job {
