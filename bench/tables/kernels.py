@@ -153,10 +153,7 @@ def machine_code():
         + [" / ".join(str(by[d][c]) for c in counts) if d in by else "-" for d in devices]
         for work, by in works.items()
     ]
-    return (
-        table(["instructions / accesses of memory / registers / bytes spilled"] + devices, rows)
-        + f"\n\n*Clebsch {run['clebsch']}*"
-    )
+    return table(["instructions / accesses of memory / registers / bytes spilled"] + devices, rows)
 
 
 def drivers():
