@@ -218,8 +218,7 @@ static void make_term(builder *x, const clb_linear_result *r, int number) {
                          .local = x->local,
                          .mine = x->mine,
                          .species = x->species,
-                         .leads = x->leads,
-                         .weights = IR_NONE};
+                         .leads = x->leads};
   if (!t.term.term->mul) return;
   t.shape = clb_linear_shape_of(t.term.term, b->s);
   x->b.accumulate = b->p->accumulate >> clb_linear_is_second(b->lp->out_split, number) & 1;
@@ -280,7 +279,6 @@ static void lower(const clb_problem *p, const clb_schedule *s, ir_kernel *k) {
   clb_linear_result results[2];
   result_term list[2 * CLB_MAX_TERMS];
   clb_linear_begin(&x.b, k, p, s, names[p->pass], CLB_LINEAR_ROWS);
-  clb_linear_second(&x.b);
   clb_linear_results(&x.b, results);
   if (x.b.t == IR_F32) k->min_blocks_per_sm = groups_at_once(s);
   const int64_t part = most_elements(p, s);

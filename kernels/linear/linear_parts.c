@@ -61,6 +61,8 @@ void clb_linear_begin(clb_linear_kernel *b, ir_kernel *k, const clb_problem *p,
   for (int i = 0; i < b->n_operands; i++)
     b->array[i] =
         clb_rows_array(&block, (clb_dtype)p->storage, clb_role_is_written(b->operand[i].role));
+  if (lp->in_split) b->second_in = clb_rows_array(&block, (clb_dtype)p->storage, false);
+  if (lp->out_split) b->second_out = clb_rows_array(&block, (clb_dtype)p->storage, true);
   for (int i = 0; i < b->n_operands && lp->weights == CLB_LINEAR_BY_SPECIES; i++) {
     const clb_signature_operand *o = &b->operand[i];
     if (o->of != CLB_OPERAND_W || clb_role_is_written(o->role) || left_out(lp, o)) continue;
@@ -69,13 +71,6 @@ void clb_linear_begin(clb_linear_kernel *b, ir_kernel *k, const clb_problem *p,
     b->species = numbers;
     b->first_species = first;
   }
-}
-
-void clb_linear_second(clb_linear_kernel *b) {
-  clb_row_block block = {.k = b->k};
-  const clb_dtype storage = (clb_dtype)b->p->storage;
-  if (b->lp->in_split) b->second_in = clb_rows_array(&block, storage, false);
-  if (b->lp->out_split) b->second_out = clb_rows_array(&block, storage, true);
 }
 
 const clb_row_array *clb_linear_array(const clb_linear_kernel *b, clb_operand_role role, int of) {

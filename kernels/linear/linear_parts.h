@@ -34,11 +34,9 @@ clb_status clb_linear_check(const clb_problem *p, const clb_limits *limits, clb_
 void clb_linear_schedule(const clb_problem *p, const clb_limits *limits, clb_schedule *s);
 void clb_linear_print(const clb_problem *p, clb_text *out);
 
-/* Begins a kernel with the parameters n, operands, and species of rows. */
+/* Begins a kernel with the parameters n, operands, second arrays, and species of rows. */
 void clb_linear_begin(clb_linear_kernel *b, ir_kernel *k, const clb_problem *p,
                       const clb_schedule *s, const char *name, int rows);
-/* Adds the parameters of the second arrays, of maps that have them. */
-void clb_linear_second(clb_linear_kernel *b);
 static inline bool clb_linear_is_second(int32_t split, int term) { return split && term >= split; }
 /* The operand with this role and shape, CLB_OPERAND_X ...; NULL: it is left out. */
 const clb_row_array *clb_linear_array(const clb_linear_kernel *b, clb_operand_role role, int of);

@@ -127,7 +127,7 @@ static void find_rows(const clb_linear_tiling *t, const clb_row_array *rows, clb
     l->depth[j] = ir_mul(k, ir_2(k, IR_MOD, number, i32(t, along)), i32(t, width));
     l->local[j] = plus_times(t, row, row_pitch(b->t), l->depth[j]);
     l->exists[j] = IR_NONE;
-    if (t->species != IR_NONE)
+    if (t->now != IR_NONE)
       l->exists[j] = ir_2(k, IR_EQ, ir_load(k, t->species, row, l->inside[j]), t->now);
     const ir_val place =
         plus_times(t, component, by_component ? from.term->mul : 1, i32(t, from.term->at));
@@ -256,7 +256,7 @@ static void add_path(const clb_linear_tiling *t, const clb_linear_factor *f,
   find_weights(t, f->weights, path, &operand[1]);
   const ir_val first = ir_mul(k, mine, i32(t, CLB_LINEAR_CHUNK));
   for (int i = 0; i < 2; i++) fetch(t, &operand[i], first, depth, whole, values[i]);
-  if (*before || t->species != IR_NONE) ir_barrier(k, false);
+  if (*before || t->now != IR_NONE) ir_barrier(k, false);
   for (int i = 0; i < 2; i++) put(t, &operand[i], values[i]);
   ir_barrier(k, false);
   *before += chunks;
@@ -306,16 +306,28 @@ static void find_species(const clb_linear_tiling *t) {
   ir_barrier(k, true);
 }
 
-static void add_paths(const clb_linear_tiling *t) {
+static bool is_by_species(const clb_linear_problem *lp, const clb_linear_path *path) {
+  const bool second = clb_linear_is_second(lp->in_split, path->in) ||
+                      clb_linear_is_second(lp->out_split, path->out);
+  return lp->weights == CLB_LINEAR_BY_SPECIES && lp->one_matrix != 1 + second;
+}
+
+/* Adds the term's paths whose weights are by species, or those of which they are not; without
+   `adds` none.  Returns how many there are. */
+static int add_paths(const clb_linear_tiling *t, bool by_species, bool adds, int64_t *before) {
   const clb_linear_result *r = t->r;
   const clb_linear_problem *lp = r->b->lp;
-  int64_t before = 0;
+  int n = 0;
   for (int f = 0; f < r->n_factors; f++)
     for (int i = 0; i < lp->n_paths; i++) {
       const clb_linear_path *path = &lp->path[i];
-      if ((r->transposed ? path->in : path->out) == t->number)
-        add_path(t, &r->factor[f], path, &before);
+      if ((r->transposed ? path->in : path->out) != t->number ||
+          is_by_species(lp, path) != by_species)
+        continue;
+      if (adds) add_path(t, &r->factor[f], path, before);
+      n++;
     }
+  return n;
 }
 
 void clb_linear_sum_tile(clb_linear_tiling *t) {
@@ -323,16 +335,16 @@ void clb_linear_sum_tile(clb_linear_tiling *t) {
   for (int i = 0; i < t->shape.block; i++)
     for (int c = 0; c < CLB_LINEAR_COLUMNS; c++)
       t->sum[i][c] = ir_var(k, ir_real(k, t->r->b->t, 0), false);
-  if (t->species == IR_NONE) {
-    add_paths(t);
-    return;
-  }
+  int64_t before = 0;
+  t->now = t->weights = IR_NONE;
+  add_paths(t, false, true, &before);
+  if (!add_paths(t, true, false, &before)) return;
   find_species(t);
   const ir_val row = ir_loop(k, i32(t, 0), i32(t, t->shape.rows), i32(t, 1));
   ir_if(k, ir_2(k, IR_EQ, ir_load(k, t->leads, row, IR_NONE), i32(t, 1)));
   t->now = ir_load(k, t->species, row, IR_NONE);
   t->weights = wide(t, t->now);
-  add_paths(t);
+  add_paths(t, true, true, &before);
   for (int i = 0; i < 2; i++) ir_end(k);
 }
 

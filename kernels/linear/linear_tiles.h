@@ -3,7 +3,7 @@
    sub-groups of a group share the sum over channels of x: each takes some chunks of it, which it
    puts into local memory.
 
-   Where each species has weights of its own, the sums are made for one species of the tile after
+   Where each species has weights of its own, their sums are made for one species of the tile after
    the other, with zeros for the rows of others. */
 #ifndef CLB_KERNELS_LINEAR_LINEAR_TILES_H
 #define CLB_KERNELS_LINEAR_LINEAR_TILES_H
@@ -41,7 +41,7 @@ typedef struct {
   ir_val channel;        /* i32: the tile's first */
   ir_val species, leads; /* by species: local arrays of rows, of the species of each (i32), and of
                             whether it is the first one of it (0 or 1); IR_NONE */
-  ir_val now;            /* i32: the species whose sums are made */
+  ir_val now;            /* i32: the species whose sums are made; IR_NONE: those of all rows are */
   ir_val weights;        /* i64: the row of weights that is used; IR_NONE: there is one */
   ir_val local, mine;    /* array; i32: where this sub-group's part of it starts */
   ir_val sum[CLB_LINEAR_BLOCK][CLB_LINEAR_COLUMNS]; /* variables */

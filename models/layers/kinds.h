@@ -219,7 +219,8 @@ enum { CLB_LINEAR_MAPS = 2 };
 typedef struct {
   clb_linear of[CLB_LINEAR_MAPS];
   clb_linear_few *forth[4], *back[2]; /* by which results are added to; NULL: not needed */
-  int64_t weights, transposed;        /* where those of both begin */
+  int64_t at[2], row[2]; /* of their weights, [1]: transposed: where those of both begin, and how
+                            many a species has; 0: none are by species */
 } clb_linear_pair;
 extern const clb_layer_kind clb_linear_pair_kind;
 /* The second of two linear layers does the work of both. */

@@ -12,7 +12,7 @@ static bool touches(const clb_layer *y, int array) {
 
 static bool maps(const clb_network *n, const clb_layer *y) {
   const clb_linear *p = y->kind == &clb_linear_kind ? y->parameters : NULL;
-  return p && !p->by_species && p->transposes && p->n && n->array[y->out[0]]->irreps.n &&
+  return p && p->transposes && p->n && n->array[y->out[0]]->irreps.n &&
          n->array[y->in[0]]->per != CLB_PER_EDGE;
 }
 
@@ -23,7 +23,8 @@ static bool can_join(const clb_network *n, int first, int second) {
   if (!maps(n, a) || !maps(n, b) || a->in[0] != b->in[0] || a->out[0] == b->out[0]) return false;
   const clb_irreps *x = &n->array[a->out[0]]->irreps, *y = &n->array[b->out[0]]->irreps;
   const clb_linear *p = a->parameters, *q = b->parameters;
-  bool can = x->n + y->n <= CLB_MAX_TERMS && p->n + q->n <= CLB_MAX_PATHS;
+  bool can = x->n + y->n <= CLB_MAX_TERMS && p->n + q->n <= CLB_MAX_PATHS &&
+             !(p->by_species && q->by_species);
   for (int l = first + 1; l < second; l++) {
     can &= !touches(n->layer[l], a->out[0]);
     for (int i = 0; i < CLB_LAYER_OUTS; i++) can &= n->layer[l]->out[i] != a->in[0];

@@ -108,6 +108,8 @@ typedef struct {
   int32_t in_split, out_split; /* of linear_few, forward: terms from these on are of a second array,
                                   in whose rows they are; 0: there is one. Bit 1 of `accumulate`
                                   is the second result's */
+  int32_t one_matrix; /* of two maps, BY_SPECIES: which of them, 1 or 2, has the same weights for
+                         all, from where row 0 begins; 0: neither */
   int32_t bias[CLB_MAX_TERMS]; /* of a term of `out`: 1 + offset of its biases in a row of weights;
                                   0: it has none */
   clb_linear_path path[CLB_MAX_PATHS]; /* unused ones are 0 */

@@ -163,9 +163,9 @@ static void count_kernels(const clb_profile_entry *entry, void *user) {
 }
 
 /* On a GPU linear maps of one array are one launch, forward and backward, as is each of the others,
-   and the gradients by vectors of all convolutions in frames. Adds how many pairs and frames a
-   model has. */
-static void count_launches(int which, int *all_pairs, int *all_frames) {
+   and the gradients by vectors of all convolutions in frames. Adds how many pairs a model has, how
+   many of them with weights by species, and how many frames. */
+static void count_launches(int which, int *all_pairs, int *by_species, int *all_frames) {
   opened o = open_made_as("cpu:interpreter", &device_limits[LIMITS_NVIDIA].limits, which,
                           &(clb_model_options){.dtype = CLB_F64, .knots = 16});
   const atom_set a = random_atoms(6, made_models[which].n_species, true, 9);
@@ -185,6 +185,7 @@ static void count_launches(int which, int *all_pairs, int *all_frames) {
     if (!pair && y->kind != &clb_linear_kind) continue;
     maps += !back || clb_gradient(n, y->in[0]).buffer;
     pairs += pair && !back;
+    *by_species += pair && !back && ((const clb_linear_pair *)y->parameters)->row[0];
   }
   assert_int_equal(launches.maps, maps);
   assert_int_equal(launches.torques, frames);
@@ -221,10 +222,11 @@ static void saves_memory(void **state) {
 }
 
 static void launches_of_models(void **state) {
-  int pairs = 0, frames = 0;
+  int pairs = 0, by_species = 0, frames = 0;
   (void)state;
-  for (int which = 0; which < MADE_MODELS; which++) count_launches(which, &pairs, &frames);
-  assert_true(pairs > 1 && frames > 1);
+  for (int which = 0; which < MADE_MODELS; which++)
+    count_launches(which, &pairs, &by_species, &frames);
+  assert_true(by_species > 1 && pairs > by_species && frames > 1);
 }
 
 /* Between replays an op of the same context is tuned: its candidates are compiled, timed and freed.

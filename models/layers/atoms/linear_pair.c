@@ -1,6 +1,6 @@
-/* models/layers/atoms/linear_pair.c - two maps of one array, each with one matrix for all rows:
-   where rows are few one launch does both, else one after the other runs.  Not of networks that
-   train. */
+/* models/layers/atoms/linear_pair.c - two maps of one array, one of which may have a matrix for
+   each species: where rows are few one launch does both, else one after the other runs.  Not of
+   networks that train. */
 #include <stdlib.h>
 
 #include "kernels/linear/host/linear.h"
@@ -60,9 +60,8 @@ static void join(clb_linear_problem *to, const clb_linear_problem *more, bool ou
   if (end > to->n_weights) to->n_weights = end;
 }
 
-/* `first` is where its weights begin. */
-static clb_status describe(clb_network *n, const clb_layer *y, bool back, clb_linear_problem *lp,
-                           int64_t *first) {
+static clb_status describe(clb_network *n, const clb_layer *y, bool back, clb_linear_problem *lp) {
+  clb_linear_pair *both = y->parameters;
   clb_linear_problem *more = calloc(1, sizeof *more);
   const clb_layer a = part_of(y, 0), b = part_of(y, 1);
   const clb_linear *p = a.parameters, *q = b.parameters;
@@ -74,8 +73,14 @@ static clb_status describe(clb_network *n, const clb_layer *y, bool back, clb_li
     clb_linear_turn(n, &b, more);
   }
   const int64_t at[] = {back ? p->transposed : p->weights, back ? q->transposed : q->weights};
-  *first = at[0] < at[1] ? at[0] : at[1];
+  both->at[back] = at[0] < at[1] ? at[0] : at[1];
+  both->row[back] = p->by_species ? lp->n_weights : q->by_species && more ? more->n_weights : 0;
   if (!s) join(lp, more, !back, at[1] - at[0]);
+  if (!s && both->row[back]) {
+    lp->weights = CLB_LINEAR_BY_SPECIES;
+    lp->n_species = (int32_t)n->n_species;
+    lp->one_matrix = p->by_species ? 2 : 1;
+  }
   free(more);
   return s;
 }
@@ -88,8 +93,7 @@ static clb_status make_few(clb_network *n, const clb_layer *y, bool back, unsign
   problem->kind = CLB_LINEAR;
   problem->storage = problem->arithmetic = (int32_t)n->type;
   problem->accumulate = (int32_t)adds;
-  clb_status s =
-      *few ? CLB_OK : describe(n, y, back, &problem->linear, back ? &p->transposed : &p->weights);
+  clb_status s = *few ? CLB_OK : describe(n, y, back, &problem->linear);
   if (!s && !*few) s = clb_linear_few_create(n->ctx, problem, CLB_PASS_BIT(CLB_FORWARD), few);
   free(problem);
   return s;
@@ -125,11 +129,14 @@ static clb_operand operand(const clb_network *n, int array, clb_rows rows, bool 
                        .of = of};
 }
 
-static clb_operand weights(const clb_network *n, int64_t at) {
+static clb_operand weights(const clb_network *n, const clb_linear_pair *p, bool back) {
+  const int64_t row = p->row[back];
   return (clb_operand){.name = "weights",
-                       .rows = {n->device_weights, at, CLB_SAME_ROW, NULL},
+                       .rows = {n->device_weights, p->at[back], row ? row : CLB_SAME_ROW,
+                                row ? clb_row_species(n, -1) : NULL},
                        .columns = 1,
-                       .one_row = true,
+                       .one_row = !row,
+                       .indexed = row,
                        .of = CLB_OPERAND_W};
 }
 
@@ -137,7 +144,7 @@ static clb_status forward(clb_network *n, clb_layer *y, unsigned adds) {
   const clb_linear_pair *p = y->parameters;
   const int64_t rows = clb_row_count(n, y->in[0]);
   const clb_operand all[] = {operand(n, y->in[0], clb_value(n, y->in[0]), false, CLB_OPERAND_X),
-                             weights(n, p->weights),
+                             weights(n, p, false),
                              operand(n, y->out[0], clb_value(n, y->out[0]), true, CLB_OPERAND_Z),
                              operand(n, y->out[1], clb_value(n, y->out[1]), true, CLB_OPERAND_Z)};
   bool few = p->forth[adds & 3];
@@ -158,8 +165,7 @@ static clb_status backward(clb_network *n, clb_layer *y, unsigned adds) {
   const clb_rows g_in = clb_gradient(n, y->in[0]),
                  g[] = {clb_gradient(n, y->out[0]), clb_gradient(n, y->out[1])};
   if (!g_in.buffer) return CLB_OK; /* of species alone */
-  const clb_operand all[] = {operand(n, y->out[0], g[0], false, CLB_OPERAND_X),
-                             weights(n, p->transposed),
+  const clb_operand all[] = {operand(n, y->out[0], g[0], false, CLB_OPERAND_X), weights(n, p, true),
                              operand(n, y->in[0], g_in, true, CLB_OPERAND_Z),
                              operand(n, y->out[1], g[1], false, CLB_OPERAND_X)};
   bool few = p->back[adds & 1];
