@@ -14,9 +14,16 @@ static const clb_irreps *irreps_of(const clb_linear_problem *lp, int pass, bool 
   return wanted ? &lp->out : NULL;
 }
 
+/* Rows of a tile that are its own: in front of a gate all components of some rows of x. */
+static int rows_of(const clb_linear_problem *lp, const clb_term *t, const clb_schedule *s) {
+  const int rows = clb_linear_shape_of(t, s).rows, components = 2 * t->l + 1;
+  return lp->gated == CLB_LINEAR_GATE_BACKWARD ? rows / components * components : rows;
+}
+
 /* Tiles above each other, of n rows of x. */
-static int64_t tiles_down(const clb_term *t, const clb_schedule *s, int64_t n) {
-  const int64_t rows = clb_linear_shape_of(t, s).rows;
+static int64_t tiles_down(const clb_linear_problem *lp, const clb_term *t, const clb_schedule *s,
+                          int64_t n) {
+  const int64_t rows = rows_of(lp, t, s);
   return (n * (2 * t->l + 1) + rows - 1) / rows;
 }
 
@@ -26,7 +33,8 @@ int64_t clb_linear_few_groups(const clb_problem *p, const clb_schedule *s, int64
   for (int i = 0; i < 2; i++) {
     const clb_irreps *irreps = irreps_of(lp, p->pass, !i);
     for (int t = 0; irreps && t < irreps->n; t++)
-      tiles += clb_linear_tiles_across(&irreps->term[t], s) * tiles_down(&irreps->term[t], s, n);
+      tiles +=
+          clb_linear_tiles_across(&irreps->term[t], s) * tiles_down(lp, &irreps->term[t], s, n);
   }
   return tiles;
 }
@@ -61,8 +69,9 @@ static clb_status check(const clb_problem *p, const clb_limits *limits, clb_erro
   if (p->linear.weights == CLB_LINEAR_PER_ROW)
     return clb_fail(error, CLB_ERROR_UNSUPPORTED,
                     "linear maps of few rows share their weights, or have those of a species");
-  return p->pass && (p->linear.in_split || p->linear.out_split)
-             ? clb_fail(error, CLB_ERROR_UNSUPPORTED, "linear maps of two arrays run forward only")
+  return p->pass && (p->linear.in_split || p->linear.out_split || p->linear.gated)
+             ? clb_fail(error, CLB_ERROR_UNSUPPORTED,
+                        "linear maps of two arrays, or with a gate, run forward only")
              : clb_linear_check(p, limits, error);
 }
 
@@ -87,6 +96,18 @@ static void plan(const clb_problem *p, const clb_limits *limits, clb_linear_size
 
 static void schedule(const clb_problem *p, const clb_limits *limits, clb_schedule *s) {
   plan(p, limits, CLB_LINEAR_MEDIUM, s);
+}
+
+bool clb_linear_few_gates(const clb_problem *p, const clb_limits *limits) {
+  const clb_linear_problem *lp = &p->linear;
+  const clb_irreps *out = lp->gated == CLB_LINEAR_GATED ? &lp->in : &lp->out;
+  bool can = clb_linear_can_gate(&lp->gate, out);
+  for (int size = 0; size < CLB_LINEAR_SIZES && can; size++) {
+    clb_schedule s;
+    plan(p, limits, (clb_linear_size)size, &s);
+    for (int t = 0; t < out->n; t++) can = can && rows_of(lp, &out->term[t], &s);
+  }
+  return can;
 }
 
 /* Groups for a unit of the device from which on none needs to share its sums. */
@@ -150,13 +171,23 @@ static void store_sums(const builder *x, const clb_linear_tiling *t, ir_val at, 
   if (wide) ir_store_aligned(k, to->buffer, first, mask, width, sum);
 }
 
+/* `width` adjacent sums of all sub-groups from number `from` (i32) of a tile on. */
+static void total(const builder *x, ir_val from, ir_val mask, int width, ir_val *sum) {
+  ir_kernel *k = x->b.k;
+  const int64_t part = most_elements(x->b.p, x->b.s);
+  ir_val more[4];
+  for (int s = 0; s < x->b.s->subgroups; s++) {
+    ir_load_aligned(k, x->local, ir_add(k, from, i32(x, s * part)), mask, width, s ? more : sum);
+    for (int i = 0; i < width && s; i++) sum[i] = ir_add(k, sum[i], more[i]);
+  }
+}
+
 /* Lanes of all sub-groups take sums of the tile in turn. */
 static void add_up(const builder *x, const clb_linear_tiling *t) {
   const clb_linear_kernel *b = &x->b;
   ir_kernel *k = b->k;
   const int width = 16 / ir_type_bytes(b->t), along = t->shape.columns / width,
             count = t->shape.rows * along, at_once = b->s->subgroups * b->s->lanes;
-  const int64_t part = most_elements(b->p, b->s);
   const ir_val first = ir_loop(k, i32(x, 0), i32(x, count), i32(x, at_once)),
                lane = ir_add(k, ir_mul(k, ir_subgroup(k), i32(x, b->s->lanes)), ir_lane(k)),
                number = ir_add(k, first, lane),
@@ -166,13 +197,9 @@ static void add_up(const builder *x, const clb_linear_tiling *t) {
                inside = count % at_once ? ir_2(k, IR_LT, number, i32(x, count)) : IR_NONE;
   ir_val mask =
       ir_2(k, IR_AND, ir_2(k, IR_LT, at, t->n), ir_2(k, IR_LT, channel, i32(x, t->term.term->mul)));
-  ir_val sum[4], more[4];
+  ir_val sum[4];
   if (inside != IR_NONE) mask = ir_2(k, IR_AND, mask, inside);
-  for (int s = 0; s < b->s->subgroups; s++) {
-    const ir_val from = ir_add(k, ir_mul(k, number, i32(x, width)), i32(x, s * part));
-    ir_load_aligned(k, x->local, from, inside, width, s ? more : sum);
-    for (int i = 0; i < width && s; i++) sum[i] = ir_add(k, sum[i], more[i]);
-  }
+  total(x, ir_mul(k, number, i32(x, width)), inside, width, sum);
   const int32_t bias = t->r->bias ? b->lp->bias[t->number] : 0;
   const ir_val species =
       bias && t->species != IR_NONE
@@ -192,19 +219,95 @@ static void add_up(const builder *x, const clb_linear_tiling *t) {
   ir_end(k);
 }
 
+/* Adjacent channels of a gate's segment: `width` of them in one access, or one by one. */
+typedef struct {
+  const builder *x;
+  bool wide;
+  int width;
+  ir_val mask[4]; /* of each; wide: of all */
+} channels;
+
+static void load_channels(const channels *c, const clb_row_array *a, ir_val at, ir_val *v) {
+  const clb_linear_kernel *b = &c->x->b;
+  ir_kernel *k = b->k;
+  if (c->wide) ir_load_aligned(k, a->buffer, at, c->mask[0], c->width, v);
+  for (int i = 0; i < c->width; i++) {
+    if (!c->wide) v[i] = ir_load(k, a->buffer, ir_add(k, at, clb_linear_i64(b, i)), c->mask[i]);
+    v[i] = ir_cast(k, b->t, v[i]);
+  }
+}
+
+static void store_channels(const channels *c, const clb_row_array *a, ir_val at, ir_val *v) {
+  const clb_linear_kernel *b = &c->x->b;
+  ir_kernel *k = b->k;
+  for (int i = 0; i < c->width; i++) {
+    v[i] = ir_cast(k, ir_register_type(a->element), v[i]);
+    if (!c->wide) ir_store(k, a->buffer, ir_add(k, at, clb_linear_i64(b, i)), c->mask[i], v[i]);
+  }
+  if (c->wide) ir_store_aligned(k, a->buffer, at, c->mask[0], c->width, v);
+}
+
+/* The sums are gradients of what comes out of a gate; stores those of what goes in, as
+   kernels/gate/gate.c does.  Lanes of all sub-groups take channels of rows of x in turn. */
+static void gate_backward(const builder *x, const clb_linear_tiling *t) {
+  const clb_linear_kernel *b = &x->b;
+  ir_kernel *k = b->k;
+  const clb_gate_segment *g = clb_linear_segment(b->lp, t->term.term);
+  const int width = 16 / ir_type_bytes(b->t), along = t->shape.columns / width,
+            count = rows_of(b->lp, t->term.term, b->s) / g->components * along,
+            at_once = b->s->subgroups * b->s->lanes;
+  const ir_val first = ir_loop(k, i32(x, 0), i32(x, count), i32(x, at_once)),
+               lane = ir_add(k, ir_mul(k, ir_subgroup(k), i32(x, b->s->lanes)), ir_lane(k)),
+               number = ir_add(k, first, lane), item = ir_2(k, IR_DIV, number, i32(x, along)),
+               column = ir_mul(k, ir_2(k, IR_MOD, number, i32(x, along)), i32(x, width)),
+               row = ir_add(k, ir_2(k, IR_DIV, t->first, i32(x, g->components)), item),
+               channel = ir_add(k, t->channel, column),
+               inside = ir_2(k, IR_LT, number, i32(x, count)), at = ir_cast(k, IR_I64, channel),
+               wide_row = ir_cast(k, IR_I64, row),
+               from = ir_add(k, clb_linear_row(b, &b->gated, wide_row), at),
+               to = ir_add(k, clb_linear_row(b, t->r->to, wide_row), at);
+  channels c = {.x = x,
+                .width = width,
+                .wide = clb_linear_is_wide(t->term, t->width) &&
+                        clb_linear_segment_is_wide(g, t->width)};
+  for (int i = 0; i < width; i++)
+    c.mask[i] = ir_2(k, IR_AND, ir_2(k, IR_AND, inside, ir_2(k, IR_LT, row, x->rows)),
+                     ir_2(k, IR_LT, ir_add(k, channel, i32(x, i)), i32(x, g->mul)));
+  ir_val value[4], slope[4], all[4], v[4], sum[4];
+  const ir_val gate = clb_linear_i64(b, g->gate < 0 ? g->in : g->gate);
+  load_channels(&c, &b->gated, ir_add(k, from, gate), v);
+  for (int i = 0; i < width; i++) value[i] = clb_linear_activate(b, g, v[i], &slope[i]);
+  for (int m = 0; m < g->components; m++) {
+    const ir_val place = clb_linear_i64(b, g->in + (int64_t)m * g->in_step),
+                 part = ir_add(k, ir_mul(k, item, i32(x, g->components)), i32(x, m));
+    total(x, ir_add(k, ir_mul(k, part, i32(x, t->shape.columns)), column), inside, width, sum);
+    if (g->gate >= 0) load_channels(&c, &b->gated, ir_add(k, from, place), v);
+    for (int i = 0; i < width && g->gate >= 0; i++) {
+      all[i] = m ? ir_fma(k, sum[i], v[i], all[i]) : ir_mul(k, sum[i], v[i]);
+      sum[i] = ir_mul(k, value[i], sum[i]);
+    }
+    for (int i = 0; i < width && g->gate < 0; i++) sum[i] = ir_mul(k, sum[i], slope[i]);
+    store_channels(&c, t->r->to, ir_add(k, to, place), sum);
+  }
+  for (int i = 0; i < width && g->gate >= 0; i++) all[i] = ir_mul(k, slope[i], all[i]);
+  if (g->gate >= 0) store_channels(&c, t->r->to, ir_add(k, to, gate), all);
+  ir_end(k);
+}
+
 /* Where the tile of that number (i32) of the term is. */
 static void find_tile(const builder *x, clb_linear_tiling *t, ir_val number) {
   ir_kernel *k = x->b.k;
   const ir_val across = i32(x, clb_linear_tiles_across(t->term.term, x->b.s));
   t->channel = ir_mul(k, ir_2(k, IR_MOD, number, across), i32(x, t->shape.columns));
-  t->first = ir_mul(k, ir_2(k, IR_DIV, number, across), i32(x, t->shape.rows));
+  t->first =
+      ir_mul(k, ir_2(k, IR_DIV, number, across), i32(x, rows_of(x->b.lp, t->term.term, x->b.s)));
 }
 
 /* Tiles of a term, i32. */
 static ir_val tiles_of(const builder *x, const clb_linear_tiling *t) {
   ir_kernel *k = x->b.k;
-  const ir_val down =
-      ir_2(k, IR_DIV, ir_add(k, t->n, i32(x, t->shape.rows - 1)), i32(x, t->shape.rows));
+  const int rows = rows_of(x->b.lp, t->term.term, x->b.s);
+  const ir_val down = ir_2(k, IR_DIV, ir_add(k, t->n, i32(x, rows - 1)), i32(x, rows));
   return ir_mul(k, down, i32(x, clb_linear_tiles_across(t->term.term, x->b.s)));
 }
 
@@ -230,7 +333,7 @@ static void make_term(builder *x, const clb_linear_result *r, int number) {
   clb_linear_sum_tile(&t);
   clb_linear_keep_sums(&t);
   ir_barrier(k, true);
-  add_up(x, &t);
+  (b->lp->gated == CLB_LINEAR_GATE_BACKWARD ? gate_backward : add_up)(x, &t);
   ir_end(k);
 }
 

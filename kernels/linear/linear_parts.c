@@ -63,6 +63,8 @@ void clb_linear_begin(clb_linear_kernel *b, ir_kernel *k, const clb_problem *p,
         clb_rows_array(&block, (clb_dtype)p->storage, clb_role_is_written(b->operand[i].role));
   if (lp->in_split) b->second_in = clb_rows_array(&block, (clb_dtype)p->storage, false);
   if (lp->out_split) b->second_out = clb_rows_array(&block, (clb_dtype)p->storage, true);
+  if (lp->gated == CLB_LINEAR_GATE_BACKWARD)
+    b->gated = clb_rows_array(&block, (clb_dtype)p->storage, false);
   for (int i = 0; i < b->n_operands && lp->weights == CLB_LINEAR_BY_SPECIES; i++) {
     const clb_signature_operand *o = &b->operand[i];
     if (o->of != CLB_OPERAND_W || clb_role_is_written(o->role) || left_out(lp, o)) continue;

@@ -21,6 +21,7 @@ typedef struct {
   clb_row_array array[CLB_SIGNATURE_OPERANDS];
   int n_operands;
   clb_row_array second_in, second_out; /* forward: of terms from in_split and out_split on */
+  clb_row_array gated;                 /* GATE_BACKWARD: what goes into the gate */
   ir_val species, first_species;       /* i32 of each row; i64; IR_NONE: not by species */
 } clb_linear_kernel;
 
@@ -34,7 +35,8 @@ clb_status clb_linear_check(const clb_problem *p, const clb_limits *limits, clb_
 void clb_linear_schedule(const clb_problem *p, const clb_limits *limits, clb_schedule *s);
 void clb_linear_print(const clb_problem *p, clb_text *out);
 
-/* Begins a kernel with the parameters n, operands, second arrays, and species of rows. */
+/* Begins a kernel with the parameters n, operands, second arrays, the gate's, and species of
+   rows. */
 void clb_linear_begin(clb_linear_kernel *b, ir_kernel *k, const clb_problem *p,
                       const clb_schedule *s, const char *name, int rows);
 static inline bool clb_linear_is_second(int32_t split, int term) { return split && term >= split; }

@@ -88,6 +88,8 @@ typedef struct {
   ir_val exists[MOST_LOADS]; /* those whose row, or channel, exists */
   ir_val step;               /* i64: from one u to the next */
   double factor;
+  const clb_gate_segment *gate; /* that they go through; NULL: none */
+  ir_val gate_place[MOST_LOADS];
 } loads;
 
 /* Vector number j of this lane is this one of a chunk's, i32. */
@@ -109,15 +111,23 @@ static void find_rows(const clb_linear_tiling *t, const clb_row_array *rows, clb
                       loads *l) {
   const clb_linear_kernel *b = t->r->b;
   ir_kernel *k = b->k;
-  const int width = clb_linear_is_wide(from, t->width) ? t->width : 1,
-            along = CLB_LINEAR_CHUNK / width, count = t->shape.rows * along;
-  const bool by_component = from.layout == CLB_IR_MUL;
+  const clb_gate_segment *g =
+      b->lp->gated == CLB_LINEAR_GATED ? clb_linear_segment(b->lp, from.term) : NULL;
+  const bool by_component = from.layout == CLB_IR_MUL,
+             is_wide = clb_linear_is_wide(from, t->width) &&
+                       (!g || clb_linear_segment_is_wide(g, t->width));
+  const int width = is_wide ? t->width : 1, along = CLB_LINEAR_CHUNK / width,
+            count = t->shape.rows * along, first = g ? g->in : from.term->at,
+            pitch = g              ? g->in_step
+                    : by_component ? from.term->mul
+                                   : 1;
   *l = (loads){.buffer = rows->buffer,
                .n = loads_of(t, count),
                .width = width,
                .stride = 1,
                .step = clb_linear_i64(b, by_component ? 1 : 2 * from.term->l + 1),
-               .factor = 1};
+               .factor = 1,
+               .gate = g};
   for (int j = 0; j < l->n; j++) {
     const ir_val number = vector_number(t, j, count, &l->inside[j]),
                  row = ir_2(k, IR_DIV, number, i32(t, along)),
@@ -129,10 +139,13 @@ static void find_rows(const clb_linear_tiling *t, const clb_row_array *rows, clb
     l->exists[j] = IR_NONE;
     if (t->now != IR_NONE)
       l->exists[j] = ir_2(k, IR_EQ, ir_load(k, t->species, row, l->inside[j]), t->now);
-    const ir_val place =
-        plus_times(t, component, by_component ? from.term->mul : 1, i32(t, from.term->at));
-    l->place[j] = ir_add(k, ir_add(k, clb_linear_row(b, rows, of), wide(t, place)),
-                         ir_mul(k, wide(t, l->depth[j]), l->step));
+    const ir_val start = clb_linear_row(b, rows, of),
+                 place = plus_times(t, component, pitch, i32(t, first));
+    l->place[j] =
+        ir_add(k, ir_add(k, start, wide(t, place)), ir_mul(k, wide(t, l->depth[j]), l->step));
+    if (g && g->gate >= 0)
+      l->gate_place[j] =
+          ir_add(k, ir_add(k, start, clb_linear_i64(b, g->gate)), wide(t, l->depth[j]));
   }
 }
 
@@ -174,30 +187,50 @@ static void find_weights(const clb_linear_tiling *t, const clb_row_array *weight
   }
 }
 
-/* Values of the chunk whose first u is `at` (i32); 0 from u `depth` on, unless all chunks exist and
-   are whole. */
+/* `width` adjacent elements. */
+static void load(const clb_linear_tiling *t, const loads *l, ir_val place, ir_val mask,
+                 ir_val *values) {
+  ir_kernel *k = t->r->b->k;
+  if (l->width > 1) ir_load_aligned(k, l->buffer, place, mask, l->width, values);
+  else values[0] = ir_load(k, l->buffer, place, mask);
+}
+
+/* Values of the chunk whose first u is `at` (i32), and then their gates; 0 from u `depth` on,
+   unless all chunks exist and are whole. */
 static void fetch(const clb_linear_tiling *t, const loads *l, ir_val at, int64_t depth, bool whole,
-                  ir_val values[][4]) {
+                  ir_val values[][8]) {
   const clb_linear_kernel *b = t->r->b;
   ir_kernel *k = b->k;
   const ir_val forward = ir_mul(k, wide(t, at), l->step);
   for (int j = 0; j < l->n; j++) {
     const ir_val inside =
                      whole ? IR_NONE : ir_2(k, IR_LT, ir_add(k, at, l->depth[j]), i32(t, depth)),
-                 mask = clb_and(k, clb_and(k, l->inside[j], l->exists[j]), inside),
-                 place = ir_add(k, l->place[j], forward);
-    if (l->width > 1) ir_load_aligned(k, l->buffer, place, mask, l->width, values[j]);
-    else values[j][0] = ir_load(k, l->buffer, place, mask);
+                 mask = clb_and(k, clb_and(k, l->inside[j], l->exists[j]), inside);
+    load(t, l, ir_add(k, l->place[j], forward), mask, values[j]);
+    if (l->gate && l->gate->gate >= 0)
+      load(t, l, ir_add(k, l->gate_place[j], forward), mask, values[j] + 4);
   }
 }
 
-static void put(const clb_linear_tiling *t, const loads *l, ir_val values[][4]) {
+/* A value (in arithmetic precision) behind its gate; 0 of rows of other species. */
+static ir_val pass_gate(const clb_linear_tiling *t, const loads *l, int j, ir_val x,
+                        const ir_val *gate) {
+  const clb_linear_kernel *b = t->r->b;
+  ir_kernel *k = b->k;
+  if (l->gate->gate >= 0)
+    return ir_mul(k, clb_linear_activate(b, l->gate, ir_cast(k, b->t, *gate), NULL), x);
+  x = clb_linear_activate(b, l->gate, x, NULL);
+  return l->exists[j] == IR_NONE ? x : ir_select(k, l->exists[j], x, ir_real(k, b->t, 0));
+}
+
+static void put(const clb_linear_tiling *t, const loads *l, ir_val values[][8]) {
   const clb_linear_kernel *b = t->r->b;
   ir_kernel *k = b->k;
   for (int j = 0; j < l->n; j++) {
     const ir_val to = ir_add(k, t->mine, l->local[j]);
     for (int i = 0; i < l->width; i++) {
       values[j][i] = ir_cast(k, b->t, values[j][i]);
+      if (l->gate) values[j][i] = pass_gate(t, l, j, values[j][i], values[j] + 4 + i);
       if (l->factor != 1) values[j][i] = ir_mul(k, values[j][i], ir_real(k, b->t, l->factor));
     }
     if (l->width > 1) ir_store_aligned(k, t->local, to, l->inside[j], l->width, values[j]);
@@ -248,7 +281,7 @@ static void add_path(const clb_linear_tiling *t, const clb_linear_factor *f,
                 chunks = (depth + CLB_LINEAR_CHUNK - 1) / CLB_LINEAR_CHUNK;
   const bool whole = depth % (CLB_LINEAR_CHUNK * of) == 0;
   const ir_val mine = clb_first_turn(k, *before);
-  ir_val values[2][MOST_LOADS][4];
+  ir_val values[2][MOST_LOADS][8];
   loads operand[2];
   if (!chunks) return;
   find_rows(t, clb_linear_is_second(b->lp->in_split, path->in) ? &b->second_in : f->rows, from,

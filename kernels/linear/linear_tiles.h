@@ -8,6 +8,7 @@
 #ifndef CLB_KERNELS_LINEAR_LINEAR_TILES_H
 #define CLB_KERNELS_LINEAR_LINEAR_TILES_H
 
+#include "kernels/linear/linear_gate.h"
 #include "kernels/linear/linear_sums.h"
 
 /* Channels of x in a chunk; of a lane's block, columns and at most rows. */

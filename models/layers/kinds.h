@@ -210,21 +210,11 @@ clb_status clb_linear_add(clb_network *n, clb_linear *p, int from, int to, int64
 /* The map as a problem, and (_turn) that from gradients to gradients. */
 clb_status clb_linear_describe(clb_network *n, const clb_layer *y, clb_linear_problem *lp);
 void clb_linear_turn(const clb_network *n, const clb_layer *y, clb_linear_problem *lp);
+/* The gradient of its input goes to g_in; NULL: it is of species alone. */
+clb_status clb_linear_layer_backward(clb_network *n, const clb_layer *y, unsigned adds,
+                                     clb_rows g_in);
 /* Maps for these passes, [1]: of which the results are added, besides those that are there. */
 clb_status clb_linear_make_maps(clb_network *n, clb_layer *y, const unsigned wanted[2]);
-
-/* ---- two linear maps of one array: of few rows, one launch ---- */
-
-enum { CLB_LINEAR_MAPS = 2 };
-typedef struct {
-  clb_linear of[CLB_LINEAR_MAPS];
-  clb_linear_few *forth[4], *back[2]; /* by which results are added to; NULL: not needed */
-  int64_t at[2], row[2]; /* of their weights, [1]: transposed: where those of both begin, and how
-                            many a species has; 0: none are by species */
-} clb_linear_pair;
-extern const clb_layer_kind clb_linear_pair_kind;
-/* The second of two linear layers does the work of both. */
-clb_status clb_linear_join(clb_network *n, const clb_layer *first, clb_layer *second);
 
 /* ---- exchange: its input is its output, whose rows of ghosts are set ---- */
 
@@ -320,6 +310,25 @@ typedef struct {
   clb_op *op, *along;
 } clb_gate;
 extern const clb_layer_kind clb_gate_kind;
+
+/* ---- maps of one array, which may be what comes out of a gate: of few rows, one launch ---- */
+
+enum { CLB_LINEAR_MAPS = 2 };
+typedef struct {
+  clb_linear of[CLB_LINEAR_MAPS];
+  int n;         /* maps */
+  clb_gate gate; /* of clb_gated_kind: what comes out is the layer's `work` */
+  clb_linear_few *forth[4], *gated[4],
+      *back[2];          /* by which results are added to; NULL: not needed.
+                            gated: through the gate; back: too, if there is */
+  int64_t at[2], row[2]; /* of their weights, [1]: transposed: where those of all begin, and how
+                            many a species has; 0: none are by species */
+} clb_linear_group;
+extern const clb_layer_kind clb_linear_group_kind, clb_gated_kind;
+/* The second of two linear layers does the work of both. */
+clb_status clb_linear_join(clb_network *n, const clb_layer *first, clb_layer *second);
+/* A linear layer, or a group, that alone reads what comes out of a gate does its work, too. */
+clb_status clb_linear_join_gate(clb_network *n, const clb_layer *gate, clb_layer *y);
 
 /* ---- product: MACE's product basis ---- */
 

@@ -172,10 +172,11 @@ static clb_status forward(clb_network *n, clb_layer *y, unsigned adds) {
                         (const clb_rows[]){in, weights_at(n, y, p->weights), out});
 }
 
-static clb_status backward(clb_network *n, clb_layer *y, unsigned adds) {
+clb_status clb_linear_layer_backward(clb_network *n, const clb_layer *y, unsigned adds,
+                                     clb_rows g_in) {
   const clb_linear *p = y->parameters;
   const int64_t rows = clb_row_count(n, y->in[0]);
-  const clb_rows g_in = clb_gradient(n, y->in[0]), g_out = clb_gradient(n, y->out[0]);
+  const clb_rows g_out = clb_gradient(n, y->out[0]);
   if (!g_in.buffer) return CLB_OK; /* of species alone */
   if (p->transposes)
     return clb_linear_run(p->back[adds & 1], CLB_FORWARD, rows,
@@ -183,6 +184,10 @@ static clb_status backward(clb_network *n, clb_layer *y, unsigned adds) {
   return clb_linear_run(
       p->map[adds & 1], CLB_BACKWARD, rows,
       (const clb_rows[]){clb_value(n, y->in[0]), weights_at(n, y, p->weights), g_out, g_in, {0}});
+}
+
+static clb_status backward(clb_network *n, clb_layer *y, unsigned adds) {
+  return clb_linear_layer_backward(n, y, adds, clb_gradient(n, y->in[0]));
 }
 
 /* ---- training ---- */

@@ -1,5 +1,5 @@
-/* models/passes/join.c - pairs of linear maps of one array become one layer, which on a device with
-   lanes is one launch where there are few rows. */
+/* models/passes/join.c - pairs of linear maps of one array, and the gate that it comes out of,
+   become one layer, which on a device with lanes is one launch where there are few rows. */
 #include "models/layers/kinds.h"
 #include "models/passes/passes.h"
 
@@ -32,12 +32,40 @@ static bool can_join(const clb_network *n, int first, int second) {
   return can && n->n_weights <= INT32_MAX;
 }
 
-clb_status clb_pass_join(clb_network *n) {
+static clb_status join_maps(clb_network *n) {
   clb_status s = CLB_OK;
   for (int a = 0; a < n->n_layers && !s; a++)
     for (int b = a + 1; b < n->n_layers && !s; b++) {
       if (!can_join(n, a, b)) continue;
       s = clb_linear_join(n, n->layer[a], n->layer[b]);
+      if (!s) clb_network_remove(n, a--);
+      break;
+    }
+  return s;
+}
+
+/* Whether the maps in layer `to` alone read what comes out of the gate, which nothing else writes,
+   and nothing between them writes what goes in. */
+static bool can_gate(const clb_network *n, int gate, int to) {
+  const clb_layer *a = n->layer[gate], *b = n->layer[to];
+  if (a->kind != &clb_gate_kind || b->in[0] != a->out[0] ||
+      n->array[a->out[0]]->per == CLB_PER_KNOT)
+    return false;
+  bool can = b->kind == &clb_linear_group_kind || maps(n, b);
+  for (int l = 0; l < n->n_layers; l++) {
+    can &= l == gate || l == to || !touches(n->layer[l], a->out[0]);
+    for (int i = 0; i < CLB_LAYER_OUTS && l > gate && l < to; i++)
+      can &= n->layer[l]->out[i] != a->in[0];
+  }
+  return can;
+}
+
+clb_status clb_pass_join(clb_network *n) {
+  clb_status s = join_maps(n);
+  for (int a = 0; a < n->n_layers && !s; a++)
+    for (int b = a + 1; b < n->n_layers && !s; b++) {
+      if (!can_gate(n, a, b)) continue;
+      s = clb_linear_join_gate(n, n->layer[a], n->layer[b]);
       if (!s) clb_network_remove(n, a--);
       break;
     }

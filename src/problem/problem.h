@@ -87,9 +87,23 @@ typedef struct {
   double factor[CLB_MAX_TERMS]; /* CLB_RMS_TERMS: of terms' squares; else 0 */
 } clb_rms_norm_problem;
 
+/* Channels that follow each other in both input and output, in_by and out_by elements apart:
+   scalars (gate < 0), or gated channels, whose components are in_step and out_step elements apart;
+   their gates are adjacent. */
+typedef struct {
+  int32_t in, in_step, in_by, out, out_step, out_by, gate, mul, components, activation;
+  double scale;
+} clb_gate_segment;
+
+typedef struct {
+  int32_t in, out, n_segments, unused; /* columns */
+  clb_gate_segment segment[CLB_MAX_TERMS];
+} clb_gate_problem;
+
 /* Of linear, of linear_few, the same for few rows, and of linear_weights, its gradients by weights.
  */
 enum { CLB_LINEAR_ONE_ROW, CLB_LINEAR_PER_ROW, CLB_LINEAR_BY_SPECIES };
+enum { CLB_LINEAR_NO_GATE, CLB_LINEAR_GATED, CLB_LINEAR_GATE_BACKWARD };
 typedef struct {
   int32_t in, out;   /* terms */
   int32_t weight_at; /* offset of its [mul_in][mul_out] weights in a row */
@@ -110,8 +124,13 @@ typedef struct {
                                   is the second result's */
   int32_t one_matrix; /* of two maps, BY_SPECIES: which of them, 1 or 2, has the same weights for
                          all, from where row 0 begins; 0: neither */
+  int32_t gated; /* of linear_few, forward.  GATED: x is what comes out of the gate, in terms of
+                    `in`, and the rows are what goes in.  GATE_BACKWARD: z is the gradient of what
+                    comes out, in terms of `out`, and of what goes in there are values in one more
+                    array, and gradients in the place of z */
   int32_t bias[CLB_MAX_TERMS]; /* of a term of `out`: 1 + offset of its biases in a row of weights;
                                   0: it has none */
+  clb_gate_problem gate;       /* a segment for each term of what comes out */
   clb_linear_path path[CLB_MAX_PATHS]; /* unused ones are 0 */
 } clb_linear_problem;
 
@@ -158,19 +177,6 @@ typedef struct {
   int32_t function, activation;
   double scale, factor; /* ACTIVATION: h = factor f(scale x) */
 } clb_pointwise_problem;
-
-/* Channels that follow each other in both input and output, in_by and out_by elements apart:
-   scalars (gate < 0), or gated channels, whose components are in_step and out_step elements apart;
-   their gates are adjacent. */
-typedef struct {
-  int32_t in, in_step, in_by, out, out_step, out_by, gate, mul, components, activation;
-  double scale;
-} clb_gate_segment;
-
-typedef struct {
-  int32_t in, out, n_segments, unused; /* columns */
-  clb_gate_segment segment[CLB_MAX_TERMS];
-} clb_gate_problem;
 
 typedef struct {
   clb_irreps irreps;

@@ -154,25 +154,30 @@ static void profiles_on(const char *name) {
 }
 
 typedef struct {
-  int64_t maps, torques;
+  int64_t maps, gates, torques;
 } counted;
 static void count_kernels(const clb_profile_entry *entry, void *user) {
   counted *c = user;
   if (!strncmp(entry->kernel, "linear_few", 10)) c->maps += entry->launches;
+  if (!strncmp(entry->kernel, "gate", 4)) c->gates += entry->launches;
   if (!strcmp(entry->kernel, "edge_torques")) c->torques += entry->launches;
 }
 
-/* On a GPU linear maps of one array are one launch, forward and backward, as is each of the others,
-   and the gradients by vectors of all convolutions in frames. Adds how many pairs a model has, how
-   many of them with weights by species, and how many frames. */
-static void count_launches(int which, int *all_pairs, int *by_species, int *all_frames) {
+/* How many a model has. */
+typedef struct {
+  int pairs, by_species, gated, frames;
+} grouped;
+
+/* On a GPU linear maps of one array are one launch, forward and backward, together with the gate
+   that it comes out of, as is each of the others, and the gradients by vectors of all convolutions
+   in frames. */
+static void count_launches(int which, grouped *all) {
   opened o = open_made_as("cpu:interpreter", &device_limits[LIMITS_NVIDIA].limits, which,
                           &(clb_model_options){.dtype = CLB_F64, .knots = 16});
   const atom_set a = random_atoms(6, made_models[which].n_species, true, 9);
   const clb_network *n = &o.model->net;
   counted launches = {0};
-  int64_t maps = 0;
-  int pairs = 0, frames = 0;
+  int64_t maps = 0, gates = 0, frames = 0;
   const computed wanted = compute_one_by_one(&o, &a);
   if (clb_profile_begin(o.ctx)) fail_msg("%s", clb_error(o.ctx));
   const computed c = compute_one_by_one(&o, &a);
@@ -180,18 +185,23 @@ static void count_launches(int which, int *all_pairs, int *by_species, int *all_
   expect_bits(&c, &wanted);
   for (int i = 0; i < n->n_computing; i++) {
     const clb_layer *y = n->layer[n->step[i].layer];
-    const bool pair = y->kind == &clb_linear_pair_kind, back = n->step[i].sweep;
+    const bool gated = y->kind == &clb_gated_kind,
+               group = gated || y->kind == &clb_linear_group_kind, back = n->step[i].sweep;
     frames += y->kind == &clb_edges_kind && y->out[CLB_EDGES_FRAMES] >= 0 && !back;
-    if (!pair && y->kind != &clb_linear_kind) continue;
+    gates += y->kind == &clb_gate_kind;
+    if (!group && y->kind != &clb_linear_kind) continue;
     maps += !back || clb_gradient(n, y->in[0]).buffer;
-    pairs += pair && !back;
-    *by_species += pair && !back && ((const clb_linear_pair *)y->parameters)->row[0];
+    if (!group || back) continue;
+    const clb_linear_group *p = y->parameters;
+    all->gated += gated;
+    all->pairs += p->n > 1;
+    all->by_species += p->n > 1 && p->row[0];
   }
   assert_int_equal(launches.maps, maps);
+  assert_int_equal(launches.gates, gates);
   assert_int_equal(launches.torques, frames);
   close_model(&o);
-  *all_pairs += pairs;
-  *all_frames += frames;
+  all->frames += (int)frames;
 }
 
 /* Where memory counts more than launches, each convolution's torques are turned by themselves: the
@@ -222,11 +232,10 @@ static void saves_memory(void **state) {
 }
 
 static void launches_of_models(void **state) {
-  int pairs = 0, by_species = 0, frames = 0;
+  grouped all = {0};
   (void)state;
-  for (int which = 0; which < MADE_MODELS; which++)
-    count_launches(which, &pairs, &by_species, &frames);
-  assert_true(by_species > 1 && pairs > by_species && frames > 1);
+  for (int which = 0; which < MADE_MODELS; which++) count_launches(which, &all);
+  assert_true(all.by_species > 1 && all.pairs > all.by_species && all.gated > 1 && all.frames > 1);
 }
 
 /* Between replays an op of the same context is tuned: its candidates are compiled, timed and freed.

@@ -15,7 +15,9 @@ clb_status clb_linear_few_create(clb_context *ctx, const clb_problem *p, unsigne
                                  clb_linear_few **few) {
   const clb_limits *l = &ctx->device->limits;
   *few = NULL;
-  if (l->simd || l->max_subgroups < 2 || p->linear.weights == CLB_LINEAR_PER_ROW) return CLB_OK;
+  if (l->simd || l->max_subgroups < 2 || p->linear.weights == CLB_LINEAR_PER_ROW ||
+      (p->linear.gated && !clb_linear_few_gates(p, l)))
+    return CLB_OK;
   clb_problem *own = malloc(sizeof *own);
   clb_linear_few *f = calloc(1, sizeof *f);
   clb_status s = own && f ? CLB_OK : clb_fail(&ctx->error, CLB_ERROR_MEMORY, "linear: no memory");
@@ -31,6 +33,12 @@ clb_status clb_linear_few_create(clb_context *ctx, const clb_problem *p, unsigne
   if (s) free(f);
   else *few = f;
   return s;
+}
+
+bool clb_linear_few_are_many(const clb_linear_few *few, int64_t n) {
+  clb_schedule s;
+  return clb_linear_few_size(&few->op->problem, &few->op->ctx->device->limits, n, &s) ==
+         CLB_LINEAR_LARGE;
 }
 
 void clb_linear_few_destroy(clb_linear_few **few) {
