@@ -98,6 +98,17 @@ static inline computed compute_atoms(opened *o, const atom_set *a) {
   return c;
 }
 
+/* Of the atoms as they are, without a recording. */
+static inline computed compute_one_by_one(opened *o, const atom_set *a) {
+  clb_model_forget_step(o->model);
+  o->model->step.last = 0;
+  return compute_atoms(o, a);
+}
+
+static inline void expect_equal(const computed *c, const computed *wanted) {
+  assert_memory_equal(c, wanted, sizeof *c);
+}
+
 static inline double energy_of(opened *o, const atom_set *a) { return compute_atoms(o, a).energy; }
 
 /* Random atoms, no two too close, in a skewed cell that is smaller than the cutoff in one

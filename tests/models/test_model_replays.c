@@ -11,20 +11,9 @@ static void step(atom_set *a, int64_t t) {
   for (int64_t i = 0; i < 3 * a->n; i++) a->positions[i] += 0.03 * test_random(&seed);
 }
 
-/* Of the atoms as they are, without a recording. */
-static computed compute_one_by_one(opened *o, const atom_set *a) {
-  clb_model_forget_step(o->model);
-  o->model->step.last = 0;
-  return compute_atoms(o, a);
-}
-
 static bool is_recorded(const opened *o) {
   const clb_repeated *step = &o->model->step;
   return step->recording && (int64_t)(step->recorded >> CLB_WANTED_BITS) == o->model->graph_number;
-}
-
-static void expect_bits(const computed *c, const computed *wanted) {
-  assert_memory_equal(c, wanted, sizeof *c);
 }
 
 /* ---- systems that change ---- */
@@ -43,10 +32,10 @@ static void replays_on(const char *name, int which) {
     replayed += replays && graph == o.model->graph_number;
     if (is_recorded(&o)) {
       const computed one_by_one = compute_one_by_one(&o, &a);
-      expect_bits(&one_by_one, &c);
+      expect_equal(&one_by_one, &c);
       for (int i = 0; i < 2; i++) {
         const computed again = compute_atoms(&o, &a);
-        expect_bits(&again, &c);
+        expect_equal(&again, &c);
       }
       assert_true(is_recorded(&o));
     }
@@ -67,7 +56,7 @@ static void expect_replays(opened *o, opened *fresh, const atom_set *a) {
   const computed wanted = compute_one_by_one(fresh, a);
   for (int i = 0; i < 4; i++) {
     const computed c = compute_atoms(o, a);
-    expect_bits(&c, &wanted);
+    expect_equal(&c, &wanted);
     assert_true(is_recorded(o) == (i > 0));
   }
 }
@@ -122,10 +111,10 @@ static void models_on(const char *name) {
   for (int turn = 0; turn < 4; turn++)
     for (int i = 0; i < 3; i++) {
       const computed c = compute_atoms(&o[i], &a);
-      expect_bits(&c, &wanted[i]);
+      expect_equal(&c, &wanted[i]);
     }
   for (int i = 0; i < 3; i++) assert_true(is_recorded(&o[i]));
-  expect_bits(&wanted[1], &wanted[2]);
+  expect_equal(&wanted[1], &wanted[2]);
   clb_model_destroy(&o[1].model);
   close_model(&o[0]);
   close_model(&o[2]);
@@ -148,94 +137,9 @@ static void profiles_on(const char *name) {
   if (clb_profile_begin(o.ctx)) fail_msg("%s: %s", name, clb_error(o.ctx));
   const computed c = compute_atoms(&o, &a);
   if (clb_profile_end(o.ctx, count, &launches)) fail_msg("%s: %s", name, clb_error(o.ctx));
-  expect_bits(&c, &wanted);
+  expect_equal(&c, &wanted);
   assert_true(launches >= o.model->step.recording->n);
   close_model(&o);
-}
-
-typedef struct {
-  int64_t maps, gates, torques;
-} counted;
-static void count_kernels(const clb_profile_entry *entry, void *user) {
-  counted *c = user;
-  if (!strncmp(entry->kernel, "linear_few", 10)) c->maps += entry->launches;
-  if (!strncmp(entry->kernel, "gate", 4)) c->gates += entry->launches;
-  if (!strcmp(entry->kernel, "edge_torques")) c->torques += entry->launches;
-}
-
-/* How many a model has. */
-typedef struct {
-  int pairs, by_species, gated, frames;
-} grouped;
-
-/* On a GPU linear maps of one array are one launch, forward and backward, together with the gate
-   that it comes out of, as is each of the others, and the gradients by vectors of all convolutions
-   in frames. */
-static void count_launches(int which, grouped *all) {
-  opened o = open_made_as("cpu:interpreter", &device_limits[LIMITS_NVIDIA].limits, which,
-                          &(clb_model_options){.dtype = CLB_F64, .knots = 16});
-  const atom_set a = random_atoms(6, made_models[which].n_species, true, 9);
-  const clb_network *n = &o.model->net;
-  counted launches = {0};
-  int64_t maps = 0, gates = 0, frames = 0;
-  const computed wanted = compute_one_by_one(&o, &a);
-  if (clb_profile_begin(o.ctx)) fail_msg("%s", clb_error(o.ctx));
-  const computed c = compute_one_by_one(&o, &a);
-  if (clb_profile_end(o.ctx, count_kernels, &launches)) fail_msg("%s", clb_error(o.ctx));
-  expect_bits(&c, &wanted);
-  for (int i = 0; i < n->n_computing; i++) {
-    const clb_layer *y = n->layer[n->step[i].layer];
-    const bool gated = y->kind == &clb_gated_kind,
-               group = gated || y->kind == &clb_linear_group_kind, back = n->step[i].sweep;
-    frames += y->kind == &clb_edges_kind && y->out[CLB_EDGES_FRAMES] >= 0 && !back;
-    gates += y->kind == &clb_gate_kind;
-    if (!group && y->kind != &clb_linear_kind) continue;
-    maps += !back || clb_gradient(n, y->in[0]).buffer;
-    if (!group || back) continue;
-    const clb_linear_group *p = y->parameters;
-    all->gated += gated;
-    all->pairs += p->n > 1;
-    all->by_species += p->n > 1 && p->row[0];
-  }
-  assert_int_equal(launches.maps, maps);
-  assert_int_equal(launches.gates, gates);
-  assert_int_equal(launches.torques, frames);
-  close_model(&o);
-  all->frames += (int)frames;
-}
-
-/* Where memory counts more than launches, each convolution's torques are turned by themselves: the
-   same values. */
-static void saves_memory(void **state) {
-  (void)state;
-  opened o[2];
-  computed c[2];
-  counted launches[2] = {{0}};
-  const atom_set a = random_atoms(6, made_models[1].n_species, true, 9);
-  int convolutions = 0;
-  for (int i = 0; i < 2; i++) {
-    o[i] = open_made_as("cpu:interpreter", &device_limits[LIMITS_NVIDIA].limits, 1,
-                        &(clb_model_options){.dtype = CLB_F64, .knots = 16});
-    if (i) o[i].model->spare = -1;
-    OK(o[i].ctx, clb_profile_begin(o[i].ctx));
-    c[i] = compute_one_by_one(&o[i], &a);
-    OK(o[i].ctx, clb_profile_end(o[i].ctx, count_kernels, &launches[i]));
-    assert_int_equal(o[i].model->net.frugal, i);
-  }
-  expect_same(&c[1], &c[0], a.n, 1e-11);
-  const clb_network *n = &o[1].model->net;
-  for (int l = 0; l < n->n_layers; l++) convolutions += n->layer[l]->kind == &clb_convolution_kind;
-  assert_true(convolutions > 1);
-  assert_int_equal(launches[0].torques, 1);
-  assert_int_equal(launches[1].torques, convolutions);
-  for (int i = 0; i < 2; i++) close_model(&o[i]);
-}
-
-static void launches_of_models(void **state) {
-  grouped all = {0};
-  (void)state;
-  for (int which = 0; which < MADE_MODELS; which++) count_launches(which, &all);
-  assert_true(all.by_species > 1 && all.pairs > all.by_species && all.gated > 1 && all.frames > 1);
 }
 
 /* Between replays an op of the same context is tuned: its candidates are compiled, timed and freed.
@@ -262,7 +166,7 @@ static void tunes_on(const char *name) {
   assert_true(tuning.measured);
   for (int i = 0; i < 2; i++) {
     const computed c = compute_atoms(&o, &a);
-    expect_bits(&c, &wanted);
+    expect_equal(&c, &wanted);
     assert_true(is_recorded(&o) && !o.model->step.recording->lost);
     clb_op_destroy(&op);
   }
@@ -288,7 +192,7 @@ static void callers_recording(const char *name) {
   assert_null(r);
   for (int i = 0; i < 3; i++) {
     const computed c = compute_atoms(&o, &a);
-    expect_bits(&c, &wanted);
+    expect_equal(&c, &wanted);
   }
   close_model(&o);
 }
@@ -312,7 +216,7 @@ static void drivers_without(const char *name) {
     const computed wanted = compute_one_by_one(&o, &a);
     for (int t = 0; t < 3; t++) {
       const computed c = compute_atoms(&o, &a);
-      expect_bits(&c, &wanted);
+      expect_equal(&c, &wanted);
     }
     assert_true(o.model->step.recording && !o.model->step.recording->recorded);
   }
@@ -343,7 +247,7 @@ static void recordings_without_memory(const char *name) {
     const computed wanted = compute_one_by_one(&o, &a);
     for (int t = 0; t < 4; t++) {
       const computed c = compute_atoms(&o, &a);
-      expect_bits(&c, &wanted);
+      expect_equal(&c, &wanted);
       assert_null(o.model->step.recording);
     }
     assert_int_equal(attempts, graph);
@@ -412,8 +316,6 @@ int main(void) {
                                      cmocka_unit_test(sizes),
                                      cmocka_unit_test(models),
                                      cmocka_unit_test(profiles),
-                                     cmocka_unit_test(launches_of_models),
-                                     cmocka_unit_test(saves_memory),
                                      cmocka_unit_test(tuning_between),
                                      cmocka_unit_test(recorded_by_callers),
                                      cmocka_unit_test(drivers),
