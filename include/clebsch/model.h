@@ -231,8 +231,8 @@ typedef struct {
 typedef struct {
   int64_t n_local, n_total, n_edges; /* ghosts follow local atoms: n_local ... n_total - 1 */
   /* 1: the three counts, species, senders, receivers, images, counted, search and the lists of the
-     exchange are the same as in the last call, and are not read. Otherwise the call sorts the
-     edges. */
+     exchange are the same as in the last call, and are not read; the model has computed nothing
+     else since. Otherwise the call sorts the edges. */
   int same_graph;
   const int32_t *species;   /* [n_total], each 0 ... n_species - 1; with positions also -1: the atom
                                is not there for the model, whose energy of it and forces are 0 */

@@ -36,14 +36,15 @@ void clb_edges_forget(clb_edge_list *l) {
 }
 
 clb_status clb_edges_check_same(clb_edge_list *l, const clb_model_edges *e) {
-  const bool same =
-      l->source != CLB_EDGES_NONE && !l->room.n_edges && l->exchanged == !!e->exchange &&
-      l->searched == !!e->search && clb_edges_are_pairs(e) == (l->source >= CLB_EDGES_PAIRS) &&
-      l->n_given == e->n_edges && l->n_local == e->n_local && l->n_total == e->n_total;
+  const bool kind = clb_edges_are_pairs(e) ? l->source >= CLB_EDGES_PAIRS
+                                           : l->source == CLB_EDGES_GIVEN,
+             same = kind && l->exchanged == !!e->exchange && l->searched == !!e->search &&
+                    l->n_given == e->n_edges && l->n_local == e->n_local &&
+                    l->n_total == e->n_total;
   return same ? CLB_OK
               : FAIL(l, CLB_ERROR_ARGUMENT,
                      "clb_model: same_graph is %d; the counts differ from those of the last call, "
-                     "or that call failed",
+                     "or that call failed or was not of edges like these",
                      e->same_graph);
 }
 

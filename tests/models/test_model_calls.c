@@ -204,6 +204,12 @@ static void same_graph(void **state) {
   assert_int_equal(clb_model_compute_edges(o.model, &call, &(clb_model_edge_results){0}),
                    CLB_ERROR_ARGUMENT); /* that graph is gone */
   call = call_of(&e);
+  compute_edges(&o, &call);
+  compute_atoms(&o, &a); /* of as many edges, in its own order */
+  call.same_graph = 1;
+  assert_int_equal(clb_model_compute_edges(o.model, &call, &(clb_model_edge_results){0}),
+                   CLB_ERROR_ARGUMENT);
+  call = call_of(&e);
   const edge_result again = compute_edges(&o, &call);
   assert_memory_equal(&again, &r, sizeof r);
   const computed after = compute_atoms(&o, &a);

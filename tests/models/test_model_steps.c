@@ -173,26 +173,30 @@ static void unpin(clb_device *d, clb_host_memory *m) {
 
 /* The calls with edges: vectors go to the device, gradients come back on their own. */
 static void step_of_edges(opened *o, const atom_set *a) {
-  const int64_t n = o->model->edges.between.n_edges;
-  double *vectors = malloc((size_t)n * 48), energy, virial[9];
-  assert_non_null(vectors);
-  for (int64_t i = 0; i < 3 * n; i++) vectors[i] = i % 3 ? 0.4 : 1.1; /* any */
-  const clb_model_edges e = {
-      .n_local = a->n, .n_total = a->n, .n_edges = n, .same_graph = 1, .vectors = vectors};
-  assert_int_equal(
-      clb_model_compute_edges(o->model, &e,
-                              &(clb_model_edge_results){.energy = &energy, .virial = virial}),
-      CLB_OK);
+  enum { EDGES = 50 };
+  double vectors[3 * EDGES], d_vectors[3 * EDGES], energy, virial[9];
+  int32_t senders[EDGES], receivers[EDGES];
+  for (int i = 0; i < 3 * EDGES; i++) vectors[i] = i % 3 ? 0.4 : 1.1; /* any */
+  for (int i = 0; i < EDGES; i++)
+    receivers[i] = i % (int32_t)a->n, senders[i] = (i + 1) % (int32_t)a->n;
+  clb_model_edges e = {.n_local = a->n,
+                       .n_total = a->n,
+                       .n_edges = EDGES,
+                       .species = a->species,
+                       .senders = {.host = senders},
+                       .receivers = {.host = receivers},
+                       .vectors = vectors};
+  const clb_model_edge_results none = {.energy = NULL}, one = {.energy = &energy, .virial = virial},
+                               two = {.energy = &energy, .d_vectors = d_vectors};
+  assert_int_equal(clb_model_compute_edges(o->model, &e, &one), CLB_OK);
+  device.allocs = device.writes = device.reads = device.waits = 0;
+  e.same_graph = 1;
+  assert_int_equal(clb_model_compute_edges(o->model, &e, &one), CLB_OK);
   expect_counts(1, 1, 0);
-  assert_int_equal(
-      clb_model_compute_edges(
-          o->model, &e, &(clb_model_edge_results){.energy = &energy, .d_vectors = vectors + 3 * n}),
-      CLB_OK);
+  assert_int_equal(clb_model_compute_edges(o->model, &e, &two), CLB_OK);
   expect_counts(1, 2, 0);
-  assert_int_equal(clb_model_compute_edges(o->model, &e, &(clb_model_edge_results){.energy = NULL}),
-                   CLB_OK);
+  assert_int_equal(clb_model_compute_edges(o->model, &e, &none), CLB_OK);
   expect_counts(1, 0, 1);
-  free(vectors);
 }
 
 /* Without new neighbours: positions go to the device, all results come back at once, and nothing
