@@ -33,11 +33,12 @@ struct clb_dynamics {
   clb_buffer *force;        /* with `cpu`; else they are among the model's results */
   double *host;             /* the record's numbers, or positions and forces */
   double energy, virial[9]; /* with `cpu`; virial: the stress */
-  bool computed;            /* there are forces */
-  bool listed;              /* places are those of the list; else x was, before it moved */
-  int64_t rebuilds;         /* of the model when the list was made */
-  bool moved;               /* since the list was made, too far */
-  bool unseen;              /* moved, and how far has not been read */
+  bool computed;            /* there are forces, */
+  int64_t computation; /* of this computation of the model: else among its results are others */
+  bool listed;         /* places are those of the list; else x was, before it moved */
+  int64_t rebuilds;    /* of the model when the list was made */
+  bool moved;          /* since the list was made, too far */
+  bool unseen;         /* moved, and how far has not been read */
   motion_bound bound;
   double least_mass;
   bool shown;             /* the record has the results of the last computation */
@@ -206,6 +207,18 @@ clb_status clb_dynamics_create_sized(clb_model *m, const clb_model_atoms *atoms,
   return s;
 }
 
+static bool has_forces(const clb_dynamics *d) {
+  return d->computed && (d->cpu || d->computation == d->model->computations);
+}
+
+static clb_status check_forces(clb_dynamics *d, const char *function) {
+  return has_forces(d) ? CLB_OK
+                       : FAIL(d, CLB_ERROR_ARGUMENT,
+                              "%s: there are no forces, or the model has computed something else "
+                              "since; clb_dynamics_compute comes first",
+                              function);
+}
+
 /* There is no skin, or the list is as the places say. */
 static bool has_skin(const clb_dynamics *d) { return d->model->edges.between.skin > 0; }
 
@@ -276,6 +289,7 @@ static clb_status run(clb_dynamics *d, const clb_dynamics_move *move);
 static clb_status compute(clb_dynamics *d) {
   const clb_status s = d->cpu ? compute_from_cpu(d) : compute_on_device(d);
   d->computed = !s;
+  d->computation = d->model->computations;
   d->shown = d->unseen = d->bound.known = false;
   return s;
 }
@@ -289,7 +303,7 @@ static clb_status confirm(clb_dynamics *d, bool *there) {
   double found = 0;
   clb_status s = CLB_OK;
   *there = false;
-  if (!l->room.unseen || d->cpu || !d->computed) return s;
+  if (!l->room.unseen || d->cpu || !has_forces(d)) return s;
   if (shown) s = read_record(d), found = d->host[0];
   else {
     const int64_t at = clb_model_result_offsets(d->model).found;
@@ -343,12 +357,10 @@ static clb_motion_atoms motion_of(const clb_dynamics *d) {
 static clb_status run(clb_dynamics *d, const clb_dynamics_move *move) {
   const bool drifts =
       move->grow != 1 || move->grow_again != 1 || move->reach != 0 || move->reach_again != 0;
-  if (!d->computed)
-    return FAIL(d, CLB_ERROR_ARGUMENT,
-                "clb_dynamics_run: there are no forces; clb_dynamics_compute comes first");
   bool there;
-  const clb_status good = d->shown ? confirm(d, &there) : CLB_OK;
-  if (good) return good;
+  clb_status s = check_forces(d, "clb_dynamics_run");
+  if (!s && d->shown) s = confirm(d, &there);
+  if (s) return s;
   const clb_motion_atoms a = motion_of(d);
   const clb_motion_step step = {.kick = move->kick,
                                 .grow = {move->grow, move->grow_again},
@@ -361,7 +373,7 @@ static clb_status run(clb_dynamics *d, const clb_dynamics_move *move) {
                                 .places = !has_skin(d) || d->cpu ? CLB_PLACES_IDLE
                                           : d->listed            ? CLB_PLACES_COMPARED
                                                                  : CLB_PLACES_SET};
-  const clb_status s = told(d, clb_motion_run(d->motion, &a, &step));
+  s = told(d, clb_motion_run(d->motion, &a, &step));
   if (s) return s;
   d->listed |= step.places == CLB_PLACES_SET;
   d->unseen |= drifts;
@@ -445,11 +457,9 @@ clb_status clb_dynamics_read(clb_dynamics *d, double *positions, double *velocit
               {velocities, d->v},
               {forces, d->cpu ? d->force : d->model->results},
               {listed, kept ? d->places : d->x}};
-  if (forces && !d->computed)
-    return FAIL(d, CLB_ERROR_ARGUMENT,
-                "clb_dynamics_read: there are no forces; clb_dynamics_compute comes first");
   bool there;
-  clb_status s = confirm(d, &there);
+  clb_status s = forces ? check_forces(d, "clb_dynamics_read") : CLB_OK;
+  if (!s) s = confirm(d, &there);
   for (size_t i = 0; i < sizeof rows / sizeof *rows && !s && bytes; i++)
     if (rows[i].to) s = told(d, clb_staged_read(rows[i].from, 0, rows[i].to, bytes));
   return s;

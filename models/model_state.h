@@ -92,6 +92,7 @@ struct clb_model {
   clb_edge_list edges;
   bool shows_found; /* there is room for edges: results have the number that were found */
   clb_model_dispersion *dispersion; /* models/dispersion; NULL: there is none */
+  int64_t computations;             /* grows with each, and then results are others */
   int64_t graph_number;             /* grows with every change of the graph, or of tables */
   clb_repeated step;
   int64_t batch_atoms; /* at most so many at once, of many structures */

@@ -334,6 +334,7 @@ clb_status clb_model_set_graph(clb_model *m, const clb_model_edges *found) {
   clb_model_edges all = *found, *e = &all;
   const bool large = m->too_many_edges && e->n_edges >= m->too_many_edges,
              blocked = m->options.block_atoms || large || m->net.trains;
+  m->computations++;
   if (blocked && !m->edges.same) leave_room(m, e);
   clb_status s = set_graph(m, e, m->edges.same ? m->net.blocked : blocked);
   const int64_t n_edges = m->edges.room.n_edges ? m->edges.room.found : e->n_edges;

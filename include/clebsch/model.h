@@ -308,7 +308,8 @@ typedef struct clb_dynamics clb_dynamics;
 /* Atoms as clb_model_compute takes them, masses[n] in a unit in which accelerations are forces /
    masses, and velocities[n][3]. listed[n][3]: positions for which the neighbour list is made at
    first, as those of a run that goes on; NULL: the atoms'. Everything is copied. The model must
-   outlive it, and do nothing else meanwhile. */
+   outlive it, and compute nothing else meanwhile: after that clb_dynamics_run is refused, until
+   clb_dynamics_compute. */
 CLB_SIZED clb_status clb_dynamics_create(clb_model *model, const clb_model_atoms *atoms,
                                          const double *masses, const double *velocities,
                                          const double *listed, clb_dynamics **dynamics);

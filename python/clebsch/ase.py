@@ -49,7 +49,6 @@ class Calculator(Base):
                           "skin": skin, "atomics": atomics, "head": head, "modality": modality,
                           "exact": exact, "d3": d3, "d3_cutoff": d3_cutoff}
         self._state = file_state(file)
-        self._last: Any = None  # the dynamics for which the model computed last
         self.model = Model(model, device, dtype, knots, skin, atomics, head, modality, exact, d3=d3,
                            d3_cutoff=d3_cutoff)
         self.parameters.update(
@@ -68,7 +67,7 @@ class Calculator(Base):
 
     def calculate(self, atoms=None, properties=("energy",), system_changes=all_changes):
         super().calculate(atoms, properties, system_changes)
-        self.results, self._last = {}, None  # those of other atoms, if what follows fails
+        self.results = {}  # those of other atoms, if what follows fails
         a = self.atoms
         if {"stress", "stresses"} & set(properties) and not has_volume(a.cell.array):
             raise PropertyNotImplementedError(
@@ -130,7 +129,7 @@ class _Moving:
 
     def __init__(self, atoms, calculator):
         calculator._check_elements(atoms)
-        self.calculator, self.model, self.cell = calculator, calculator.model, atoms.cell.array
+        self.model, self.cell = calculator.model, atoms.cell.array
         self.has_stress = has_volume(self.cell)
         n = len(atoms)
         positions, velocities, masses = (np.ascontiguousarray(x, np.float64) for x in (
@@ -151,16 +150,19 @@ class _Moving:
     def compute(self):
         """Forces where the atoms are."""
         self._call("compute", None, int(self.has_stress))
-        self.calculator._last = self
+        self.model._moving = self
+
+    def _hold(self):
+        """Forces are not those of other atoms."""
+        if self.model._moving is not self:
+            self.compute()
 
     def move(self, move):
-        if self.calculator._last is not self:  # forces are those of other atoms
-            self.compute()
+        self._hold()
         self._call("run", c.byref(move))
 
     def see(self):
-        if self.calculator._last is not self:
-            self.compute()
+        self._hold()
         self._call("see", c.byref(self.view))
         return self.view
 

@@ -183,6 +183,7 @@ class Model:
         self._tensors = Tensors(self) if trains else None
         self._species = np.full(max(self.numbers) + 1, -1, np.int32)
         self._last = np.zeros(0, int), np.zeros(0, np.int32)
+        self._moving: Any = None  # atoms of which the last forces are, if they move on the device
         for number in self.numbers:
             self._species[number] = self.context._lib.clb_model_species(self._handle, number)
 
@@ -220,6 +221,7 @@ class Model:
         do not read these two ignore them."""
         given = self._structure(derivatives, numbers, positions, cell, periodic, charge, spin,
                                 virials)
+        self._moving = None
         self.context._call("model_compute", c.byref(given.atoms), c.byref(given.results),
                            handle=self._handle)
         return given.found()
@@ -235,6 +237,7 @@ class Model:
         given = self._structures(derivatives, structures)
         atoms = (s.model_atoms * len(given))(*(one.atoms for one in given))
         results = (s.model_results * len(given))(*(one.results for one in given))
+        self._moving = None
         self.context._call("model_compute_many", len(given), atoms, results, handle=self._handle)
         return [one.found() for one in given]
 

@@ -380,6 +380,7 @@ static void refuses(void **state) {
   clb_dynamics *d = NULL;
   const clb_dynamics_move still = {.grow = 1, .keep = 1, .grow_again = 1};
   clb_dynamics_view seen;
+  double energy;
 #define REFUSED(call, words)                                                                       \
   do {                                                                                             \
     assert_int_equal(call, CLB_ERROR_ARGUMENT);                                                    \
@@ -405,6 +406,11 @@ static void refuses(void **state) {
   OK(o.ctx, clb_dynamics_compute(d, NULL, 0));
   REFUSED(clb_dynamics_run(d, NULL), "move is NULL");
   REFUSED(clb_dynamics_see(d, NULL), "view is NULL");
+  OK(o.ctx, clb_model_compute(o.model, &atoms, &(clb_model_results){.energy = &energy}));
+  REFUSED(clb_dynamics_run(d, &still), "the model has computed something else");
+  REFUSED(clb_dynamics_read(d, NULL, NULL, r.f, NULL), "the model has computed something else");
+  OK(o.ctx, clb_dynamics_compute(d, NULL, 0));
+  OK(o.ctx, clb_dynamics_run(d, &still));
   clb_dynamics_destroy(&d);
   r.v[7] = NAN;
   OK(o.ctx, clb_dynamics_create(o.model, &atoms, r.mass, r.v, NULL, &d));

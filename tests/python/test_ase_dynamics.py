@@ -118,6 +118,20 @@ class Dynamics(unittest.TestCase):
         np.testing.assert_allclose(frames[1].positions, frames[0].positions, atol=1e-9)
         np.testing.assert_allclose(frames[1].get_velocities(), frames[0].get_velocities(), atol=1e-9)
 
+    def test_observers_use_the_model(self):
+        """Forces are those of the atoms, whatever the model computes between steps."""
+        model, ends = self.calculator.model, []
+        for observer in (lambda: None, lambda: model.compute([8, 1, 1], [[0, 0, 0], [1.2, 0, 0], [0, 1.3, 0]]),
+                         lambda: model.hessian([8, 1], [[0, 0, 0], [1, 0, 0]])):
+            atoms = box()
+            atoms.calc = self.calculator
+            dynamics = VelocityVerlet(atoms, 0.5 * FS)
+            dynamics.attach(observer, 2)
+            dynamics.run(6)
+            ends.append(atoms.positions)
+        for end in ends[1:]:
+            np.testing.assert_array_equal(end, ends[0])
+
     def test_langevin_is_that_of_md(self):
         """Of `clebsch md`: the same noise, friction and order."""
         write(self.file + ".xyz", self.atoms)
