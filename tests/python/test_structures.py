@@ -256,6 +256,21 @@ class Structures(unittest.TestCase):
             said = run("md", "--model", str(WATER), "--structure", "masses.xyz", "--steps", "0", "--dt", "1")
             self.assertEqual("2 atoms have other masses than the standard weights" in said, heavy == 2)
 
+    def test_fixed(self):
+        """Constraints, which nothing holds to, are told of."""
+        commands = ["md", "--steps", "0", "--dt", "1"], ["relax", "--steps", "0", "--out", "out.xyz"]
+        one, direction = FixAtoms([1]), FixCartesian([1], (False, True, False))
+        for constraint, names in ((one, ("fixed.xyz", "fixed.vasp")), (direction, ("fixed.xyz",)), (None, ("fixed.xyz", "fixed.vasp"))):
+            atoms = water()
+            atoms.set_constraint(constraint)
+            write("fixed.xyz", atoms, columns=["symbols", "positions", *(["move_mask"] if constraint else [])])
+            write("fixed.vasp", atoms)
+            for name in names:
+                for words in commands:
+                    said = subprocess.run([COMMAND, *words, "--model", str(WATER), "--structure", name],
+                                          capture_output=True, text=True).stderr
+                    self.assertEqual(f"{name}: 1 atoms are fixed, but here all atoms move" in said, constraint is not None)
+
     def test_elements(self):
         """--elements reaches every command that reads a structure."""
         pathlib.Path("names.xyz").write_text("3\n\nOw 0 0 0\nHw 0 0.76 0.59\nHw 0 -0.76 0.59\n")

@@ -102,6 +102,7 @@ static bool start_anew(md_run *r) {
   if (r->system.atoms.other_masses)
     warn("%s: %lld atoms have other masses than the standard weights, with which they move here",
          a->choice.structure, (long long)r->system.atoms.other_masses);
+  md_system_warn_of_fixed(&r->system);
   md_state_make(&r->state, r->system.atoms.n);
   if (r->system.atoms.n)
     memcpy(r->state.listed, r->system.atoms.positions,

@@ -274,6 +274,11 @@ bool md_system_start(md_system *y, const md_choice *choice) {
   return md_system_set_atoms(y, &atoms, choice->structure);
 }
 
+void md_system_warn_of_fixed(const md_system *y) {
+  if (y->atoms.fixed)
+    warn("%s: %lld atoms are fixed, but here all atoms move", y->from, (long long)y->atoms.fixed);
+}
+
 clb_model_atoms md_system_atoms(const md_system *y, const double *positions) {
   const structure *s = &y->atoms;
   const bool *p = s->periodic;

@@ -61,6 +61,8 @@ bool md_system_open(md_system *y, const md_choice *choice);
 bool md_system_set_atoms(md_system *y, structure *atoms, const char *from);
 /* Reads the chosen structure, opens the model and sets the atoms. */
 bool md_system_start(md_system *y, const md_choice *choice);
+/* Says so where the file fixes atoms, all of which move. */
+void md_system_warn_of_fixed(const md_system *y);
 /* The atoms for clb_model_compute; positions NULL: their own. */
 clb_model_atoms md_system_atoms(const md_system *y, const double *positions);
 /* Frees the atoms and their results. */

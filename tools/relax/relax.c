@@ -229,6 +229,7 @@ static bool search(relaxation *r, int64_t *step) {
 static bool start(relaxation *r) {
   md_system *y = &r->system;
   if (!md_system_start(y, &r->a->choice)) return false;
+  md_system_warn_of_fixed(y);
   const structure *s = &y->atoms;
   if (r->a->cell && !(y->has_stress && s->periodic[0] && s->periodic[1] && s->periodic[2])) {
     warn("%s: --cell needs a cell that is periodic in three directions", y->from);

@@ -31,6 +31,7 @@ typedef struct {
                            of a residue */
   int64_t isotopes;     /* number of atoms called D or T, which are H in `numbers` */
   int64_t other_masses; /* of atoms whose masses are no standard weights */
+  int64_t fixed;        /* of atoms that the file fixes, in one direction at least */
   structure_labels *labels; /* NULL unless the options want them */
 } structure;
 

@@ -15,7 +15,7 @@ typedef struct {
   bool isotope[MAX_SPECIES];         /* called D or T */
   int64_t count[MAX_SPECIES], atoms; /* atoms: of all species */
   double scale[3];                   /* of x, y and z */
-  bool cartesian;
+  bool cartesian, selective;
 } poscar;
 
 /* ---- cell ---- */
@@ -130,7 +130,8 @@ static bool read_mode(poscar *p) {
   structure_reader *r = p->r;
   if (!structure_want_line(r, "Direct or Cartesian")) return false;
   const char *word = r->line + strspn(r->line, " \t");
-  if (tolower((unsigned char)*word) == 's') { /* selective dynamics */
+  p->selective = tolower((unsigned char)*word) == 's'; /* selective dynamics */
+  if (p->selective) {
     if (!structure_want_line(r, "Direct or Cartesian")) return false;
     word = r->line + strspn(r->line, " \t");
   }
@@ -140,7 +141,7 @@ static bool read_mode(poscar *p) {
          structure_fail(r, "Direct or Cartesian is wanted here, not '%.60s'", r->line);
 }
 
-/* Three coordinates; what follows is skipped. */
+/* Three coordinates, and of selective dynamics whether they may change; the rest is skipped. */
 static bool read_atom(poscar *p, int32_t element, const char *what) {
   char field[STRUCTURE_FIELD];
   const char *at = p->r->line;
@@ -151,6 +152,10 @@ static bool read_atom(poscar *p, int32_t element, const char *what) {
     if (!structure_number(w, &x[k])) return structure_fail(p->r, "'%s' is not a finite number", w);
     if (p->cartesian) x[k] *= p->scale[k];
   }
+  bool fixed = false;
+  for (int k = 0; k < 3 && p->selective && structure_word(&at, field); k++)
+    fixed |= toupper((unsigned char)field[*field == '.']) == 'F';
+  p->r->s->fixed += fixed;
   return p->cartesian ? structure_add(p->r, element, x) : structure_add_fraction(p->r, element, x);
 }
 

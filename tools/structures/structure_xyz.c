@@ -7,11 +7,12 @@
 #include "tools/structures/structure_elements.h"
 #include "tools/structures/structure_labels.h"
 
-enum { SPECIES, NUMBER, POS, MASSES, FORCES, REF_FORCES, USED };
+enum { SPECIES, NUMBER, POS, MASSES, MOVES, FORCES, REF_FORCES, USED };
 
 /* Columns of an atom's line, from 0; -1: it is not there. */
 typedef struct {
   int at[USED], all;
+  int moves;  /* columns of MOVES: of an atom, or of each direction */
   int force;  /* the first of the columns of forces; -1: there are none, or no labels are wanted */
   bool plain; /* without Properties: more columns may follow, and atomic numbers are symbols */
 } xyz_columns;
@@ -23,8 +24,8 @@ static const struct {
   char type;
   int n;
 } used[USED] = {
-    {"species", 'S', 1},   {"Z", 'I', 1},      {"pos", 'R', 3},
-    {"masses", 'R', 1},    {"forces", 'R', 3}, /* and what follows only where labels are wanted */
+    {"species", 'S', 1},   {"Z", 'I', 1},      {"pos", 'R', 3}, {"masses", 'R', 1},
+    {"move_mask", 'L', 1}, {"forces", 'R', 3}, /* and what follows only where labels are wanted */
     {"REF_forces", 'R', 3}};
 
 /* "NAME:TYPE:COUNT", which *text passes; false: it is something else. */
@@ -45,7 +46,7 @@ static bool next_property(const char **text, size_t *name, char *type, int *n) {
 /* "species:S:1:pos:R:3:...": names, types and widths. */
 static bool read_properties(structure_reader *r, const char *text, xyz_columns *c) {
   const int names = r->s->labels ? USED : FORCES;
-  *c = (xyz_columns){.at = {-1, -1, -1, -1, -1, -1}};
+  *c = (xyz_columns){.at = {-1, -1, -1, -1, -1, -1, -1}};
   while (*text) {
     const char *name = text;
     size_t bytes;
@@ -56,8 +57,9 @@ static bool read_properties(structure_reader *r, const char *text, xyz_columns *
                             name);
     while (i < names && (strlen(used[i].name) != bytes || strncasecmp(used[i].name, name, bytes)))
       i++;
-    if (i == MASSES && (type != 'R' || n != 1)) i = names; /* something else of that name */
-    if (i < names && (used[i].type != type || used[i].n != n))
+    if (i == MOVES && type == 'L') c->moves = n;
+    else if ((i == MASSES && (type != 'R' || n != 1)) || i == MOVES) i = names; /* something else */
+    if (i < names && i != MOVES && (used[i].type != type || used[i].n != n))
       return structure_fail(r, "Properties say %s:%c:%d, which must be %s:%c:%d", used[i].name,
                             type, n, used[i].name, used[i].type, used[i].n);
     if (i < names && c->at[i] >= 0)
@@ -77,7 +79,7 @@ static bool read_comment(structure_reader *r, int64_t n, xyz_columns *c) {
   const bool types = !strncmp(r->line, "Atoms", 5);
   if (!structure_comment(r, &properties)) return false;
   if (properties && n) return read_properties(r, properties, c);
-  *c = (xyz_columns){{0, -1, 1, -1, -1, -1}, 4, -1, !types};
+  *c = (xyz_columns){{0, -1, 1, -1, -1, -1, -1}, 4, 0, -1, !types};
   return true;
 }
 
@@ -109,11 +111,13 @@ static bool read_atom(structure_reader *r, const xyz_columns *c, const char *wha
   char field[STRUCTURE_FIELD];
   const char *at = r->line;
   int32_t element = 0;
+  bool fixed = false;
   double x[3], force[3], mass = NAN;
   for (int k = 0; k < c->all; k++) {
     const bool coordinate = one_of_three(k, c->at[POS]), of_force = one_of_three(k, c->force),
                symbol = k == c->at[SPECIES] || k == c->at[NUMBER], of_mass = k == c->at[MASSES];
     const char *word = at + strspn(at, " \t");
+    fixed |= c->at[MOVES] >= 0 && k >= c->at[MOVES] && k < c->at[MOVES] + c->moves && *word == 'F';
     if (!structure_skip_word(&at))
       return structure_fail(r, "%s has %d of %d columns", what, k, c->all);
     /* what is no number is skipped, as other columns are */
@@ -131,6 +135,7 @@ static bool read_atom(structure_reader *r, const xyz_columns *c, const char *wha
   if (!c->plain && at[strspn(at, " \t")])
     return structure_fail(r, "%s has more than %d columns", what, c->all);
   structure_see_mass(r, element, mass);
+  r->s->fixed += fixed;
   return structure_add(r, element, x) && (c->force < 0 || structure_label_force(r, force));
 }
 
