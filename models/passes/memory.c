@@ -288,9 +288,10 @@ static bool may_run_again(const clb_network *n, const clb_layer *y) {
   return may;
 }
 
-/* Where launches count, for a 64th of the memory at least. */
-static bool is_worth(const clb_network *n, int64_t without, int64_t with) {
-  return (n->frugal ? 1 : 64) * (without - with) > (n->frugal ? 0 : with);
+/* Where launches count, for a 64th of the memory of edges at least: that of atoms is little. */
+static bool is_worth(const clb_network *n, usage without, usage with) {
+  const int64_t edge = without.edge - with.edge;
+  return n->frugal ? edge > 0 || without.atom > with.atom : 64 * edge > with.edge;
 }
 
 clb_status clb_pass_memory(clb_network *n) {
@@ -303,7 +304,7 @@ clb_status clb_pass_memory(clb_network *n) {
     n->layer[l]->again = false;
     s = clb_pass_order(n);
     if (!s) s = assign(n, &now);
-    n->layer[l]->again = is_worth(n, now.atom, least.atom) || is_worth(n, now.edge, least.edge);
+    n->layer[l]->again = is_worth(n, now, least);
   }
   if (!s) s = clb_pass_order(n);
   return s ? s : assign(n, &least);
