@@ -2,10 +2,17 @@
    lanes are channels, a sub-group does a row.
 
    With n = |x|, at least epsilon if y is normalised, u = x / n, p = g . u, q = a . u, the bias b
-   and y = psi(n, b) x, where psi = f(n + b) or f(n + b) / n: y    psi x g_x  psi g + psi_n n p u
-   g_b  psi_b n p d_g  psi a + (psi_n q + psi_b c) n u d_x  psi_n (a.g u + q g + p a) + (n psi_nn -
-   psi_n) p q u + c (psi_b g + n psi_nb p u) d_b  psi_b a.g + n psi_nb p q + c n psi_bb p Where
-   epsilon takes the place of |x|, derivatives by n are 0; at x = 0 u is 0. */
+   and y = psi(n, b) x, where psi = f(n + b) or f(n + b) / n; g' = g - p u and a' = a - q u:
+     y    psi x
+     g_x  psi g' + (psi + n psi_n) p u
+     g_b  n psi_b p
+     d_g  psi a' + ((psi + n psi_n) q + n psi_b c) u
+     d_x  psi_n (a'.g' u + q g' + p a') + (2 psi_n + n psi_nn) p q u
+          + c (psi_b g' + (psi_b + n psi_nb) p u)
+     d_b  psi_b a'.g' + (psi_b + n psi_nb) p q + c n psi_bb p
+   Along u a normalised y has f' and f'', which are no quotients of small numbers: those of scalars,
+   of which nothing is across, are as accurate near 0. Where epsilon takes the place of |x|,
+   derivatives by n are 0, and a'.g' is a.g - p q; at x = 0 u is 0. */
 #include <math.h>
 
 #include "kernels/layers/layer.h"
@@ -18,9 +25,10 @@ typedef struct {
   ir_val row; /* its start */
 } array;
 
-/* psi and its derivatives, as they are needed: second by n times n and so on. */
+/* psi, psi_n and psi_b, and what is along u: psi + n psi_n, n psi_b, 2 psi_n + n psi_nn,
+   psi_b + n psi_nb and n psi_bb. */
 typedef struct {
-  ir_val value, n, b, nn, nb, bb;
+  ir_val value, n, b, along, along_b, bend, bend_b, bb;
 } scaling;
 
 typedef struct {
@@ -94,8 +102,16 @@ static ir_val dot(const builder *b, const ir_val *v, const ir_val *w) {
 
 /* ---- the norm ---- */
 
+/* Of a scalar, exactly. */
+static void find_sign(builder *b, ir_val x) {
+  ir_kernel *k = b->l.k;
+  ir_val zero = real(b, 0), below = ir_select(k, ir_2(k, IR_LT, x, zero), real(b, -1), zero);
+  b->norm = ir_1(k, IR_ABS, x);
+  b->u[0] = ir_select(k, ir_2(k, IR_LT, zero, x), real(b, 1), below);
+}
+
 /* Squares of very large and very small numbers are scaled by powers of two. */
-static void find_norm(builder *b, const ir_val *x) {
+static void find_direction(builder *b, const ir_val *x) {
   ir_kernel *k = b->l.k;
   const int most = b->l.t == IR_F64 ? 500 : 60;
   ir_val largest = real(b, 0), one = real(b, 1), zero = real(b, 0), small[MOST];
@@ -111,6 +127,12 @@ static void find_norm(builder *b, const ir_val *x) {
          inverse = ir_select(k, ir_2(k, IR_EQ, length, zero), zero, ir_2(k, IR_DIV, one, length));
   b->norm = times(b, length, grow);
   for (int c = 0; c < components(b); c++) b->u[c] = times(b, small[c], inverse);
+}
+
+static void find_norm(builder *b, const ir_val *x) {
+  ir_kernel *k = b->l.k;
+  if (b->term->l) find_direction(b, x);
+  else find_sign(b, x[0]);
   b->clamped = IR_NONE;
   if (!b->act->normalize) return;
   b->clamped = ir_2(k, IR_LT, b->norm, real(b, b->act->epsilon));
@@ -119,38 +141,41 @@ static void find_norm(builder *b, const ir_val *x) {
     b->u[c] = ir_select(k, b->clamped, times(b, x[c], real(b, 1 / b->act->epsilon)), b->u[c]);
 }
 
-static ir_val unless_clamped(const builder *b, ir_val v) {
-  return b->clamped == IR_NONE ? v : ir_select(b->l.k, b->clamped, real(b, 0), v);
+static ir_val if_clamped(const builder *b, ir_val clamped, ir_val v) {
+  return b->clamped == IR_NONE ? v : ir_select(b->l.k, b->clamped, clamped, v);
 }
 
-/* Of f / n: psi_n = (f' - psi) / n, n psi_nn = f'' - 2 psi_n, n psi_nb = f'' - psi_b. */
 static scaling scale(builder *b) {
   ir_kernel *k = b->l.k;
   const bool twice = b->p->pass == CLB_DOUBLE_BACKWARD;
-  ir_val f, slope, bend = IR_NONE, by = real(b, b->act->scale), at = b->norm;
+  ir_val f, slope, bend = IR_NONE, by = real(b, b->act->scale), at = b->norm, zero = real(b, 0);
   if (b->act->bias) at = ir_add(k, at, load(b, &b->w, bias_place(b)));
   clb_activate(k, b->l.t, b->act->activation, at, &f, &slope, twice ? &bend : NULL);
   f = times(b, f, by);
-  scaling s = {.value = f};
-  if (b->p->pass) s.n = s.b = slope = times(b, slope, by);
-  if (twice) {
-    bend = times(b, bend, by);
-    s.nn = s.nb = s.bb = times(b, b->norm, bend);
-  }
+  scaling s = {.value = b->act->normalize ? ir_2(k, IR_DIV, f, b->norm) : f};
+  if (!b->p->pass) return s;
+  slope = times(b, slope, by);
+  if (twice) bend = times(b, bend, by);
   if (b->act->normalize) {
-    s.value = ir_2(k, IR_DIV, f, b->norm);
-    if (b->p->pass) {
-      s.n = ir_2(k, IR_DIV, ir_sub(k, slope, s.value), b->norm);
-      s.b = ir_2(k, IR_DIV, slope, b->norm);
-    }
+    s.along = if_clamped(b, s.value, slope);
+    s.along_b = slope;
+    s.n = if_clamped(b, zero, ir_2(k, IR_DIV, ir_sub(k, slope, s.value), b->norm));
+    s.b = ir_2(k, IR_DIV, slope, b->norm);
     if (twice) {
-      s.nn = ir_fma(k, real(b, -2), s.n, bend);
-      s.nb = ir_sub(k, bend, s.b);
+      s.bend = if_clamped(b, zero, bend);
+      s.bend_b = if_clamped(b, s.b, bend);
       s.bb = bend;
     }
+    return s;
   }
-  if (b->p->pass) s.n = unless_clamped(b, s.n);
-  if (twice) s.nn = unless_clamped(b, s.nn), s.nb = unless_clamped(b, s.nb);
+  s.n = s.b = slope;
+  s.along_b = times(b, b->norm, slope);
+  s.along = ir_add(k, f, s.along_b);
+  if (twice) {
+    s.bb = times(b, b->norm, bend);
+    s.bend_b = ir_add(k, slope, s.bb);
+    s.bend = ir_add(k, slope, s.bend_b);
+  }
   return s;
 }
 
@@ -160,31 +185,39 @@ static void forward(builder *b, const scaling *s, const ir_val *x) {
   for (int c = 0; c < components(b); c++) store(b, &b->y, place(b, c), times(b, s->value, x[c]));
 }
 
-static void backward(builder *b, const scaling *s, const ir_val *g) {
+/* Takes what is along u away, and returns how much it is. */
+static ir_val split(const builder *b, ir_val *v) {
   ir_kernel *k = b->l.k;
-  ir_val np = times(b, b->norm, dot(b, g, b->u)), along = times(b, s->n, np);
-  for (int c = 0; c < components(b); c++)
-    store(b, &b->d_x, place(b, c), ir_fma(k, s->value, g[c], times(b, along, b->u[c])));
-  if (b->act->bias) store(b, &b->d_w, bias_place(b), times(b, s->b, np));
+  ir_val along = dot(b, v, b->u), less = ir_sub(k, real(b, 0), along);
+  for (int c = 0; c < components(b); c++) v[c] = ir_fma(k, less, b->u[c], v[c]);
+  return along;
 }
 
-static void twice(builder *b, const scaling *s, const ir_val *g) {
+static void backward(builder *b, const scaling *s, ir_val *g) {
+  ir_kernel *k = b->l.k;
+  ir_val p = split(b, g), along = times(b, s->along, p);
+  for (int c = 0; c < components(b); c++)
+    store(b, &b->d_x, place(b, c), ir_fma(k, s->value, g[c], times(b, along, b->u[c])));
+  if (b->act->bias) store(b, &b->d_w, bias_place(b), times(b, s->along_b, p));
+}
+
+static void twice(builder *b, const scaling *s, ir_val *g) {
   ir_kernel *k = b->l.k;
   const bool bias = b->act->bias;
   ir_val a[MOST];
   load_all(b, &b->a, a);
-  ir_val p = dot(b, g, b->u), q = dot(b, a, b->u), ag = dot(b, a, g), pq = times(b, p, q),
-         c = bias ? load(b, &b->c, bias_place(b)) : IR_NONE, pull = times(b, s->n, q),
+  ir_val ag = dot(b, a, g), p = split(b, g), q = split(b, a), pq = times(b, p, q),
+         across = if_clamped(b, ir_sub(k, ag, pq), dot(b, a, g)),
+         c = bias ? load(b, &b->c, bias_place(b)) : IR_NONE, pull = times(b, s->along, q),
          of_g = times(b, s->n, q), of_a = times(b, s->n, p),
-         along = ir_fma(k, s->n, ag, times(b, ir_sub(k, s->nn, s->n), pq));
+         along = ir_fma(k, s->n, across, times(b, s->bend, pq));
   if (bias) {
-    pull = ir_fma(k, s->b, c, pull);
+    pull = ir_fma(k, s->along_b, c, pull);
     of_g = ir_fma(k, c, s->b, of_g);
-    along = ir_fma(k, times(b, c, s->nb), p, along);
-    ir_val d_b = ir_fma(k, s->b, ag, times(b, s->nb, pq));
+    along = ir_fma(k, times(b, c, s->bend_b), p, along);
+    ir_val d_b = ir_fma(k, s->b, across, times(b, s->bend_b, pq));
     store(b, &b->d_w, bias_place(b), ir_fma(k, times(b, c, s->bb), p, d_b));
   }
-  pull = times(b, pull, b->norm);
   for (int m = 0; m < components(b); m++) {
     store(b, &b->y, place(b, m), ir_fma(k, s->value, a[m], times(b, pull, b->u[m])));
     store(b, &b->d_x, place(b, m),

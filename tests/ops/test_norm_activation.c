@@ -183,6 +183,36 @@ static void zeros(void **state) {
   }
 }
 
+static void expect(double found, double want) {
+  if (!(fabs(found - want) <= 1e-14 + 1e-13 * fabs(want)))
+    fail_msg("%.17g, not %.17g", found, want);
+}
+
+/* y = sign(x) act(|x| + b) has derivatives without quotients of small numbers. */
+static void small_scalars(void **state) {
+  enum { AT = 3 * 3, BIAS = 3, SCALARS = 4 };
+  static arrays a;
+  norm t =
+      open_norm(*state, (clb_norm_activation_desc){.act = "sigmoid", .normalize = 1, .bias = 1});
+  make(&a);
+  for (int i = 0; i < N * SCALARS; i++)
+    a.v[X][i / SCALARS * D + AT + i % SCALARS] = i % 2 ? 3e-7 : -3e-7;
+  run(&t, CLB_BACKWARD, &a);
+  run(&t, CLB_DOUBLE_BACKWARD, &a);
+  for (int i = 0; i < N * SCALARS; i++) {
+    const int e = i / SCALARS * D + AT + i % SCALARS, w = i / SCALARS * W + BIAS + i % SCALARS;
+    const double sign = i % 2 ? 1 : -1, f = 1 / (1 + exp(-3e-7 - a.v[B][w])), slope = f * (1 - f),
+                 bend = slope * (1 - 2 * f), p = sign * a.v[G][e],
+                 moved = sign * a.v[A][e] + a.v[C][w];
+    expect(a.v[G_X][e], slope * a.v[G][e]);
+    expect(a.v[G_B][w], slope * p);
+    expect(a.v[D_G][e], slope * moved * sign);
+    expect(a.v[D_X][e], bend * moved * p * sign);
+    expect(a.v[D_B][w], bend * moved * p);
+  }
+  close_norm(&t);
+}
+
 static void refuses(void **state) {
   clb_context *ctx = NULL;
   clb_op *op = NULL;
@@ -218,8 +248,8 @@ static void refuses(void **state) {
 }
 
 int main(void) {
-  static const struct CMUnitTest tests[] = {cmocka_unit_test(derivatives),
-                                            cmocka_unit_test(symmetries), cmocka_unit_test(zeros),
-                                            cmocka_unit_test(refuses)};
+  static const struct CMUnitTest tests[] = {
+      cmocka_unit_test(derivatives), cmocka_unit_test(symmetries), cmocka_unit_test(zeros),
+      cmocka_unit_test(small_scalars), cmocka_unit_test(refuses)};
   return run_on_devices("norm_activation", tests, sizeof tests / sizeof *tests);
 }
