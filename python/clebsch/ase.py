@@ -309,7 +309,8 @@ class Langevin(_Thermostat):
 
 class Bussi(_Thermostat):
     """ASE's class of this name on the device, as VelocityVerlet is: stochastic velocity rescaling in
-    the middle of a step, which keeps the total momentum.
+    the middle of a step, which keeps the total momentum.  So 3 N - 3 coordinates have the
+    temperature, of which ASE's class counts 3 N.
 
     taut: in ASE's units.  seed: random numbers are functions of it and of the step's number.
     keywords: those of ASE's MolecularDynamics."""
