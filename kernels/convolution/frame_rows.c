@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "kernels/common/direction.h"
 #include "kernels/common/rows.h"
 #include "kernels/convolution/frame.h"
 #include "src/problem/rotation.h"
@@ -56,42 +57,6 @@ static void schedule(const clb_problem *p, const clb_limits *limits, clb_schedul
   r->columns_per_piece = 8;
 }
 
-/* Of a vector v: its direction u, 1 / |v|, sin(beta), and cosine and sine of phi (phi = 0 at the
-   poles); `there` is false where v is too short to have a direction. */
-typedef struct {
-  ir_val u[3], inverse, across, cosine, sine, there;
-} direction;
-
-static direction direction_of(ir_kernel *k, ir_type t, const ir_val *v) {
-  direction d;
-  ir_val least = ir_real(k, t, 1e-12), zero = ir_real(k, t, 0), one = ir_real(k, t, 1),
-         largest = ir_1(k, IR_ABS, v[0]), w[3];
-  for (int i = 1; i < 3; i++) largest = ir_2(k, IR_MAX, largest, ir_1(k, IR_ABS, v[i]));
-  ir_val shrink =
-      ir_2(k, IR_DIV, one, ir_2(k, IR_MAX, largest, least)); /* so that nothing overflows */
-  for (int i = 0; i < 3; i++) w[i] = ir_mul(k, v[i], shrink);
-  ir_val h2 = ir_fma(k, w[0], w[0], ir_mul(k, w[2], w[2])), h = ir_1(k, IR_SQRT, h2),
-         r = ir_1(k, IR_SQRT, ir_fma(k, w[1], w[1], h2));
-  d.there = ir_2(k, IR_LE, ir_mul(k, least, shrink), r);
-  ir_val inverse = ir_2(k, IR_DIV, one, ir_select(k, d.there, r, one)),
-         level = ir_2(k, IR_LT, zero, h), by_h = ir_2(k, IR_DIV, one, ir_select(k, level, h, one));
-  for (int i = 0; i < 3; i++) d.u[i] = ir_select(k, d.there, ir_mul(k, w[i], inverse), zero);
-  d.across = ir_select(k, d.there, ir_mul(k, h, inverse), zero);
-  d.inverse = ir_select(k, d.there, ir_mul(k, shrink, inverse), zero);
-  d.cosine = ir_select(k, level, ir_mul(k, w[2], by_h), one);
-  d.sine = ir_select(k, level, ir_mul(k, w[0], by_h), zero);
-  return d;
-}
-
-/* Cosines and sines of 1 ... n times an angle, from those of the angle. */
-static void multiples(ir_kernel *k, int n, ir_val *cosine, ir_val *sine) {
-  for (int m = 2; m <= n; m++) {
-    cosine[m] =
-        ir_fma(k, cosine[m - 1], cosine[1], ir_1(k, IR_NEG, ir_mul(k, sine[m - 1], sine[1])));
-    sine[m] = ir_fma(k, sine[m - 1], cosine[1], ir_mul(k, cosine[m - 1], sine[1]));
-  }
-}
-
 /* The blocks of d^l, from cosines and sines of multiples of beta (cosine[0]: 1, or 0 where there is
    no direction). */
 static void put_blocks(ir_kernel *k, ir_type t, int L, int l, const double *C, const double *S,
@@ -115,14 +80,14 @@ static void put_blocks(ir_kernel *k, ir_type t, int L, int l, const double *C, c
 }
 
 /* The row of a direction; padding between the blocks is 0. */
-static void make_row(ir_kernel *k, ir_type t, int L, const direction *d, ir_val *row) {
+static void make_row(ir_kernel *k, ir_type t, int L, const clb_direction *d, ir_val *row) {
   enum { N = 2 * CLB_MAX_FRAME_L + 1 };
   ir_val cosine[CLB_MAX_FRAME_L + 1], sine[CLB_MAX_FRAME_L + 1], zero = ir_real(k, t, 0);
   double *series = malloc(sizeof *series * 2 * (CLB_MAX_FRAME_L + 1) * N * N);
   for (int i = 0; i < clb_frame_size(L); i++) row[i] = zero;
   cosine[1] = d->cosine;
   sine[1] = d->sine;
-  multiples(k, L, cosine, sine);
+  clb_angle_multiples(k, L, cosine, sine);
   for (int m = 1; m <= L; m++)
     row[clb_frame_cosine(m)] = cosine[m], row[clb_frame_sine(m)] = sine[m];
   ir_val turned[CLB_MAX_FRAME_L + 1][2]; /* the same */
@@ -130,7 +95,7 @@ static void make_row(ir_kernel *k, ir_type t, int L, const direction *d, ir_val 
   cosine[0] = ir_select(k, d->there, ir_real(k, t, 1), zero);
   cosine[1] = d->u[1];
   sine[1] = d->across;
-  multiples(k, L, cosine, sine);
+  clb_angle_multiples(k, L, cosine, sine);
   for (int l = 1; l <= L; l++) {
     double *C = series, *S = series ? series + (l + 1) * (2 * l + 1) * (2 * l + 1) : NULL;
     if (series && clb_rotation_series(l, C, S)) put_blocks(k, t, L, l, C, S, cosine, sine, row);
@@ -182,7 +147,7 @@ static void lower_rows(const clb_problem *p, const clb_schedule *s, ir_kernel *k
   if (f->lengths) lengths = clb_rows_array(&b, (clb_dtype)p->storage, true);
   clb_rows_start(&b, (clb_dtype)p->arithmetic, piece_of(s));
   clb_rows_load(&b, &in, 0, 3, v);
-  direction d = direction_of(k, t, v);
+  clb_direction d = clb_direction_of(k, t, v);
   if (row) make_row(k, t, f->l, &d, row);
   else snprintf(k->error, sizeof k->error, "no memory");
   if (row) store_row(&b, &out, size, row);
@@ -214,7 +179,6 @@ static void sum_roles(const clb_row_block *b, ir_type t, ir_val shares, ir_val a
   for (int i = 0; i < 3; i++) sum[i] = ir_get(k, var[i]);
 }
 
-/* The gradient in the frame, rotated back by Ry(phi) Rx(beta). */
 static void lower_gradient(const clb_problem *p, const clb_schedule *s, ir_kernel *k) {
   const ir_type t = clb_ir_type((clb_dtype)p->arithmetic);
   clb_row_block b;
@@ -227,13 +191,9 @@ static void lower_gradient(const clb_problem *p, const clb_schedule *s, ir_kerne
   clb_row_array out = clb_rows_array(&b, (clb_dtype)p->storage, true);
   clb_rows_start(&b, (clb_dtype)p->arithmetic, piece_of(s));
   clb_rows_load(&b, &in, 0, 3, v);
-  direction d = direction_of(k, t, v);
+  clb_direction d = clb_direction_of(k, t, v);
   sum_roles(&b, t, shares, at, pitch, roles, columns, sum);
-  ir_val x = ir_mul(k, ir_1(k, IR_NEG, sum[1]), d.inverse), z = ir_mul(k, sum[0], d.inverse),
-         tilted = ir_mul(k, d.u[1], z);
-  g[0] = ir_fma(k, d.cosine, x, ir_mul(k, d.sine, tilted));
-  g[1] = ir_1(k, IR_NEG, ir_mul(k, d.across, z));
-  g[2] = ir_fma(k, d.cosine, tilted, ir_1(k, IR_NEG, ir_mul(k, d.sine, x)));
+  clb_direction_gradient(k, &d, sum, g);
   for (int i = 0; i < 3; i++) g[i] = ir_fma(k, d.u[i], sum[2], g[i]);
   clb_rows_store(&b, &out, 0, 3, g, p->accumulate);
   ir_finish(k);
@@ -251,7 +211,7 @@ static void lower_tangents(const clb_problem *p, const clb_schedule *s, ir_kerne
   clb_rows_start(&b, (clb_dtype)p->arithmetic, piece_of(s));
   clb_rows_load(&b, &in, 0, 3, v);
   clb_rows_load(&b, &along, 0, 3, h);
-  direction d = direction_of(k, clb_ir_type((clb_dtype)p->arithmetic), v);
+  clb_direction d = clb_direction_of(k, clb_ir_type((clb_dtype)p->arithmetic), v);
   ir_val level = ir_fma(k, d.cosine, h[2], ir_mul(k, d.sine, h[0]));
   row[CLB_TANGENT_X] = ir_fma(k, d.cosine, h[0], ir_1(k, IR_NEG, ir_mul(k, d.sine, h[2])));
   row[CLB_TANGENT_Y] = ir_fma(k, d.u[1], h[1], ir_mul(k, d.across, level));

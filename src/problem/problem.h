@@ -232,6 +232,29 @@ typedef struct {
   int32_t knots, columns;
 } clb_edge_spline_problem;
 
+/* b_k = exp(coefficient (r - k step)^2), k = 0 ... columns - 1. */
+typedef struct {
+  int64_t columns;
+  double step, coefficient;
+} clb_gaussians_problem;
+
+/* Degrees up to l, orders up to m. */
+enum { CLB_MAX_EDGE_ROTATION_L = 8 };
+typedef struct {
+  int32_t l, m;
+} clb_edge_rotation_problem;
+/* Where the 2 l + 1 numbers of degree l and order m start in a row of degrees up to L: orders 0, 1,
+   -1, 2, -2, ..., of each the degrees from |m| to L. */
+static inline int clb_edge_rotation_at(int L, int m, int l) {
+  const int all = (L + 1) * (L + 1), a = m < 0 ? -m : m;
+  int start = a ? all : 0;
+  for (int q = 1; q < a; q++) start += 2 * (all - q * q);
+  return start + (m < 0 ? all - a * a : 0) + l * l - a * a;
+}
+static inline int clb_edge_rotation_columns(int L, int M) {
+  return clb_edge_rotation_at(L, -M, L) + 2 * L + 1;
+}
+
 /* Of kernels/grouped/tile.h. */
 typedef struct {
   int32_t scaled, gated;
