@@ -10,11 +10,12 @@ typedef struct {
   void (*read)(clb_model_reader *r);
 } clb_arch;
 
-enum { CLB_ARCHS = 5 };
+enum { CLB_ARCHS = 6 };
 extern const clb_arch clb_archs[CLB_ARCHS];
 
 void clb_arch_nequip(clb_model_reader *r);
 void clb_arch_mace(clb_model_reader *r);
 void clb_arch_allegro(clb_model_reader *r);
+void clb_arch_esen(clb_model_reader *r);
 
 #endif

@@ -146,7 +146,9 @@ void clb_arch_bias(reader *r, int block, const char *what, int to, bool optional
   const clb_irreps irreps = f->array[to]->irreps;
   const int at = clb_find_irrep(&irreps, &even_scalar);
   if (at < 0) return;
-  if (!clb_safetensors_find(r->file, clb_arch_key(key, block, what)) && optional) return;
+  if (block < 0) snprintf(key, sizeof key, "%s", what);
+  else clb_arch_key(key, block, what);
+  if (!clb_safetensors_find(r->file, key) && optional) return;
   const int64_t mul = irreps.term[at].mul, from = clb_model_take(r, key, 1, &mul, 1),
                 table = clb_model_reserve(r, f->n_species * (int64_t)irreps.dim);
   for (int s = 0; s < f->n_species && !r->status; s++)
@@ -154,6 +156,35 @@ void clb_arch_bias(reader *r, int block, const char *what, int to, bool optional
   clb_layer *y =
       clb_model_layer(r, &clb_embedding_kind, sizeof(clb_embedding), block, what, -1, to);
   if (y) *(clb_embedding *)y->parameters = (clb_embedding){.table = table};
+}
+
+/* ---- charge and spin ---- */
+
+/* Rows of a tensor, if the file has it, from that of the number "WHAT_first" on. */
+static void read_state(reader *r, clb_states *p, int k, const char *what, int64_t columns) {
+  enum { MAX_STATES = 1 << 16 };
+  char key[CLB_MODEL_KEY];
+  snprintf(key, sizeof key, "embedding_%s", what);
+  const clb_tensor *t = r->status ? NULL : clb_safetensors_find(r->file, key);
+  if (!t) return;
+  p->count[k] = t->rank == 2 ? t->shape[0] : 1;
+  if (p->count[k] < 1 || p->count[k] > MAX_STATES)
+    clb_model_refuse(r, "'%s' must have 1 to %d rows", key, MAX_STATES);
+  p->table[k] = clb_model_take(r, key, 2, (const int64_t[]){p->count[k], columns}, 1);
+  snprintf(key, sizeof key, "%s_first", what);
+  p->first[k] = clb_model_whole(r, key, -MAX_STATES, MAX_STATES);
+}
+
+bool clb_arch_has_states(const reader *r) {
+  return clb_safetensors_find(r->file, "embedding_charge") ||
+         clb_safetensors_find(r->file, "embedding_spin");
+}
+
+void clb_arch_states(reader *r, int to) {
+  clb_layer *y =
+      clb_model_layer(r, &clb_states_kind, sizeof(clb_states), -1, "charge and spin", -1, to);
+  for (int k = 0; k < 2 && y; k++)
+    read_state(r, y->parameters, k, k ? "spin" : "charge", r->out->array[to]->irreps.dim);
 }
 
 /* ---- energies ---- */

@@ -57,8 +57,12 @@ int clb_arch_radial(clb_model_reader *r, int block, const char *what, const clb_
 /* Rows of tensor `embedding`, or of the unit matrix; returns the features. */
 int clb_arch_embedding(clb_model_reader *r, const clb_irreps *features, bool one_hot);
 
-/* Tensor "layers.N.what", one number per channel of an array's even scalars, becomes the first term
-   of its sum; optional: if the file has it. */
+/* Whether the file has rows by charge or spin; silu of their sum, added to an array of scalars that
+   another layer writes before. */
+bool clb_arch_has_states(const clb_model_reader *r);
+void clb_arch_states(clb_model_reader *r, int to);
+/* Tensor "layers.N.what" (N < 0: "what"), one number per channel of an array's even scalars,
+   becomes the first term of its sum; optional: if the file has it. */
 void clb_arch_bias(clb_model_reader *r, int block, const char *what, int to, bool optional);
 /* A map from array to array, whose irreps are different ones: for each irrep that both have the
    tensor "layers.N.what.IRREP", [channels of it in `from`][channels], or of each species

@@ -5,7 +5,6 @@
 #include <stdio.h>
 
 typedef clb_model_reader reader;
-enum { MAX_STATES = 1 << 16 };
 
 /* ---- [1] ---- */
 
@@ -70,30 +69,10 @@ static void read_neighbours(reader *r, clb_mace *q) {
 
 /* ---- [3]: charge and spin ---- */
 
-/* Rows of a tensor, if the file has it, from that of the number "WHAT_first" on. */
-static void read_state(reader *r, clb_states *p, int k, const char *what, int64_t columns) {
-  char key[CLB_MODEL_KEY];
-  snprintf(key, sizeof key, "embedding_%s", what);
-  const clb_tensor *t = r->status ? NULL : clb_safetensors_find(r->file, key);
-  if (!t) return;
-  p->count[k] = t->rank == 2 ? t->shape[0] : 1;
-  if (p->count[k] < 1 || p->count[k] > MAX_STATES)
-    clb_model_refuse(r, "'%s' must have 1 to %d rows", key, MAX_STATES);
-  p->table[k] = clb_model_take(r, key, 2, (const int64_t[]){p->count[k], columns}, 1);
-  snprintf(key, sizeof key, "%s_first", what);
-  p->first[k] = clb_model_whole(r, key, -MAX_STATES, MAX_STATES);
-}
-
 static void read_states(reader *r, const clb_mace *q) {
   if (r->status) return;
   const int64_t columns = r->out->array[q->features]->irreps.dim;
-  if (clb_safetensors_find(r->file, "embedding_charge") ||
-      clb_safetensors_find(r->file, "embedding_spin")) {
-    clb_layer *y = clb_model_layer(r, &clb_states_kind, sizeof(clb_states), -1, "charge and spin",
-                                   -1, q->features);
-    for (int k = 0; k < 2 && y; k++)
-      read_state(r, y->parameters, k, k ? "spin" : "charge", columns);
-  }
+  if (clb_arch_has_states(r)) clb_arch_states(r, q->features);
   if (r->status || !clb_safetensors_find(r->file, "embedding_readout")) return;
   clb_layer *y = clb_model_layer(r, &clb_linear_kind, sizeof(clb_linear), -1, "embedding_readout",
                                  q->features, q->energies);

@@ -180,6 +180,11 @@ static const clb_layer *basis_of(const clb_network *n, int array) {
   return plain ? y : NULL;
 }
 
+static bool reads_basis(const clb_network *n, int array) {
+  const int writer = clb_network_writer(n, array);
+  return writer >= 0 && n->layer[writer]->kind == &clb_basis_kind;
+}
+
 /* At most so many intervals, one of which begins where XPLOR's cutoff does; false: they cannot. */
 static bool make_grid(clb_knot_grid *grid, const clb_basis *p) {
   enum { FEWEST = 3 };
@@ -264,6 +269,7 @@ int clb_arch_radial(reader *r, int block, const char *what, const clb_arch_radia
     q.per = CLB_PER_KNOT;
     return add_spline(&q, known);
   }
-  const bool layers = r->out->trains || (d->normalized && !r->out->knots);
+  const bool layers =
+      r->out->trains || (d->normalized && !(r->out->knots && reads_basis(r->out, basis)));
   return layers ? add_layers(&q, basis) : add_layer(&q, basis);
 }

@@ -55,6 +55,23 @@ void clb_basis_at(const clb_network *n, const clb_basis *p, double r_0, double r
                   double *db);
 void clb_cutoff_at(const clb_basis *p, double r, double *cut, double *slope);
 
+/* ---- Gaussians: lengths -> functions of them; in inference ---- */
+
+typedef struct {
+  double r_max, width; /* width: in steps */
+  clb_op *op;
+} clb_gaussians;
+extern const clb_layer_kind clb_gaussians_kind;
+
+/* ---- rotation: vectors -> what turns rows into the frames of edges
+   (kernels/layers/host/edge_functions.h); in inference ---- */
+
+typedef struct {
+  int l, m;             /* degrees, orders */
+  clb_op *op, *back[2]; /* back: [1] adds */
+} clb_rotation;
+extern const clb_layer_kind clb_rotation_kind;
+
 /* ---- stretch: vectors times factors of the species of receiver and sender ---- */
 
 typedef struct {
@@ -262,12 +279,13 @@ typedef struct {
 } clb_pairs;
 extern const clb_layer_kind clb_pairs_kind;
 
-/* ---- product: edges' features times others, of the same edges or of their receivers ---- */
+/* ---- product: edges' features times others, of the same edges or of their receivers; or of
+   senders (the second kind, in inference), which are the first array ---- */
 
 enum { CLB_PRODUCT_X, CLB_PRODUCT_Y };
 enum { CLB_PRODUCT_SETS = 3 }; /* of gradients: by x, by y, by both */
 typedef struct {
-  clb_irreps x; /* as which it reads the first array */
+  clb_irreps x, y, z; /* as which it reads and writes its arrays; of y and z, n 0: as these are */
   int n_paths;
   clb_instruction path[CLB_MAX_PATHS];    /* all with weights, or none */
   int64_t weights;                        /* one row for all edges, in the order of paths */
@@ -275,7 +293,7 @@ typedef struct {
   clb_op *along, *again[2];               /* of training */
   clb_row_sum *sum;                       /* over the edges of receivers */
 } clb_product_layer;
-extern const clb_layer_kind clb_product_kind;
+extern const clb_layer_kind clb_product_kind, clb_sender_product_kind;
 
 /* ---- norm [9], or of the layers of a radial network ---- */
 
@@ -360,10 +378,10 @@ typedef struct {
 } clb_energy;
 extern const clb_layer_kind clb_energy_kind;
 
-/* Creates the op of layers that multiply rows, of which `d` has all but irreps, normalizations and
-   layouts: rows of x and `other` into the layer's first output. d.indexed: edges gather them. */
-clb_status clb_product_create(clb_network *n, const clb_layer *y, clb_tensor_product_desc d,
-                              const clb_irreps *x, const clb_irreps *other, bool adds,
+/* Creates the op of layers that multiply rows of x and `other`, of which `d` has all but irreps,
+   normalizations and layouts. d.indexed: edges gather them. */
+clb_status clb_product_create(clb_network *n, clb_tensor_product_desc d, const clb_irreps *x,
+                              const clb_irreps *other, const clb_irreps *z, bool adds,
                               unsigned passes, clb_op **op);
 
 #endif

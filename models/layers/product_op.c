@@ -5,8 +5,8 @@
 #include "models/layers/kinds.h"
 #include "src/problem/irreps.h"
 
-clb_status clb_product_create(clb_network *n, const clb_layer *y, clb_tensor_product_desc d,
-                              const clb_irreps *x, const clb_irreps *other, bool adds,
+clb_status clb_product_create(clb_network *n, clb_tensor_product_desc d, const clb_irreps *x,
+                              const clb_irreps *other, const clb_irreps *z, bool adds,
                               unsigned passes, clb_op **op) {
   d.irrep_normalization = CLB_IRREP_COMPONENT;
   d.path_normalization = CLB_PATH_NONE;
@@ -19,7 +19,7 @@ clb_status clb_product_create(clb_network *n, const clb_layer *y, clb_tensor_pro
   problem->accumulate = adds;
   t->x = *x;
   t->y = *other;
-  t->z = n->array[y->out[0]]->irreps;
+  t->z = *z;
   clb_status s = clb_tensor_product_fill(&d, t, n->error);
   t->edges = d.indexed;
   if (!s) s = clb_tensor_product_make(n->ctx, problem, passes, NULL, op);

@@ -23,6 +23,10 @@ static void use_frames(clb_layer *y, int frames) {
       1U << CLB_CONVOLUTION_X | 1U << CLB_CONVOLUTION_FRAMES | 1U << CLB_CONVOLUTION_WEIGHTS;
 }
 
+static bool reads_harmonics(const clb_layer *edges, const clb_layer *y) {
+  return edges && y->in[CLB_CONVOLUTION_HARMONICS] == edges->out[CLB_EDGES_HARMONICS];
+}
+
 clb_status clb_pass_frames(clb_network *n) {
   int64_t columns = -1;
   int frames, tables = -1;
@@ -33,7 +37,8 @@ clb_status clb_pass_frames(clb_network *n) {
     int64_t own = columns;
     if (y->kind == &clb_edges_kind) edges = y;
     if (y->kind == &clb_edges_kind && ((clb_edges *)y->parameters)->solid) own = 0;
-    if (y->kind == &clb_convolution_kind) {
+    if (y->kind == &clb_convolution_kind && !reads_harmonics(edges, y)) own = 0;
+    else if (y->kind == &clb_convolution_kind) {
       s = find_columns(n, y, &own);
       if (tables >= 0 && tables != (y->in[CLB_CONVOLUTION_LENGTHS] >= 0)) own = 0;
       tables = y->in[CLB_CONVOLUTION_LENGTHS] >= 0;

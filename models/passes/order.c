@@ -122,11 +122,16 @@ static clb_status part(order *o, const clb_layer *y) {
   return between ? cut(o) : CLB_OK;
 }
 
-/* Whether what a step reads is there only when this phase has run for all blocks. */
+/* Whether what a step reads, or what has to be made for it in this phase, is there only when this
+   phase has run for all blocks. */
 static bool must_wait(const order *o, const clb_layer *y, bool back) {
   bool waits = y->kind->whole;
-  for (int i = 0; i < CLB_LAYER_INS; i++)
+  for (int i = 0; i < CLB_LAYER_INS && !waits; i++) {
     if (y->in[i] >= 0 && y->kind->senders >> i & 1) waits |= o->array[y->in[i]].written == o->phase;
+    for (int l = 0; l < o->n->n_layers && clb_passing(o->n, y->in[i]) && !waits; l++)
+      if (writes(o->n->layer[l], y->in[i]) && o->layer[l].made != o->phase)
+        waits = must_wait(o, o->n->layer[l], false);
+  }
   for (int i = 0; i < CLB_LAYER_OUTS && back; i++)
     if (y->out[i] >= 0) waits |= o->array[y->out[i]].scattered == o->phase;
   return waits && o->n->blocked;
@@ -189,11 +194,17 @@ static int in_pieces(const clb_network *n, int array) {
   return overwritten && clb_network_readers(n, array) > 1 ? clb_network_writer(n, array) : -1;
 }
 
+static bool reads_senders(const clb_layer *y) {
+  bool some = false;
+  for (int i = 0; i < CLB_LAYER_INS; i++) some |= y->in[i] >= 0 && y->kind->senders >> i & 1;
+  return some;
+}
+
 /* In a phase of their own: the rows of all senders that the next phases read backward. */
 static clb_status make_senders(order *o, int layer) {
   const clb_network *n = o->n;
   clb_status s = CLB_OK;
-  while (layer >= 0 && !n->layer[layer]->kind->senders) layer--;
+  while (layer >= 0 && !reads_senders(n->layer[layer])) layer--;
   for (int i = 0; i < CLB_LAYER_INS && layer >= 0 && !s; i++)
     if (n->layer[layer]->kind->senders >> i & 1) s = need(o, n->layer[layer]->in[i]);
   return s ? s : cut(o);

@@ -69,7 +69,7 @@ clb_status clb_pass_tables(clb_network *n) {
   clb_status s = CLB_OK;
   for (int l = 0; l < n->n_layers && n->knots && !s; l++) {
     clb_layer *y = n->layer[l];
-    if (y->kind == &clb_edges_kind) {
+    if (y->kind == &clb_edges_kind && y->out[CLB_EDGES_LENGTHS] < 0) {
       const clb_irreps one = clb_scalars(1);
       s = clb_network_array(n, CLB_PER_EDGE, true, &one, &lengths);
       y->out[CLB_EDGES_LENGTHS] = lengths;

@@ -52,7 +52,8 @@ static void check_radial(const clb_network *f, const clb_layer *y) {
 static void check_convolution(const clb_network *f, const clb_layer *y) {
   const clb_convolution_layer *p = y->parameters;
   const bool features = y->in[CLB_CONVOLUTION_X] >= 0;
-  const clb_irreps *x = features ? &f->array[y->in[CLB_CONVOLUTION_X]]->irreps : &p->ones;
+  const clb_irreps *x = features ? &f->array[y->in[CLB_CONVOLUTION_X]]->irreps : &p->ones,
+                   *harmonics = &f->array[y->in[CLB_CONVOLUTION_HARMONICS]]->irreps;
   int64_t n_weights = 0;
   if (!features) check_weights(f, p->ones_at, p->ones.dim);
   check_irreps(&p->message);
@@ -60,8 +61,8 @@ static void check_convolution(const clb_network *f, const clb_layer *y) {
   FUZZ_CHECK(p->n_paths >= 1 && p->n_paths <= CLB_MAX_PATHS && p->scale > 0);
   for (int i = 0; i < p->n_paths; i++) {
     const clb_instruction *q = &p->path[i];
-    FUZZ_CHECK(q->in1 >= 0 && q->in1 < x->n && q->in2 >= 0 && q->in2 <= f->l_max && q->out >= 0 &&
-               q->out < p->message.n);
+    FUZZ_CHECK(q->in1 >= 0 && q->in1 < x->n && q->in2 >= 0 && q->in2 < harmonics->n &&
+               q->out >= 0 && q->out < p->message.n);
     n_weights += x->term[q->in1].mul;
   }
   FUZZ_CHECK(p->n_weights == n_weights &&
@@ -70,10 +71,14 @@ static void check_convolution(const clb_network *f, const clb_layer *y) {
 
 static void check_edge_product(const clb_network *f, const clb_layer *y) {
   const clb_product_layer *p = y->parameters;
-  const clb_irreps *other = &f->array[y->in[CLB_PRODUCT_Y]]->irreps,
-                   *out = &f->array[y->out[0]]->irreps;
+  const clb_irreps *as_y = &f->array[y->in[CLB_PRODUCT_Y]]->irreps,
+                   *as_out = &f->array[y->out[0]]->irreps, *other = p->y.n ? &p->y : as_y,
+                   *out = p->z.n ? &p->z : as_out;
   int64_t n_weights = 0;
   check_irreps(&p->x);
+  check_irreps(&p->y);
+  check_irreps(&p->z);
+  FUZZ_CHECK(other->dim == as_y->dim && out->dim == as_out->dim);
   FUZZ_CHECK(p->x.dim == f->array[y->in[CLB_PRODUCT_X]]->irreps.dim);
   FUZZ_CHECK(p->n_paths >= 1 && p->n_paths <= CLB_MAX_PATHS);
   for (int i = 0; i < p->n_paths; i++) {
@@ -117,7 +122,7 @@ static void check_gate(const clb_network *f, const clb_layer *y) {
 
 static void check_basis(const clb_network *f, const clb_layer *y) {
   const clb_basis *p = y->parameters;
-  FUZZ_CHECK(p->n >= 1 && p->n == f->array[y->out[0]]->irreps.dim);
+  FUZZ_CHECK(p->n == (y->out[0] < 0 ? 0 : f->array[y->out[0]]->irreps.dim));
   if (p->width) return;
   check_weights(f, p->frequencies, p->n);
   for (int k = 0; k < p->n; k++) FUZZ_CHECK(f->weights[p->frequencies + k] != 0);
@@ -162,6 +167,24 @@ static void check_stretch(const clb_network *f, const clb_layer *y) {
   for (int64_t i = 0; i < pairs; i++) FUZZ_CHECK(f->weights[p->factors + i] > 0);
 }
 
+static void check_gaussians(const clb_network *f, const clb_layer *y) {
+  const clb_gaussians *p = y->parameters;
+  FUZZ_CHECK(f->array[y->in[0]]->irreps.dim == 1 && f->array[y->out[0]]->irreps.dim > 1);
+  FUZZ_CHECK(p->r_max > 0 && p->width > 0);
+}
+
+static void check_rotation(const clb_network *f, const clb_layer *y) {
+  const clb_rotation *p = y->parameters;
+  FUZZ_CHECK(p->l >= 0 && p->l <= CLB_MAX_EDGE_ROTATION_L && p->m >= 0 && p->m <= p->l);
+  FUZZ_CHECK(f->array[y->out[0]]->irreps.dim == clb_edge_rotation_columns(p->l, p->m));
+}
+
+static void check_states(const clb_network *f, const clb_layer *y) {
+  const clb_states *p = y->parameters;
+  for (int k = 0; k < 2; k++)
+    check_weights(f, p->table[k], p->count[k] * f->array[y->out[0]]->irreps.dim);
+}
+
 static void check_embedding(const clb_network *f, const clb_layer *y) {
   const clb_embedding *p = y->parameters;
   check_weights(f, p->table,
@@ -195,6 +218,10 @@ static void check_layer(const clb_network *f, const clb_layer *y) {
                {&clb_linear_kind, check_linear},
                {&clb_convolution_kind, check_convolution},
                {&clb_product_kind, check_edge_product},
+               {&clb_sender_product_kind, check_edge_product},
+               {&clb_gaussians_kind, check_gaussians},
+               {&clb_rotation_kind, check_rotation},
+               {&clb_states_kind, check_states},
                {&clb_pairs_kind, NULL},
                {&clb_bilinear_kind, check_bilinear},
                {&clb_norm_kind, check_norm},

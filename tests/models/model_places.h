@@ -45,11 +45,11 @@ static inline opened open_file(const char *device, const char *path,
   return open_file_as(device, NULL, path, options);
 }
 
-/* A model of Allegro, of three species, in the folder of data. */
-static inline opened open_allegro(const char *device, const clb_limits *limits, const char *name,
-                                  const clb_model_options *options) {
+/* A model in the folder of data: "allegro/bessel", of three species, "esen/cut", of 19. */
+static inline opened open_data(const char *device, const clb_limits *limits, const char *name,
+                               const clb_model_options *options) {
   char path[600];
-  snprintf(path, sizeof path, "%s/allegro/%s.safetensors", getenv("CLB_TEST_DATA"), name);
+  snprintf(path, sizeof path, "%s/%s.safetensors", getenv("CLB_TEST_DATA"), name);
   return open_file_as(device, limits, path, options);
 }
 

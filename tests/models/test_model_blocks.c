@@ -13,10 +13,11 @@ static atom_set scattered(int n_species, bool periodic, uint64_t seed) {
   return a;
 }
 
-/* which: of the made models; -1: one of Allegro. */
+/* which: of the made models; -1: one of Allegro, -2: of eSEN. */
 static opened open_one(const char *device, const clb_limits *limits, int which,
                        const clb_model_options *options) {
-  return which < 0 ? open_allegro(device, limits, "bessel", options)
+  static const char *const files[] = {"esen/cut", "allegro/bessel"};
+  return which < 0 ? open_data(device, limits, files[which + 2], options)
                    : open_made_as(device, limits, which, options);
 }
 
@@ -45,7 +46,8 @@ static void same_as_whole(const char *device, const clb_limits *limits, int whic
 
 static void on_cpu(void **state) {
   (void)state;
-  same_as_whole("cpu", NULL, -1, (clb_model_options){.dtype = CLB_F64, .knots = CLB_NO_KNOTS});
+  for (int which = -2; which < 0; which++)
+    same_as_whole("cpu", NULL, which, (clb_model_options){.dtype = CLB_F64, .knots = CLB_NO_KNOTS});
   for (int which = 0; which < MADE_MODELS; which++)
     for (int i = 0; i < 3; i++)
       same_as_whole("cpu", NULL, which,
@@ -58,8 +60,9 @@ static void on_cpu(void **state) {
    are found here. */
 static void on_interpreter(void **state) {
   (void)state;
-  same_as_whole("cpu:interpreter", &device_limits[LIMITS_NVIDIA].limits, -1,
-                (clb_model_options){.dtype = CLB_F32, .knots = CLB_NO_KNOTS});
+  for (int which = -2; which < 0; which++)
+    same_as_whole("cpu:interpreter", &device_limits[LIMITS_NVIDIA].limits, which,
+                  (clb_model_options){.dtype = CLB_F32, .knots = CLB_NO_KNOTS});
   for (int which = 0; which < MADE_MODELS; which++)
     same_as_whole("cpu:interpreter", &device_limits[LIMITS_NVIDIA].limits, which,
                   (clb_model_options){.dtype = CLB_F32, .knots = which % 2 ? CLB_NO_KNOTS : 16});

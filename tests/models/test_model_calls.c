@@ -145,8 +145,16 @@ static void edges(void **state) {
 /* Nothing that Allegro has in an atom is another's: rows never travel. */
 static void edges_of_allegro(void **state) {
   (void)state;
-  opened o = open_allegro("cpu:interpreter", NULL, "bessel", &f64);
+  opened o = open_data("cpu:interpreter", NULL, "allegro/bessel", &f64);
   edges_and_ghosts(&o, 3, 0, false);
+  close_model(&o);
+}
+
+/* Rows of senders travel before each layer, also the first, whose features depend on neighbours. */
+static void edges_of_esen(void **state) {
+  (void)state;
+  opened o = open_data("cpu", NULL, "esen/cut", &f64);
+  edges_and_ghosts(&o, 3, 2, false);
   close_model(&o);
 }
 
@@ -524,12 +532,13 @@ static void bad_atoms(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(edges),       cmocka_unit_test(edges_of_allegro),
-      cmocka_unit_test(buffers),     cmocka_unit_test(same_graph),
-      cmocka_unit_test(turns),       cmocka_unit_test(sizes),
-      cmocka_unit_test(workspaces),  cmocka_unit_test(atomics),
-      cmocka_unit_test(defaults),    cmocka_unit_test(bad_files),
-      cmocka_unit_test(bad_options), cmocka_unit_test(opened_by_name),
-      cmocka_unit_test(bad_edges),   cmocka_unit_test(bad_atoms)};
+      cmocka_unit_test(edges),          cmocka_unit_test(edges_of_allegro),
+      cmocka_unit_test(edges_of_esen),  cmocka_unit_test(buffers),
+      cmocka_unit_test(same_graph),     cmocka_unit_test(turns),
+      cmocka_unit_test(sizes),          cmocka_unit_test(workspaces),
+      cmocka_unit_test(atomics),        cmocka_unit_test(defaults),
+      cmocka_unit_test(bad_files),      cmocka_unit_test(bad_options),
+      cmocka_unit_test(opened_by_name), cmocka_unit_test(bad_edges),
+      cmocka_unit_test(bad_atoms)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

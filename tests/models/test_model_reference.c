@@ -365,6 +365,67 @@ static void allegro_opencl(void **state) {
   on_opencl(expect_small_allegro);
 }
 
+/* ---- eSEN: models of random weights (tests/data/esen_models.py), one of which is converted; at
+   poles, too, where a frame's angle means nothing ---- */
+
+static void expect_esen(const char *device, size_t most, const clb_model_options *options) {
+  json_t *all = references("esen_reference.json"), *structures;
+  const char *name;
+  json_object_foreach(all, name, structures) {
+    char path[600], from[600];
+    snprintf(path, sizeof path, "%s/esen/%s.safetensors", getenv("CLB_TEST_DATA"), name);
+    snprintf(from, sizeof from, "%s/esen/%s.pt", getenv("CLB_TEST_DATA"), name);
+    if (access(path, R_OK)) convert_model(from, NULL, "esen", path);
+    expect_structures(device, path, structures, most, 1e-9, options);
+  }
+  json_decref(all);
+}
+static void esen_f64(void **state) {
+  (void)state;
+  for (int blocks = 0; blocks < 3; blocks += 2)
+    expect_esen("cpu", MAX_ATOMS,
+                &(clb_model_options){
+                    .dtype = CLB_F64, .knots = CLB_NO_KNOTS, .block_atoms = (int64_t)blocks});
+}
+static void esen_f32(void **state) {
+  (void)state;
+  expect_esen("cpu", MAX_ATOMS, &(clb_model_options){.dtype = CLB_F32});
+}
+static const clb_model_options esen_small = {.dtype = CLB_F64, .knots = CLB_NO_KNOTS};
+static void esen_interpreter(void **state) {
+  (void)state;
+  expect_esen("cpu:interpreter", 3, &esen_small);
+}
+static void expect_small_esen(const char *device) { expect_esen(device, 3, &esen_small); }
+static void esen_opencl(void **state) {
+  (void)state;
+  on_opencl(expect_small_esen);
+}
+
+/* With all orders no rotation of all atoms changes the energy, and forces turn along: a cut of
+   orders leaves that as it is, too, because the frame of an edge is the edge's. */
+static void esen_turns(void **state) {
+  (void)state;
+  char path[600];
+  snprintf(path, sizeof path, "%s/esen/cut.safetensors", getenv("CLB_TEST_DATA"));
+  opened o = open_file("cpu", path, &esen_small);
+  atom_set a = random_atoms(9, 3, false, 5), b = a;
+  const double c = cos(0.7), s = sin(0.7);
+  for (int64_t i = 0; i < a.n; i++) { /* about x, then about z */
+    const double *r = a.positions + 3 * i, y = c * r[1] - s * r[2];
+    double *to = b.positions + 3 * i;
+    to[0] = c * r[0] - s * y, to[1] = s * r[0] + c * y, to[2] = s * r[1] + c * r[2];
+  }
+  const computed x = compute_atoms(&o, &a), y = compute_atoms(&o, &b);
+  close_to("turned", 1, &y.energy, &x.energy, 1e-11);
+  for (int64_t i = 0; i < a.n; i++) {
+    const double *f = x.forces + 3 * i, g = c * f[1] - s * f[2],
+                 must[] = {c * f[0] - s * g, s * f[0] + c * g, s * f[1] + c * f[2]};
+    close_to("turned", 3, y.forces + 3 * i, must, 1e-11);
+  }
+  close_model(&o);
+}
+
 /* Structures of several charges and spins at once, and one that the model does not know. */
 static void mace_charges(void **state) {
   (void)state;
@@ -566,6 +627,11 @@ int main(void) {
       {"allegro_f32", SANITIZED ? NULL : allegro_f32, NULL, NULL, NULL},
       cmocka_unit_test(allegro_interpreter),
       {"allegro_opencl", SANITIZED ? NULL : allegro_opencl, NULL, NULL, NULL},
+      cmocka_unit_test(esen_f64),
+      {"esen_f32", SANITIZED ? NULL : esen_f32, NULL, NULL, NULL},
+      cmocka_unit_test(esen_interpreter),
+      {"esen_opencl", SANITIZED ? NULL : esen_opencl, NULL, NULL, NULL},
+      cmocka_unit_test(esen_turns),
       cmocka_unit_test(water_energies)};
   return cmocka_run_group_tests(tests, convert_models, remove_folder);
 }

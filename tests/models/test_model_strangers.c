@@ -92,7 +92,7 @@ static const change changes[] = {
     {"l_max", "0", "'irreps_sh'"},
     {"l_max", "12", "'irreps_sh'"},
     {"readout_layers", "16", "readout."},
-    {"architecture", "other", "only nequip, nequix, sevennet, mace and allegro are known"},
+    {"architecture", "other", "only nequip, nequix, sevennet, mace, allegro and esen are known"},
     {"architecture", "\x1b[2Jowned", "'architecture' holds control characters"},
     {"format", "\x1b[31mred", "'format' holds control characters"},
     {"layers.0.paths", "0,0,0 0,0,0", "paths 0 and 1 make one message"},

@@ -30,8 +30,8 @@ static void test_differences(void **state) {
 /* Of Allegro, in blocks of two atoms: arrays of edges that several layers write. */
 static void test_allegro(void **state) {
   (void)state;
-  opened o = open_allegro(
-      "cpu", NULL, SANITIZED ? "odd" : "bessel",
+  opened o = open_data(
+      "cpu", NULL, SANITIZED ? "allegro/odd" : "allegro/bessel",
       &(clb_model_options){.dtype = CLB_F64, .knots = CLB_NO_KNOTS, .trains = 1, .block_atoms = 2});
   sample s = make_sample(3);
   set_sample(&s);

@@ -203,7 +203,7 @@ int convert_main(int argc, char **argv) {
   static const struct argp_option options[] = {
       {"modality", 'M', "NAME", 0,
        "of a model trained on several kinds of data: the one to convert (SevenNet-MF-0: PBE or "
-       "R2SCAN)",
+       "R2SCAN; eSEN: a data set)",
        0},
       {"head", 'H', "NAME", 0, "of a MACE model with several heads: the one to convert", 0},
       {0}};
@@ -216,7 +216,8 @@ int convert_main(int argc, char **argv) {
           "evaluate it.\v"
           "IN is a model of NequIP or Allegro (package: .nequip.zip, checkpoint: .ckpt; NequIP's "
           "TorchScript: .pth), a SevenNet checkpoint (.pth), a MACE model (.model, or "
-          "TorchScript: .pth) or a Nequix model (.nqx). Nothing in it is executed. "
+          "TorchScript: .pth), an eSEN checkpoint of fairchem-core (.pt) or a Nequix model (.nqx). "
+          "Nothing in it is executed. "
           "Weights keep their precision. An existing OUT is replaced only on success."};
   convert_arguments a = {0};
   parse_arguments(&argp, argc, argv, 0, &a);

@@ -35,10 +35,19 @@ static const struct {
 static const struct {
   const char *start;
   global_use use;
-} modules[] = {{"__torch__ ", CLASS}, {"__torch__.", CLASS},      {"mace.", RECORD},
-               {"nequip.", RECORD},   {"allegro.", RECORD},       {"e3nn.", RECORD},
-               {"torch.nn.", RECORD}, {"torch.fx.", RECORD},      {"numpy ", RECORD},
-               {"numpy.", RECORD},    {"cuequivariance", RECORD}, {"openequivariance", RECORD}};
+} modules[] = {{"__torch__ ", CLASS},
+               {"__torch__.", CLASS},
+               {"mace.", RECORD},
+               {"nequip.", RECORD},
+               {"allegro.", RECORD},
+               {"e3nn.", RECORD},
+               {"torch.nn.", RECORD},
+               {"torch.fx.", RECORD},
+               {"numpy ", RECORD},
+               {"numpy.", RECORD},
+               {"cuequivariance", RECORD},
+               {"openequivariance", RECORD},
+               {"fairchem.core.units.mlip_unit.api.inference MLIPInferenceCheckpoint", RECORD}};
 
 bool find_global(const char *name, global_use *use) {
   for (size_t i = 0; i < sizeof modules / sizeof *modules; i++)

@@ -365,6 +365,7 @@ void convert_torch(const source_file *in, model *out) {
   if (t.package || !strcmp(class_name(t.root), "GraphModel")) nequip_read_modules(&t, out);
   else if (pickle_entry(t.root, "hyper_parameters")) nequip_read_checkpoint(&t, out);
   else if (is_equflash(&t)) convert_equflash(&t, out);
+  else if (is_esen(&t)) convert_esen(&t, in->choice.modality, out);
   else if (t.root->kind == PICKLE_DICT) convert_sevennet(&t, in->choice.modality, out);
   else if (is_from(inner, "mace.")) convert_mace(&t, inner, in->choice.head, out);
   else if (is_from(t.root, "mace.")) convert_mace(&t, t.root, in->choice.head, out);

@@ -80,6 +80,8 @@ void nequip_read_checkpoint(torch *t, model *out);
 void convert_sevennet(torch *t, const char *modality, model *out);
 bool is_equflash(const torch *t);
 void convert_equflash(torch *t, model *out);
+bool is_esen(const torch *t);
+void convert_esen(torch *t, const char *dataset, model *out);
 void convert_mace(torch *t, value network, const char *head, model *out);
 
 #endif

@@ -17,7 +17,8 @@ static clb_status create(clb_network *n, const clb_layer *y, unsigned gradients,
                                      .n_instructions = p->n_paths,
                                      .gradients = gradients,
                                      .incoming = (parts ? X | Y : 0U) | (weights ? W : 0U)};
-  return clb_product_create(n, y, d, &p->first, &p->second, adds, passes, op);
+  return clb_product_create(n, d, &p->first, &p->second, &n->array[y->out[0]]->irreps, adds, passes,
+                            op);
 }
 
 static clb_status build(clb_network *n, clb_layer *y) {

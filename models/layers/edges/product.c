@@ -1,8 +1,8 @@
 /* models/layers/edges/product.c - products of edges' features with others of these edges, or with
-   features of the atoms that receive them.
+   features of the atoms that receive or send them.
 
    Gradients by features of atoms are sums over edges: those of some edges at a time go to the
-   workspace, which are then added up by receiver. */
+   workspace, which are then added up by receiver, or by sender. */
 #include <string.h>
 
 #include "kernels/graph/host/row_sum.h"
@@ -14,24 +14,32 @@ enum { X = CLB_OPERAND_X, Y = CLB_OPERAND_Y, W = CLB_OPERAND_W, LEAST_EDGES = 64
 enum { B_G = 3, B_GX, B_GY, B_GW, BACKWARD_OPERANDS };
 enum { D_G = 3, D_A, D_B, D_C, D_X, D_Y, D_W, D_Z, DOUBLE_OPERANDS };
 
-static bool gathers(const clb_network *n, const clb_layer *y) {
-  return n->array[y->in[CLB_PRODUCT_Y]]->per == CLB_PER_LOCAL;
+/* The input that has rows of atoms; -1: both have rows of edges. */
+static int atoms_in(const clb_network *n, const clb_layer *y) {
+  int in = -1;
+  for (int i = CLB_PRODUCT_X; i <= CLB_PRODUCT_Y; i++)
+    if (n->array[y->in[i]]->per != CLB_PER_EDGE) in = i;
+  return in;
 }
+static bool gathers(const clb_network *n, const clb_layer *y) { return atoms_in(n, y) >= 0; }
+static int operand(int in) { return in == CLB_PRODUCT_X ? X : Y; }
+static bool of_senders(const clb_layer *y) { return y->kind == &clb_sender_product_kind; }
 
 /* ---- ops ---- */
 
 static clb_status create(clb_network *n, const clb_layer *y, int gradients, bool adds,
                          unsigned passes, clb_op **op) {
   const clb_product_layer *p = y->parameters;
-  const bool gathered = gathers(n, y);
   const clb_array *x = n->array[y->in[CLB_PRODUCT_X]], *other = n->array[y->in[CLB_PRODUCT_Y]];
   const clb_tensor_product_desc d = {.instructions = p->path,
                                      .n_instructions = p->n_paths,
                                      .shared_weights = p->path[0].has_weight,
-                                     .indexed = gathered ? Y : 0,
+                                     .indexed =
+                                         gathers(n, y) ? (unsigned)operand(atoms_in(n, y)) : 0,
                                      .gradients = (unsigned)gradients,
                                      .incoming = (x->moves ? X : 0U) | (other->moves ? Y : 0U)};
-  return clb_product_create(n, y, d, &p->x, &other->irreps, adds, passes, op);
+  return clb_product_create(n, d, &p->x, p->y.n ? &p->y : &other->irreps,
+                            p->z.n ? &p->z : &n->array[y->out[0]]->irreps, adds, passes, op);
 }
 
 /* Gradients that one call computes: of atoms' features with those of edges, which alone may add. */
@@ -41,16 +49,16 @@ typedef struct {
 } call_of;
 
 static int calls_of(const clb_network *n, const clb_layer *y, unsigned adds, call_of *calls) {
-  const bool by[] = {n->array[y->in[CLB_PRODUCT_X]]->moves, n->array[y->in[CLB_PRODUCT_Y]]->moves},
-             add[] = {adds >> CLB_PRODUCT_X & 1, adds >> CLB_PRODUCT_Y & 1};
-  const int both = by[0] ? X : 0;
-  if (by[1] && (gathers(n, y) || !by[0] || add[0] == add[1])) {
-    calls[0] = (call_of){both | Y, by[0] ? add[0] : add[1] && !gathers(n, y)};
-    return 1;
-  }
-  calls[0] = (call_of){X, add[0]};
-  calls[1] = (call_of){Y, add[1]};
-  return by[1] ? 2 : both ? 1 : 0;
+  const int atoms = atoms_in(n, y);
+  int count = 0;
+  for (int i = CLB_PRODUCT_X; i <= CLB_PRODUCT_Y; i++)
+    if (n->array[y->in[i]]->moves) calls[count++] = (call_of){operand(i), adds >> i & 1};
+  for (int i = 0; i < count; i++)
+    if (atoms >= 0 && calls[i].gradients == operand(atoms))
+      calls[i].adds = calls[count - 1 - i].adds && count > 1;
+  if (count < 2 || calls[0].adds != calls[1].adds) return count;
+  calls[0].gradients = X | Y;
+  return 1;
 }
 
 static clb_op **op_of(clb_product_layer *p, const call_of *c) {
@@ -79,7 +87,7 @@ static clb_status build(clb_network *n, clb_layer *y) {
   if (!s) s = make_back(n, y);
   if (!s && gathers(n, y))
     s = clb_row_sum_create(n->ctx, n->type, n->type, n->type,
-                           n->array[y->in[CLB_PRODUCT_Y]]->irreps.dim, &p->sum);
+                           n->array[y->in[atoms_in(n, y)]]->irreps.dim, &p->sum);
   return s;
 }
 
@@ -90,10 +98,19 @@ static clb_rows weights(const clb_network *n, const clb_product_layer *p) {
                                : (clb_rows){0};
 }
 
-/* What each edge reads of the other operand: its own row, or that of its receiver. */
-static clb_rows other(const clb_network *n, const clb_layer *y, clb_rows rows) {
-  if (gathers(n, y)) rows.index = &n->graph->buffer[CLB_GRAPH_RECEIVERS];
+/* What each edge reads of an input: its own row, or that of its receiver or sender. */
+static clb_rows gathered(const clb_network *n, const clb_layer *y, int in, clb_rows rows) {
+  if (in == atoms_in(n, y))
+    rows.index = &n->graph->buffer[of_senders(y) ? CLB_GRAPH_SENDERS : CLB_GRAPH_RECEIVERS];
   return rows;
+}
+static clb_rows value(const clb_network *n, const clb_layer *y, int in) {
+  const bool all = of_senders(y) && in == atoms_in(n, y);
+  return gathered(n, y, in, (all ? clb_all_values : clb_value)(n, y->in[in]));
+}
+static clb_rows gradient(const clb_network *n, const clb_layer *y, int in) {
+  const bool all = of_senders(y) && in == atoms_in(n, y);
+  return (all ? clb_all_gradients : clb_gradient)(n, y->in[in]);
 }
 
 /* Edges first ... first + count - 1. */
@@ -114,18 +131,18 @@ typedef struct {
 } needs;
 
 static needs needs_of(const clb_network *n, const clb_layer *y) {
-  needs x = {.columns = n->array[y->in[CLB_PRODUCT_Y]]->irreps.dim,
+  needs x = {.columns = n->array[y->in[atoms_in(n, y)]]->irreps.dim,
              .splits = clb_graph_split_rows(n->graph)};
   x.row = x.columns * clb_dtype_bytes((int32_t)n->type);
   return x;
 }
 
-/* A pass whose gradient by the other operand, number `at` of its rows, goes to that of receivers.
- */
+/* A pass whose gradient by atoms' features, number `at` of its rows, goes to that of atoms. */
 static clb_status run_summed(clb_network *n, const clb_layer *y, clb_op *op, clb_pass pass, int at,
                              const clb_rows *given, bool add) {
   const clb_product_layer *p = y->parameters;
   const needs x = needs_of(n, y);
+  const int direction = of_senders(y) ? CLB_BY_SENDER : CLB_BY_RECEIVER;
   const clb_rows to = given[at];
   const int64_t edges = n->at.n_edges, all = (int64_t)n->workspace->memory.bytes / x.row - x.splits,
                 most = all < 1 ? 1 : all;
@@ -139,10 +156,9 @@ static clb_status run_summed(clb_network *n, const clb_layer *y, clb_op *op, clb
     rows[at] = (clb_rows){n->workspace, (x.splits - first) * x.columns, CLB_DENSE, NULL};
     s = run_part(op, pass, first, count, rows);
     if (!s)
-      s = clb_row_sum_run(p->sum, n->graph, CLB_BY_RECEIVER, first, first + count,
-                          &n->workspace->memory, x.splits * x.columns, x.columns,
-                          &to.buffer->memory, to.offset, to.stride, add || first,
-                          &n->workspace->memory, 0);
+      s = clb_row_sum_run(p->sum, n->graph, direction, first, first + count, &n->workspace->memory,
+                          x.splits * x.columns, x.columns, &to.buffer->memory, to.offset, to.stride,
+                          add || first > 0, &n->workspace->memory, 0);
   }
   return s;
 }
@@ -151,42 +167,46 @@ static clb_status forward(clb_network *n, clb_layer *y, unsigned adds) {
   const clb_product_layer *p = y->parameters;
   (void)adds;
   return run_part(p->op, CLB_FORWARD, 0, n->at.n_edges,
-                  (const clb_rows[]){clb_value(n, y->in[CLB_PRODUCT_X]),
-                                     other(n, y, clb_value(n, y->in[CLB_PRODUCT_Y])), weights(n, p),
-                                     clb_value(n, y->out[0])});
+                  (const clb_rows[]){value(n, y, CLB_PRODUCT_X), value(n, y, CLB_PRODUCT_Y),
+                                     weights(n, p), clb_value(n, y->out[0])});
 }
 
 static clb_status run_backward(clb_network *n, const clb_layer *y, clb_op *op, bool add, clb_rows g,
                                clb_rows g_x, clb_rows g_y, clb_rows g_w) {
-  const clb_rows rows[BACKWARD_OPERANDS] = {clb_value(n, y->in[CLB_PRODUCT_X]),
-                                            other(n, y, clb_value(n, y->in[CLB_PRODUCT_Y])),
+  const clb_rows rows[BACKWARD_OPERANDS] = {value(n, y, CLB_PRODUCT_X),
+                                            value(n, y, CLB_PRODUCT_Y),
                                             weights(n, y->parameters),
                                             g,
                                             g_x,
                                             g_y,
                                             g_w};
-  return gathers(n, y) && op->problem.tensor_product.gradients & Y
-             ? run_summed(n, y, op, CLB_BACKWARD, B_GY, rows, add)
+  const int atoms = atoms_in(n, y);
+  return atoms >= 0 && op->problem.tensor_product.gradients & operand(atoms)
+             ? run_summed(n, y, op, CLB_BACKWARD, B_GX + atoms, rows, add)
              : run_part(op, CLB_BACKWARD, 0, n->at.n_edges, rows);
 }
 
 static clb_status backward(clb_network *n, clb_layer *y, unsigned adds) {
+  const bool add =
+      (gathers(n, y) && adds >> atoms_in(n, y) & 1) || (of_senders(y) && n->graph->adds);
   call_of calls[2];
   const int count = calls_of(n, y, adds, calls);
   clb_status s = CLB_OK;
   for (int i = 0; i < count && !s; i++)
-    s = run_backward(n, y, *op_of(y->parameters, &calls[i]), adds >> CLB_PRODUCT_Y & 1,
-                     clb_gradient(n, y->out[0]), clb_gradient(n, y->in[CLB_PRODUCT_X]),
-                     clb_gradient(n, y->in[CLB_PRODUCT_Y]), (clb_rows){0});
+    s = run_backward(n, y, *op_of(y->parameters, &calls[i]), add, clb_gradient(n, y->out[0]),
+                     gradient(n, y, CLB_PRODUCT_X), gradient(n, y, CLB_PRODUCT_Y), (clb_rows){0});
   return s;
 }
 
 static clb_status workspace(clb_network *n, clb_layer *y, clb_pass pass, uint64_t *min,
                             uint64_t *max) {
+  if (!gathers(n, y)) {
+    *min = *max = 0;
+    return CLB_OK;
+  }
   const needs x = needs_of(n, y);
   const int64_t edges = n->graph->n_edges, least = edges < LEAST_EDGES ? edges : LEAST_EDGES;
-  const bool sums =
-      gathers(n, y) && (pass == CLB_BACKWARD || (pass == CLB_DOUBLE_BACKWARD && n->trains));
+  const bool sums = pass == CLB_BACKWARD || (pass == CLB_DOUBLE_BACKWARD && n->trains);
   *min = sums ? (uint64_t)((x.splits + least + 1) * x.row) : 0;
   *max = sums ? (uint64_t)((x.splits + edges + 1) * x.row) : 0;
   return CLB_OK;
@@ -227,12 +247,12 @@ static void operands_twice(const clb_network *n, const clb_layer *y,
                            clb_rows rows[DOUBLE_OPERANDS]) {
   const clb_product_layer *p = y->parameters;
   for (int i = 0; i < DOUBLE_OPERANDS; i++) rows[i] = (clb_rows){0};
-  rows[0] = clb_value(n, y->in[CLB_PRODUCT_X]);
-  rows[1] = other(n, y, clb_value(n, y->in[CLB_PRODUCT_Y]));
+  rows[0] = value(n, y, CLB_PRODUCT_X);
+  rows[1] = value(n, y, CLB_PRODUCT_Y);
   rows[2] = weights(n, p);
   rows[D_G] = clb_gradient(n, y->out[0]);
-  rows[D_A] = clb_tangent(n, y->in[CLB_PRODUCT_X]);
-  rows[D_B] = other(n, y, clb_tangent(n, y->in[CLB_PRODUCT_Y]));
+  rows[D_A] = gathered(n, y, CLB_PRODUCT_X, clb_tangent(n, y->in[CLB_PRODUCT_X]));
+  rows[D_B] = gathered(n, y, CLB_PRODUCT_Y, clb_tangent(n, y->in[CLB_PRODUCT_Y]));
 }
 
 static clb_status along(clb_network *n, clb_layer *y, unsigned adds, bool bends) {
@@ -283,3 +303,13 @@ const clb_layer_kind clb_product_kind = {.reads_in = 1U << CLB_PRODUCT_X | 1U <<
                                          .along = along,
                                          .reverse = reverse,
                                          .free_ops = free_ops};
+
+const clb_layer_kind clb_sender_product_kind = {.reads_in =
+                                                    1U << CLB_PRODUCT_X | 1U << CLB_PRODUCT_Y,
+                                                .senders = 1U << CLB_PRODUCT_X,
+                                                .build = build,
+                                                .reorder = make_back,
+                                                .forward = forward,
+                                                .backward = backward,
+                                                .workspace = workspace,
+                                                .free_ops = free_ops};

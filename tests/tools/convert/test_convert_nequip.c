@@ -3,33 +3,6 @@
    (tests/data/nequip_models.py, allegro_reference.py). */
 #include "tests/tools/convert_archive.h"
 
-static unsigned char *original(const char *name, size_t *n) {
-  char path[600];
-  unsigned char *bytes = malloc(sizeof made.bytes);
-  snprintf(path, sizeof path, "%s/%s", getenv("CLB_TEST_DATA"), name);
-  FILE *f = fopen(path, "rb");
-  if (!f || !bytes) fail_msg("%s cannot be read", path);
-  *n = fread(bytes, 1, sizeof made.bytes, f);
-  fclose(f);
-  return bytes;
-}
-
-typedef struct {
-  const char *from, *to, *what;
-} changed;
-
-/* Each change, to a text of the same length, is refused. */
-static void refuses_changed(const char *file, const char *entry, const changed *all, size_t count) {
-  size_t n;
-  unsigned char *bytes = original(file, &n);
-  for (size_t i = 0; i < count; i++) {
-    assert_int_equal(strlen(all[i].from), strlen(all[i].to));
-    change_entry(entry, bytes, n, all[i].from, all[i].to, strlen(all[i].from));
-    refused_bytes(made.bytes, made.n, all[i].what);
-  }
-  free(bytes);
-}
-
 static void refuses_packages(void **state) {
   static const changed all[] = {
       {"sole_model", "some_model", "it holds 1 models; only a package of one is supported"},
