@@ -1,5 +1,5 @@
-/* tests/models/test_model_launches.c - how many launches a step of a model is on a GPU, and that
-   those that do the work of several give the same results. */
+/* tests/models/steps/test_model_launches.c - how many launches a step of a model is on a GPU, and
+   that those that do the work of several give the same results. */
 #include "kernels/linear/host/few.h"
 #include "models/layers/kinds.h"
 #include "models/model_state.h"

@@ -1,6 +1,6 @@
-/* tests/models/test_model_replays.c - steps that are replayed from a recording give the bits of
-   launches one by one, on every device that runs here, whatever happens to the system in between;
-   and where there can be no recording, steps go on without. */
+/* tests/models/steps/test_model_replays.c - steps that are replayed from a recording give the bits
+   of launches one by one, on every device that runs here, whatever happens to the system in
+   between; and where there can be no recording, steps go on without. */
 #include "models/layers/kinds.h"
 #include "models/model_state.h"
 

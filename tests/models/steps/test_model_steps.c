@@ -1,5 +1,5 @@
-/* tests/models/test_model_steps.c - step after step: skins, transfers, what is made on the device,
-   memory. */
+/* tests/models/steps/test_model_steps.c - step after step: skins, transfers, what is made on the
+   device, memory. */
 #include "models/model_state.h"
 
 #include "tests/models/model_places.h"
