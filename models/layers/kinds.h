@@ -319,6 +319,17 @@ typedef struct {
 } clb_bilinear;
 extern const clb_layer_kind clb_bilinear_kind;
 
+/* ---- grid: features of degrees 0 to l_max, which have the same channels, to their values at
+   points of a sphere, or back; in inference ---- */
+
+typedef struct {
+  int points;
+  bool back;
+  int64_t row; /* [points][(l_max + 1)^2] */
+  clb_op *op;
+} clb_grid;
+extern const clb_layer_kind clb_grid_kind;
+
 /* ---- gate [10] ---- */
 
 typedef struct {

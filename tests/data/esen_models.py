@@ -28,6 +28,8 @@ KINDS = {
                  "ff_type": "spectral", "chg_spin_emb_type": "pos_emb", "use_dataset_embedding": False},
     "cut": {"sphere_channels": 4, "hidden_channels": 5, "edge_channels": 6, "num_distance_basis": 70, "lmax": 3, "mmax": 1, "num_layers": 2,
             "ff_type": "spectral", "chg_spin_emb_type": "rand_emb", "dataset": "omat", "dataset_mapping": {"omat": "omat", "omol": "omol"}},
+    "grid": {"sphere_channels": 4, "hidden_channels": 5, "edge_channels": 6, "num_distance_basis": 9, "lmax": 2, "mmax": 1, "num_layers": 1,
+             "ff_type": "grid", "chg_spin_emb_type": "pos_emb", "dataset_mapping": {"omol": "omol"}},
 }
 
 

@@ -173,6 +173,17 @@ static void check_gaussians(const clb_network *f, const clb_layer *y) {
   FUZZ_CHECK(p->r_max > 0 && p->width > 0);
 }
 
+static void check_grid(const clb_network *f, const clb_layer *y) {
+  const clb_grid *p = y->parameters;
+  const clb_irreps *in = &f->array[y->in[0]]->irreps, *out = &f->array[y->out[0]]->irreps,
+                   *degrees = p->back ? out : in, *points = p->back ? in : out;
+  FUZZ_CHECK(p->points >= 1 && p->points == points->n && degrees->n >= 1 &&
+             p->points <= CLB_MAX_PATHS / degrees->n);
+  for (int l = 0; l < degrees->n; l++)
+    FUZZ_CHECK(degrees->term[l].l == l && degrees->term[l].mul == points->term[0].mul);
+  check_weights(f, p->row, (int64_t)p->points * degrees->n * degrees->n);
+}
+
 static void check_rotation(const clb_network *f, const clb_layer *y) {
   const clb_rotation *p = y->parameters;
   FUZZ_CHECK(p->l >= 0 && p->l <= CLB_MAX_EDGE_ROTATION_L && p->m >= 0 && p->m <= p->l);
@@ -221,6 +232,7 @@ static void check_layer(const clb_network *f, const clb_layer *y) {
                {&clb_sender_product_kind, check_edge_product},
                {&clb_gaussians_kind, check_gaussians},
                {&clb_rotation_kind, check_rotation},
+               {&clb_grid_kind, check_grid},
                {&clb_states_kind, check_states},
                {&clb_pairs_kind, NULL},
                {&clb_bilinear_kind, check_bilinear},

@@ -143,6 +143,15 @@ static int read_readout(reader *r, const clb_esen *q) {
   return from;
 }
 
+/* As many points as there are paths for. */
+static void read_grid(reader *r, clb_esen *q) {
+  if (!clb_model_choice(r, "feed_forward", "spectral", "grid")) return;
+  q->points = clb_model_whole(r, "grid_points", 1, CLB_MAX_PATHS / (q->l + 1));
+  const int64_t shape[] = {q->points, (int64_t)(q->l + 1) * (q->l + 1)};
+  q->to_grid = clb_model_take(r, "grid.to", 2, shape, 1);
+  q->from_grid = clb_model_take(r, "grid.from", 2, shape, 1);
+}
+
 void clb_arch_esen(reader *r) {
   clb_esen q = {0};
   const int64_t species = r->out->n_species;
@@ -155,7 +164,7 @@ void clb_arch_esen(reader *r) {
   q.channels = clb_model_whole(r, "n_channels", 1, MAX_CHANNELS);
   q.hidden = clb_model_whole(r, "n_hidden", 1, MAX_CHANNELS);
   q.norm_epsilon = clb_model_number(r, "norm_epsilon");
-  clb_model_choice(r, "feed_forward", "spectral", NULL);
+  read_grid(r, &q);
   r->out->n_blocks = clb_model_whole(r, "n_layers", 1, CLB_ARCH_BLOCKS);
   if (!r->status && !(q.norm_epsilon > 0))
     clb_model_refuse(r, "'norm_epsilon' is %g; it must be positive", q.norm_epsilon);

@@ -36,7 +36,7 @@ static void add_gates(reader *r, const clb_esen *q, int n, int normed, int to) {
 }
 
 /* [10]: scalars, gates, and other degrees in one array; gates may be none. */
-int clb_esen_atoms(reader *r, const clb_esen *q, int n, int normed) {
+static int spectral(reader *r, const clb_esen *q, int n, int normed) {
   const clb_irreps hidden = clb_esen_features(q->l, q->hidden);
   clb_irreps in = {0}, gates = {0}, gated = {0};
   for (int t = 0; t <= q->l + 1; t++) {
@@ -69,4 +69,52 @@ int clb_esen_atoms(reader *r, const clb_esen *q, int n, int normed) {
   clb_arch_bias(r, n, "feed_forward_2.bias", out, false);
   map_degrees(r, q, n, "feed_forward_2", after, out, 0, q->hidden, q->channels);
   return out;
+}
+
+/* ---- on a grid ---- */
+
+/* Between the values of each point and the channels of each degree. */
+static void add_grid(reader *r, const clb_esen *q, int n, int from, int to, bool back) {
+  clb_layer *y = clb_model_layer(r, &clb_grid_kind, sizeof(clb_grid), n, "grid", from, to);
+  if (y)
+    *(clb_grid *)y->parameters =
+        (clb_grid){.points = q->points, .back = back, .row = back ? q->from_grid : q->to_grid};
+}
+
+static int activate(reader *r, int n, int from, const clb_irreps *points) {
+  const int to = clb_model_array(r, CLB_PER_LOCAL, false, points);
+  clb_layer *y = clb_model_layer(r, &clb_gate_kind, sizeof(clb_gate), n, "grid", from, to);
+  if (y) *(clb_gate *)y->parameters = (clb_gate){.scalars = *points, .even = {CLB_SILU, 1}};
+  return to;
+}
+
+/* One matrix for all terms of two arrays. */
+static int map_terms(reader *r, int n, const char *what, int from, const clb_irreps *irreps,
+                     int64_t rows, int64_t columns) {
+  const int to = clb_model_array(r, CLB_PER_LOCAL, false, irreps);
+  const int64_t at = take(r, n, what, "", 2, (const int64_t[]){rows, columns});
+  clb_layer *y = clb_esen_linear(r, n, what, from, to);
+  for (int t = 0; t < irreps->n; t++) clb_esen_block(r, y, t, t, at);
+  return to;
+}
+
+static int on_grid(reader *r, const clb_esen *q, int n, int normed) {
+  const clb_irreps hidden = clb_esen_features(q->l, q->hidden);
+  clb_irreps points = {0};
+  for (int t = 0; t < q->points; t++) {
+    points.term[points.n++] = (clb_term){.mul = (int32_t)q->hidden, .parity = 1, .at = points.dim};
+    points.dim += (int32_t)q->hidden;
+  }
+  const int inner = map_terms(r, n, "feed_forward_1", normed, &hidden, q->channels, q->hidden),
+            values = clb_model_array(r, CLB_PER_LOCAL, false, &points);
+  add_grid(r, q, n, inner, values, false);
+  const int mapped = map_terms(r, n, "feed_forward_2", activate(r, n, values, &points), &points,
+                               q->hidden, q->hidden),
+            outer = clb_model_array(r, CLB_PER_LOCAL, false, &hidden);
+  add_grid(r, q, n, activate(r, n, mapped, &points), outer, true);
+  return map_terms(r, n, "feed_forward_3", outer, &q->features, q->hidden, q->channels);
+}
+
+int clb_esen_atoms(reader *r, const clb_esen *q, int n, int normed) {
+  return (q->points ? on_grid : spectral)(r, q, n, normed);
 }

@@ -9,7 +9,9 @@ typedef struct {
   int l, m;                 /* the highest degree and order */
   int64_t channels, hidden; /* of atoms' features; between maps */
   double norm_epsilon;
-  clb_irreps features; /* degrees 0 to l, with `channels` each */
+  int points;                 /* of the grid of the feed-forward; 0: there is none */
+  int64_t to_grid, from_grid; /* its rows */
+  clb_irreps features;        /* degrees 0 to l, with `channels` each */
   clb_arch_radial_desc radial;
   int gaussians, rotations, cut; /* arrays of edges; cut: rotations times the cutoff */
   int states;                    /* an array of atoms; -1: there is none */

@@ -19,8 +19,13 @@ static void refuses_checkpoints(void **state) {
        "there is no tensor 'module.backbone.norm.affine_weight'"},
       {"hidden_channels", "hodden_channels", "numbers, not"},
       {"MLIPInferenceCheckpoint", "MLIPInferenceCheckpaint", "which no model needs"}};
+  static const changed grid[] = {
+      {"grid_mlp.2.weight", "grid_mlp.3.weight",
+       "there is no tensor 'module.backbone.blocks.0.atom"},
+      {"dataset_emb_dict", "dataset_emb_dyct", "dataset_emb_dict.omol.weight"}};
   (void)state;
   refuses_changed("esen/spectral.pt", "/data.pkl", all, sizeof all / sizeof *all);
+  refuses_changed("esen/grid.pt", "/data.pkl", grid, sizeof grid / sizeof *grid);
 }
 
 int main(void) {

@@ -88,11 +88,14 @@ static void read_backbone(esen *q) {
   expect_word(q, "norm_type", "rms_norm_sh");
   expect_word(q, "act_type", "gate");
   expect_word(q, "distance_function", "gaussian");
-  if (!strcmp(esen_text(q, q->backbone, "ff_type", "grid"), "grid"))
-    refuse_esen(q, "a feed-forward on a grid ('ff_type' = 'grid')");
-  expect_word(q, "ff_type", "spectral");
+  q->grid = !strcmp(esen_text(q, q->backbone, "ff_type", "grid"), "grid");
+  if (!q->grid) expect_word(q, "ff_type", "spectral");
+  value resolution = pickle_entry(q->backbone, "grid_resolution");
+  if (q->grid && resolution && resolution->kind != PICKLE_NONE)
+    refuse_esen(q, "a 'grid_resolution' of its own");
   q->l = (int)esen_whole(q, "lmax", 2, 1, 8);
   q->m = (int)esen_whole(q, "mmax", 2, 0, q->l);
+  if (q->grid && q->l > 3) refuse_esen(q, "a grid of degrees above 3");
   q->n_layers = (int)esen_whole(q, "num_layers", 2, 1, 64);
   q->channels = esen_whole(q, "sphere_channels", 128, 1, LARGEST);
   q->hidden = esen_whole(q, "hidden_channels", 128, 1, LARGEST);
@@ -196,7 +199,7 @@ static void put_settings(const esen *q) {
   put_number(q->out, 1e-5, "radial_epsilon");
   put_number(q->out, 1e-5, "norm_epsilon");
   put_number(q->out, 0.2, "degree_scale");
-  put_string(q->out, "spectral", "feed_forward");
+  put_string(q->out, q->grid ? "grid" : "spectral", "feed_forward");
   put_number(q->out, 3, "readout_layers");
 }
 

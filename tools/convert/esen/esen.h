@@ -10,7 +10,7 @@ typedef struct {
   model *out;
   value model_config, backbone, state, tasks;
   const char *dataset; /* whose energies are converted */
-  bool embeds_dataset;
+  bool embeds_dataset, grid;
   int l, m, n_layers, n_species;                       /* species: elements 1 ... n_species */
   int64_t channels, hidden, edge, gaussians, elements; /* edge: of embeddings of both species;
                                                           elements: of which there are embeddings */

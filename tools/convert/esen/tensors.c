@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "tools/cli/tool.h"
+#include "tools/reference/reference_spherical_harmonics.h"
 
 /* ---- tensors ---- */
 
@@ -223,6 +224,25 @@ static void put_linear(const esen *q, const char *module, int64_t n, int64_t row
   esen_put(q, &b, columns, named("%s.bias", name).text);
 }
 
+static void put_spectral(const esen *q, const char *from, const char *to) {
+  const int64_t channels = q->channels, hidden = q->hidden;
+  put_linear(q, named("%s.atom_wise.scalar_mlp.0", from).text, 0, channels, q->l * hidden,
+             named("%s.feed_forward_gates", to).text);
+  put_linear(q, named("%s.atom_wise.so3_linear_1", from).text, q->l + 1, channels, hidden,
+             named("%s.feed_forward_1", to).text);
+  put_linear(q, named("%s.atom_wise.so3_linear_2", from).text, q->l + 1, hidden, channels,
+             named("%s.feed_forward_2", to).text);
+}
+
+static void put_grid_network(const esen *q, const char *from, const char *to) {
+  const int64_t width[] = {q->channels, q->hidden, q->hidden, q->channels};
+  for (int k = 0; k < 3; k++) {
+    const weights w =
+        esen_tensor(q, width[k] * width[k + 1], "%s.atom_wise.grid_mlp.%d.weight", from, 2 * k);
+    esen_transposed(q, &w, 0, width[k + 1], width[k], named("%s.feed_forward_%d", to, k + 1).text);
+  }
+}
+
 static void put_block(const esen *q, int n) {
   const model_name block = named("blocks.%d", n), layer = named("layers.%d", n);
   const char *from = block.text, *to = layer.text;
@@ -237,12 +257,7 @@ static void put_block(const esen *q, int n) {
              named("%s.map_1", to).text);
   put_orders(q, named("%s.edge_wise.so2_conv_2", from).text, hidden, channels, 0,
              named("%s.map_2", to).text);
-  put_linear(q, named("%s.atom_wise.scalar_mlp.0", from).text, 0, channels, q->l * hidden,
-             named("%s.feed_forward_gates", to).text);
-  put_linear(q, named("%s.atom_wise.so3_linear_1", from).text, q->l + 1, channels, hidden,
-             named("%s.feed_forward_1", to).text);
-  put_linear(q, named("%s.atom_wise.so3_linear_2", from).text, q->l + 1, hidden, channels,
-             named("%s.feed_forward_2", to).text);
+  (q->grid ? put_grid_network : put_spectral)(q, from, to);
 }
 
 /* ---- all of it ---- */
@@ -257,7 +272,40 @@ static void put_readout(const esen *q) {
   }
 }
 
+/* Harmonics at points of equal angles, and times the weights of a quadrature that gives back what
+   came from them (Driscoll and Healy). */
+static void put_grid(const esen *q) {
+  const int n = 2 * (q->l + 1), turns = n + 1, degrees[] = {0, 1, 2, 3};
+  const int64_t points = (int64_t)n * turns, columns = (int64_t)(q->l + 1) * (q->l + 1),
+                shape[] = {points, columns};
+  const double pi = acos(-1);
+  const clb_spherical_harmonics_desc desc = {
+      .degrees = degrees, .n_degrees = q->l + 1, .normalization = CLB_INTEGRAL, .normalize = 1};
+  double *v = allocate((size_t)(3 * points), sizeof *v),
+         *to = allocate((size_t)(points * columns), sizeof *to),
+         *scale = allocate((size_t)(points * columns), sizeof *scale);
+  for (int64_t i = 0; i < points; i++) {
+    const double b = ((double)(i / turns) + 0.5) / n * pi, a = 2 * pi * (double)(i % turns) / turns;
+    v[3 * i] = sin(b) * sin(a), v[3 * i + 1] = cos(b), v[3 * i + 2] = sin(b) * cos(a);
+  }
+  reference_forward(&desc, points, v, to, scale);
+  put_shaped(q->out, to, 2, shape, "grid.to");
+  for (int64_t i = 0; i < points; i++) {
+    const double b = ((double)(i / turns) + 0.5) / n * pi;
+    double sum = 0;
+    for (int k = 1; k < n; k += 2) sum += sin(k * b) / k;
+    for (int64_t c = 0; c < columns; c++)
+      to[i * columns + c] *= 4. / n * sin(b) * sum * 2 * pi / turns;
+  }
+  put_shaped(q->out, to, 2, shape, "grid.from");
+  put_number(q->out, (double)points, "grid_points");
+  free(v);
+  free(to);
+  free(scale);
+}
+
 void esen_tensors(const esen *q) {
+  if (q->grid) put_grid(q);
   const int64_t shape[] = {q->n_species, q->channels};
   const weights w = esen_tensor(q, q->elements * q->channels, "sphere_embedding.weight");
   put_part(q->out, &w, q->channels, 1, 2, shape, "embedding"); /* element 0 is none */
