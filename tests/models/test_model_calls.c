@@ -158,6 +158,19 @@ static void edges_of_esen(void **state) {
   close_model(&o);
 }
 
+static void esen_does_not_train(void **state) {
+  (void)state;
+  char path[600];
+  clb_context *ctx = NULL;
+  clb_model *model;
+  snprintf(path, sizeof path, "%s/esen/cut.safetensors", getenv("CLB_TEST_DATA"));
+  assert_int_equal(clb_context_create("cpu:interpreter", &ctx), CLB_OK);
+  assert_int_equal(clb_model_open(ctx, path, &(clb_model_options){.trains = 1}, &model),
+                   CLB_ERROR_ARGUMENT);
+  assert_non_null(strstr(clb_error(ctx), "eSEN's models do not train"));
+  clb_context_destroy(&ctx);
+}
+
 /* The same lists and vectors in buffers; gradients in a buffer. */
 static void buffers(void **state) {
   (void)state;
@@ -532,13 +545,13 @@ static void bad_atoms(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(edges),          cmocka_unit_test(edges_of_allegro),
-      cmocka_unit_test(edges_of_esen),  cmocka_unit_test(buffers),
-      cmocka_unit_test(same_graph),     cmocka_unit_test(turns),
-      cmocka_unit_test(sizes),          cmocka_unit_test(workspaces),
-      cmocka_unit_test(atomics),        cmocka_unit_test(defaults),
-      cmocka_unit_test(bad_files),      cmocka_unit_test(bad_options),
-      cmocka_unit_test(opened_by_name), cmocka_unit_test(bad_edges),
-      cmocka_unit_test(bad_atoms)};
+      cmocka_unit_test(edges),         cmocka_unit_test(edges_of_allegro),
+      cmocka_unit_test(edges_of_esen), cmocka_unit_test(esen_does_not_train),
+      cmocka_unit_test(buffers),       cmocka_unit_test(same_graph),
+      cmocka_unit_test(turns),         cmocka_unit_test(sizes),
+      cmocka_unit_test(workspaces),    cmocka_unit_test(atomics),
+      cmocka_unit_test(defaults),      cmocka_unit_test(bad_files),
+      cmocka_unit_test(bad_options),   cmocka_unit_test(opened_by_name),
+      cmocka_unit_test(bad_edges),     cmocka_unit_test(bad_atoms)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
