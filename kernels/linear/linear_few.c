@@ -98,13 +98,10 @@ static void schedule(const clb_problem *p, const clb_limits *limits, clb_schedul
   plan(p, limits, CLB_LINEAR_MEDIUM, s);
 }
 
-/* Exponentials of f64 are long, and every load of a tile would have one: Intel's compiler calls
-   functions then. */
 bool clb_linear_few_gates(const clb_problem *p, const clb_limits *limits) {
   const clb_linear_problem *lp = &p->linear;
-  const bool forward = lp->gated == CLB_LINEAR_GATED;
-  const clb_irreps *out = forward ? &lp->in : &lp->out;
-  bool can = clb_linear_can_gate(&lp->gate, out) && !(forward && p->arithmetic == CLB_F64);
+  const clb_irreps *out = lp->gated == CLB_LINEAR_GATED ? &lp->in : &lp->out;
+  bool can = clb_linear_can_gate(&lp->gate, out);
   for (int size = 0; size < CLB_LINEAR_SIZES && can; size++) {
     clb_schedule s;
     plan(p, limits, (clb_linear_size)size, &s);

@@ -19,8 +19,8 @@ typedef enum {
 /* The one for n rows, to whose schedule it changes that of the op. */
 clb_linear_size clb_linear_few_size(const clb_problem *p, const clb_limits *limits, int64_t n,
                                     clb_schedule *s);
-/* Whether it can do the problem's gate: each term that comes out is one segment, a tile has all
-   components of a row, and forward arithmetic is not f64. */
+/* Whether it can do the problem's gate: each term that comes out is one segment, and a tile has all
+   components of a row. */
 bool clb_linear_few_gates(const clb_problem *p, const clb_limits *limits);
 /* Whether it accesses several elements of an operand (CLB_OPERAND_X, ...) at once. */
 bool clb_linear_few_is_wide(const clb_problem *p, int of);

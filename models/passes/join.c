@@ -45,13 +45,14 @@ static clb_status join_maps(clb_network *n) {
 }
 
 /* Whether the maps in layer `to` alone read what comes out of the gate, which nothing else writes,
-   and nothing between them writes what goes in. */
+   and nothing between them writes what goes in. Not in f64, whose exponentials are long: in kernels
+   of maps Intel's compiler calls functions for them. */
 static bool can_gate(const clb_network *n, int gate, int to) {
   const clb_layer *a = n->layer[gate], *b = n->layer[to];
   if (a->kind != &clb_gate_kind || b->in[0] != a->out[0] ||
       n->array[a->out[0]]->per == CLB_PER_KNOT)
     return false;
-  bool can = b->kind == &clb_linear_group_kind || maps(n, b);
+  bool can = n->type == CLB_F32 && (b->kind == &clb_linear_group_kind || maps(n, b));
   for (int l = 0; l < n->n_layers; l++) {
     can &= l == gate || l == to || !touches(n->layer[l], a->out[0]);
     for (int i = 0; i < CLB_LAYER_OUTS && l > gate && l < to; i++)
