@@ -123,9 +123,8 @@ def bounds():
     run = results("bounds.json")
     works, rows = {}, []
     for r in run["results"]:
-        if not r["options"]:
-            work = works.setdefault((r["op"], r["problem"], r["graph"]), {})
-            work[r["device"], r["pass"]] = r
+        options = {"table": "splines"}.get(r["options"], r["options"])
+        works.setdefault((r["problem"], options), {})[r["device"], r["pass"]] = r
     for work, by in works.items():
         cells = []
         for d in run["devices"]:
