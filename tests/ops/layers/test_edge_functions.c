@@ -120,14 +120,14 @@ static void rotations_once(clb_context *ctx, clb_dtype type, rotation_case *c, i
   for (int64_t e = 0; e < n && poles; e++)
     for (int i = 0; i < 3; i++)
       put(type, v.a.host, v.offset + e * v.stride + i, i == 1 ? (e % 2 ? -1.5 : 1.5) : 0);
-  upload(ctx, &v.a);
+  OK(ctx, clb_buffer_write(v.a.buffer, 0, v.a.host, (uint64_t)v.a.n * dtype_bytes(type)));
   double *x = plain(&v), *D = apply(rotation_row, c, x, n, 3, columns), *one = malloc(8);
   table g = make_table(type, n, columns, true), out[2], g_v[2];
   *one = 1;
   double *must = calloc((size_t)(3 * n) + 1, sizeof *must);
   for (int64_t e = 0; e < n; e++) {
     rotation at_e;
-    double row[2 * N * N], *d = differences(loss, c, x + 3 * e, one, 1, 3, 1);
+    double row[(L + 1) * N * N], *d = differences(loss, c, x + 3 * e, one, 1, 3, 1);
     make_rotation(x + 3 * e, &at_e);
     each_order(c, slope_of_order, &(writing){&at_e, row});
     for (int i = 0; i < columns; i++) put(type, g.a.host, e * columns + i, row[i]);
