@@ -269,16 +269,17 @@ typedef long long nt __attribute__((vector_size(NT_BYTES), may_alias));
   }
 
 // The first `count` numbers from `a` on, and zeros; and only these are written. 0 <= count < L.
+// Not inlined: GCC 12 fails on some kernels that have these within.
 #if L == 16 && defined __AVX512F__
 #define MASK(count) ((1u << (count)) - 1u)
 typedef f64 f64_512 __attribute__((vector_size(64)));
-INLINE f32v part_get_f32(const f32 *a, i32 count) {
+COLD f32v part_get_f32(const f32 *a, i32 count) {
   return __builtin_ia32_loadups512_mask(a, (f32v){0}, (u16)MASK(count));
 }
-INLINE void part_put_f32(f32 *a, i32 count, f32v v) {
+COLD void part_put_f32(f32 *a, i32 count, f32v v) {
   __builtin_ia32_storeups512_mask(a, v, (u16)MASK(count));
 }
-INLINE f64v part_get_f64(const f64 *a, i32 count) {
+COLD f64v part_get_f64(const f64 *a, i32 count) {
   f64_512 half[2];
   f64v v;
   for (int h = 0; h < 2; h++)
@@ -287,20 +288,20 @@ INLINE f64v part_get_f64(const f64 *a, i32 count) {
   __builtin_memcpy(&v, half, sizeof v);
   return v;
 }
-INLINE void part_put_f64(f64 *a, i32 count, f64v v) {
+COLD void part_put_f64(f64 *a, i32 count, f64v v) {
   f64_512 half[2];
   __builtin_memcpy(half, &v, sizeof v);
   for (int h = 0; h < 2; h++)
     __builtin_ia32_storeupd512_mask(a + 8 * h, half[h], (unsigned char)(MASK(count) >> 8 * h));
 }
-INLINE i32v part_get_i32(const i32 *a, i32 count) {
+COLD i32v part_get_i32(const i32 *a, i32 count) {
   return (i32v)part_get_f32((const f32 *)a, count);
 }
-INLINE void part_put_i32(i32 *a, i32 count, i32v v) { part_put_f32((f32 *)a, count, (f32v)v); }
-INLINE i64v part_get_i64(const i64 *a, i32 count) {
+COLD void part_put_i32(i32 *a, i32 count, i32v v) { part_put_f32((f32 *)a, count, (f32v)v); }
+COLD i64v part_get_i64(const i64 *a, i32 count) {
   return (i64v)part_get_f64((const f64 *)a, count);
 }
-INLINE void part_put_i64(i64 *a, i32 count, i64v v) { part_put_f64((f64 *)a, count, (f64v)v); }
+COLD void part_put_i64(i64 *a, i32 count, i64v v) { part_put_f64((f64 *)a, count, (f64v)v); }
 #else
 #define PART(S) \
   COLD S##v part_get_##S(const S *a, i32 count) { S##v v = {0}; for (i32 r = 0; r < count; r++)\
