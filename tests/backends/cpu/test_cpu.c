@@ -1,7 +1,7 @@
 /* tests/backends/cpu/test_cpu.c - kernels printed as C and compiled by the system's compiler give
    the interpreter's numbers; the backend's failures. */
+#include "tests/backends/cpu/cpu_device.h"
 #include "tests/build_kernel.h"
-#include "tests/test.h"
 
 #include <math.h>
 #include <pthread.h>
@@ -9,29 +9,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "backends/cpu/cpu.h"
 #include "src/codegen/vector/vector.h"
 
 enum { MAX_BUFFERS = 12 };
-
-static clb_error_sink sink;
-static clb_device *device;
-
-static int open_device(void **state) {
-  (void)state;
-  return clb_backend_cpu.open("cpu", "", NULL, &sink, &device) != CLB_OK;
-}
-
-static int close_device(void **state) {
-  (void)state;
-  clb_backend_cpu.close(device);
-  clb_text_free(&sink.text);
-  return 0;
-}
-
-static void need_compiler(void) {
-  if (device->dialect.language != CLB_LANGUAGE_CPU) skip_because("no C compiler");
-}
 
 /* ---- one kernel twice ---- */
 

@@ -1,9 +1,8 @@
 /* tests/backends/cpu/test_cpu_stream.c - non-temporal stores give the same bytes, stay in bounds
    and are chosen where they should be; so do prefetches of rows. */
+#include "tests/backends/cpu/cpu_device.h"
 #include "tests/build_kernel.h"
-#include "tests/test.h"
 
-#include "backends/cpu/cpu.h"
 #include "src/codegen/codegen.h"
 
 enum {
@@ -13,25 +12,6 @@ enum {
   SLACK = 16,
   BYTES = 1 << 20
 }; /* SLACK: elements before and after */
-
-static clb_error_sink sink;
-static clb_device *device;
-
-static int open_device(void **state) {
-  (void)state;
-  return clb_backend_cpu.open("cpu", "", NULL, &sink, &device) != CLB_OK;
-}
-
-static int close_device(void **state) {
-  (void)state;
-  clb_backend_cpu.close(device);
-  clb_text_free(&sink.text);
-  return 0;
-}
-
-static void need_compiler(void) {
-  if (device->dialect.language != CLB_LANGUAGE_CPU) skip_because("no C compiler");
-}
 
 /* ---- kernels ---- */
 
