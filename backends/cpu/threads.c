@@ -100,9 +100,9 @@ static bool changes(const _Atomic int *number, int from) {
 static void wait_for_job(void) {
   const int before = pool.events;
   pthread_mutex_unlock(&pool.lock);
-  const bool came = changes(&pool.events, before);
+  changes(&pool.events, before);
   pthread_mutex_lock(&pool.lock);
-  if (!came && pool.events == before) pthread_cond_wait(&pool.wake, &pool.lock);
+  if (pool.events == before) pthread_cond_wait(&pool.wake, &pool.lock);
 }
 
 static void *serve(void *generation) {
