@@ -244,6 +244,24 @@ typedef long long nt __attribute__((vector_size(NT_BYTES), may_alias));
 #endif
 #endif
 
+// `n` words of 4 bytes to vectors whose other words are 0, and back.  0: the machine has no masks.
+#if L == 16 && defined __AVX512F__
+#define WORDS(n) (u16)((n) >= 16 ? 0xffff : (n) > 0 ? (1 << (n)) - 1 : 0)
+INLINE int get_words(const f32 *a, i32 n, f32v *v, int vectors) {
+  for (int h = 0; h < vectors; h++)
+    v[h] = __builtin_ia32_loadups512_mask(a + 16 * h, (f32v){0}, WORDS(n - 16 * h));
+  return 1;
+}
+INLINE int put_words(f32 *a, i32 n, const f32v *v, int vectors) {
+  for (int h = 0; h < vectors; h++)
+    __builtin_ia32_storeups512_mask(a + 16 * h, v[h], WORDS(n - 16 * h));
+  return 1;
+}
+#else
+#define get_words(a, n, v, vectors) 0
+#define put_words(a, n, v, vectors) 0
+#endif
+
 // Gathers and scatters: masks by lane, any indices.  E: element, S: in memory, T: in registers.
 #define ANYWHERE(E, S, T) \
   INLINE void gather_##E(const S *a, i64v at, i32v m, int w, T##v *v) { \
@@ -260,55 +278,19 @@ typedef long long nt __attribute__((vector_size(NT_BYTES), may_alias));
     + c]; \
   } \
   COLD void tail_get_##E(const S *a, i64 s, i32 count, int w, S##v *v) { \
+    const int words = sizeof(S) / 4; \
+    if (s == 1 && w == 1 && words && get_words((const f32 *)a, count * words, (f32v *)v, words))\
+    return; \
     for (int c = 0; c < w; c++) v[c] = (S##v){0}; \
     for (i32 r = 0; r < count; r++) for (int c = 0; c < w; c++) ((S *)&v[c])[r] = a[r * s + c]; \
   } \
   COLD void tail_put_##E(S *a, i64 s, i32 count, int w, const S##v *v) { \
+    const int words = sizeof(S) / 4; \
+    if (s == 1 && w == 1 && words && put_words((f32 *)a, count * words, (const f32v *)v, words))\
+    return; \
     for (i32 r = 0; r < count; r++) for (int c = 0; c < w; c++) a[r * s + c] = ((const S\
     *)&v[c])[r]; \
   }
-
-// The first `count` numbers from `a` on, and zeros; and only these are written. 0 <= count < L.
-// Not inlined: GCC 12 fails on some kernels that have these within.
-#if L == 16 && defined __AVX512F__
-#define MASK(count) ((1u << (count)) - 1u)
-typedef f64 f64_512 __attribute__((vector_size(64)));
-COLD f32v part_get_f32(const f32 *a, i32 count) {
-  return __builtin_ia32_loadups512_mask(a, (f32v){0}, (u16)MASK(count));
-}
-COLD void part_put_f32(f32 *a, i32 count, f32v v) {
-  __builtin_ia32_storeups512_mask(a, v, (u16)MASK(count));
-}
-COLD f64v part_get_f64(const f64 *a, i32 count) {
-  f64_512 half[2];
-  f64v v;
-  for (int h = 0; h < 2; h++)
-    half[h] = __builtin_ia32_loadupd512_mask(a + 8 * h, (f64_512){0},\
-    (unsigned char)(MASK(count) >> 8 * h));
-  __builtin_memcpy(&v, half, sizeof v);
-  return v;
-}
-COLD void part_put_f64(f64 *a, i32 count, f64v v) {
-  f64_512 half[2];
-  __builtin_memcpy(half, &v, sizeof v);
-  for (int h = 0; h < 2; h++)
-    __builtin_ia32_storeupd512_mask(a + 8 * h, half[h], (unsigned char)(MASK(count) >> 8 * h));
-}
-COLD i32v part_get_i32(const i32 *a, i32 count) {
-  return (i32v)part_get_f32((const f32 *)a, count);
-}
-COLD void part_put_i32(i32 *a, i32 count, i32v v) { part_put_f32((f32 *)a, count, (f32v)v); }
-COLD i64v part_get_i64(const i64 *a, i32 count) {
-  return (i64v)part_get_f64((const f64 *)a, count);
-}
-COLD void part_put_i64(i64 *a, i32 count, i64v v) { part_put_f64((f64 *)a, count, (f64v)v); }
-#else
-#define PART(S) \
-  COLD S##v part_get_##S(const S *a, i32 count) { S##v v = {0}; for (i32 r = 0; r < count; r++)\
-    v[r] = a[r]; return v; } \
-  COLD void part_put_##S(S *a, i32 count, S##v v) { for (i32 r = 0; r < count; r++) a[r] = v[r]; }
-PART(f32) PART(f64) PART(i32) PART(i64)
-#endif
 
 // Copies whole aligned vectors instead of calling memcpy, so that no cache line is read first.
 #define FLUSH(S) \

@@ -221,11 +221,6 @@ static int piece(int left, int lanes) {
   return w < lanes ? w : lanes;
 }
 
-/* Side by side, fewer numbers than lanes are one masked access. */
-static bool has_parts(ir_type element, int width) {
-  return width == 1 && ir_type_bytes(element) >= 4;
-}
-
 static void put(int lanes, ir_type element, int width, clb_text *out) {
   const char *s = clb_vector_storage(element), *e = ir_type_name(element),
              *type = ir_type_name(ir_register_type(element));
@@ -236,11 +231,7 @@ static void put(int lanes, ir_type element, int width, clb_text *out) {
   clb_text_add(out, ") {\n");
   for (int c = 0; c < width; c++)
     clb_text_add(out, "  const %sv p%d = pack_%s(v%d);\n", s, c, e, c);
-  clb_text_add(out, "  if (!FULL(count)) {\n");
-  if (has_parts(element, width))
-    clb_text_add(out, "    if (s == 1) {\n      part_put_%s(a, count, p0);\n      return;\n    }\n",
-                 s);
-  clb_text_add(out, "    const %sv t[] = {", s);
+  clb_text_add(out, "  if (!FULL(count)) {\n    const %sv t[] = {", s);
   for (int c = 0; c < width; c++) clb_text_add(out, "%sp%d", c ? ", " : "", c);
   clb_text_add(out, "};\n    tail_put_%s(a, s, count, %d, t);\n    return;\n  }\n", e, width);
   if (width <= 3) dense(&t, false);
@@ -264,11 +255,8 @@ static void get(int lanes, ir_type element, int width, clb_text *out) {
   t.granule = 16 / ir_type_bytes(element) < lanes ? 16 / ir_type_bytes(element) : lanes;
   clb_text_add(out, "INLINE void get_%s_%d(const %s *a, i64 s, i32 count, %sv *v) {\n", e, width, s,
                type);
-  clb_text_add(out, "  if (!FULL(count)) {\n");
-  if (has_parts(element, width))
-    clb_text_add(
-        out, "    if (s == 1) {\n      v[0] = part_get_%s(a, count);\n      return;\n    }\n", s);
-  clb_text_add(out, "    %sv t[%d];\n    tail_get_%s(a, s, count, %d, t);\n", s, width, e, width);
+  clb_text_add(out, "  if (!FULL(count)) {\n    %sv t[%d];\n    tail_get_%s(a, s, count, %d, t);\n",
+               s, width, e, width);
   for (int c = 0; c < width; c++) clb_text_add(out, "    v[%d] = unpack_%s(t[%d]);\n", c, e, c);
   clb_text_add(out, "    return;\n  }\n");
   if (width <= 3) dense(&t, true);
